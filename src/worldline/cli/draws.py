@@ -26,7 +26,7 @@ from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
 from worldline.targets import Options, prepare
-from worldline.targets.draw_files import with_functions
+from worldline.targets.draw_files import with_functions_in
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.texts import TOML
 from worldline.workers.executor import InProcess
@@ -89,7 +89,7 @@ def _of_recording(path: Path, options: Options) -> RunDraws:
         raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
     recording = intact(Recording(path))
     rows = recording.header.draws
-    functions = with_functions(rows, Path.cwd()).functions
+    functions = with_functions_in(rows, Path.cwd()).functions
     warn("a recording doesn't have the draws of participants' own streams; name the federation to list those, too")
     return RunDraws(recorded_account(recording).sendings, recording.header.plan(), functions.__getitem__)
 

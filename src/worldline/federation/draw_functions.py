@@ -6,8 +6,14 @@ from importlib import import_module
 from typing import Any
 
 from worldline.model import UsageError
-from worldline.model.draw_rows import DrawFunction
+from worldline.model.draw_rows import DrawFunction, DrawInputs
 from worldline.model.errors import shown
+
+
+def with_functions(given: DrawInputs) -> DrawInputs:
+    """Return a table of draws with all functions that its rows name: one that isn't there is refused before a run."""
+    named = [row.function for row in given.rows if row.function is not None and row.function not in given.functions]
+    return DrawInputs(given.rows, {**given.functions, **{name: load_draw_function(name) for name in named}})
 
 
 def load_draw_function(text: str) -> DrawFunction:

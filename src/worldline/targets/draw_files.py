@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,10 @@ def read_draws_given(text: str, folder: Path) -> DrawInputs:
     if read is None:
         if ":" not in text:
             raise UsageError(f"--draws {text}: that is neither a table nor a function", advice=_FORM)
-        return with_functions([DrawRow("*", function=text)], folder)
+        return with_functions_in([DrawRow("*", function=text)], folder)
     try:
         given = read(file)
-        return with_functions(read_draws(given).rows, folder)
+        return with_functions_in(read_draws(given).rows, folder)
     except OSError as error:
         raise UsageError(f"{text} can't be read: {error.strerror or error}") from error
     except (ValueError, RecursionError, csv.Error) as error:
@@ -36,16 +36,16 @@ def read_draws_given(text: str, folder: Path) -> DrawInputs:
         raise UsageError(f"{text}: {error.problem}", advice=error.advice) from error
 
 
-def with_functions(rows: list[DrawRow] | tuple[DrawRow, ...], folder: Path) -> DrawInputs:
-    """Return rows along with the functions that they name: one that isn't there is refused before the run."""
-    named = [row.function for row in rows if row.function is not None]
-    if not named:
-        return DrawInputs(tuple(rows), {})
-    from worldline.federation.draw_functions import load_draw_function
+def with_functions_in(rows: Sequence[DrawRow], folder: Path) -> DrawInputs:
+    """Return rows along with the functions that they name, which are looked for in this folder first."""
+    given = DrawInputs(tuple(rows))
+    if all(row.function is None for row in rows):
+        return given
+    from worldline.federation.draw_functions import with_functions  # Here, since few tables have any.
 
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    return DrawInputs(tuple(rows), {name: load_draw_function(name) for name in named})
+    if str(folder.resolve()) not in sys.path:
+        sys.path.insert(0, str(folder.resolve()))
+    return with_functions(given)
 
 
 def _from_toml(file: Path) -> dict[str, Any]:
