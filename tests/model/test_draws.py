@@ -21,7 +21,7 @@ from worldline.model.distributions import (
     value_text,
 )
 from worldline.model.draw_names import NamePattern, check_pattern, concerns, is_exact, name_text, names_in, part_text
-from worldline.model.draw_rows import DrawRow, DrawsGiven, read_rows
+from worldline.model.draw_rows import DrawRow, DrawsGiven, read_draws
 from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.latency import as_distribution
 from worldline.model.path import LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
@@ -31,7 +31,7 @@ NOISY = link("uniform(1ms, 9ms)", loss=0.3, loss_at_sender=0.2, duplication=0.2)
 
 
 def table(given: DrawsGiven, seed: int = 7) -> DrawTable:
-    rows, functions = read_rows(given)
+    rows, functions = read_draws(given)
     return DrawTable(seed, rows, load=functions.__getitem__)
 
 
@@ -118,7 +118,7 @@ def test_a_pattern_that_nothing_can_match_is_refused(pattern: str, words: str) -
 
 
 def test_rows_are_read_in_the_forms_that_people_write() -> None:
-    rows, functions = read_rows(
+    rows, functions = read_draws(
         {
             "latency": "antithetic",
             "latency/image": "5ms",
@@ -137,13 +137,13 @@ def test_rows_are_read_in_the_forms_that_people_write() -> None:
         DrawRow("random/c", function="builtins:max"),
     )
     assert functions == {"builtins:max": max}
-    assert read_rows(rows)[0] == rows
-    assert read_rows(None) == ((), {})
-    assert read_rows(max)[0] == (DrawRow("*", function="builtins:max"),)
+    assert read_draws(rows)[0] == rows
+    assert read_draws(None) == ((), {})
+    assert read_draws(max)[0] == (DrawRow("*", function="builtins:max"),)
 
 
 def test_functions_of_the_same_name_are_told_apart() -> None:
-    rows, functions = read_rows({"loss": lambda *_: True, "duplication": lambda *_: False})
+    rows, functions = read_draws({"loss": lambda *_: True, "duplication": lambda *_: False})
     assert rows[0].function != rows[1].function
     assert [functions[str(row.function)]("", Chance(0.5), True) for row in rows] == [True, False]
 
@@ -166,7 +166,7 @@ def test_functions_of_the_same_name_are_told_apart() -> None:
 )
 def test_rows_that_say_nothing_are_refused(written: Any, words: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        read_rows(written)
+        read_draws(written)
     assert words in str(caught.value)
 
 
@@ -292,7 +292,7 @@ def test_a_value_out_of_bounds_names_the_draw_and_its_row() -> None:
     with pytest.raises(ConfigurationError, match=r"loss-at-sender/image/camera/0.*: its function raised KeyError: 'x'"):
         path({"loss-at-sender": lambda *_: {}["x"]}).carry(0, 0, 1)
     with pytest.raises(ConfigurationError, match="the function mine:policy can't be loaded here"):
-        DrawTable(7, read_rows({"random": {"function": "mine:policy"}})[0]).draw(*_random_draw())
+        DrawTable(7, read_draws({"random": {"function": "mine:policy"}})[0]).draw(*_random_draw())
 
 
 def _random_draw() -> Any:
@@ -368,6 +368,6 @@ def test_a_plan_refuses_draws_that_it_can_never_make(written: Any, words: str) -
     back = Rule(sender="planner", link=link("5ms"))
     network = Network(default=link("uniform(1ms, 9ms)", loss=0.5), rules=(back,))
     with pytest.raises(ConfigurationError) as caught:
-        plan(["camera", "planner"], network=network, draws=read_rows(written)[0])
+        plan(["camera", "planner"], network=network, draws=read_draws(written)[0])
     assert str(caught.value).startswith(f"draw {next(iter(written))}: ")
     assert words in str(caught.value)

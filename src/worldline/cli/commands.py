@@ -34,6 +34,7 @@ ABOUT = {
     "step": "Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.",
     "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
     "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
+    "draws": "List the random draws of a run: name, time, distribution and value.",
     "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
     "replay": "Play a recording, or run members of it again on their own and compare what they do.",
     "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",

@@ -82,19 +82,31 @@ def diff(
     executor_b: Annotated[
         str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of B.")
     ] = None,
+    draws: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TABLE", help="Replace draws in both runs.")
+    ] = None,
+    draws_a: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TABLE", help="Replace draws in A.")
+    ] = None,
+    draws_b: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TABLE", help="Replace draws in B.")
+    ] = None,
 ) -> None:
     """Show where two runs diverge: each member's first difference, the earliest cause, and what followed.
 
     The exit code is 0 if the same happened in both, 1 if not.
     """
-    common = _options(settings, None, until, None)
-    of_a = _options(settings_a, _one(seed_a, seed), None, _one(executor_a, executor))
-    of_b = _options(settings_b, _one(seed_b, seed), None, _one(executor_b, executor))
+    common = _options(settings, until=until)
+    of_a = _options(settings_a, _one(seed_a, seed), _one(executor_a, executor), _one(draws_a, draws))
+    of_b = _options(settings_b, _one(seed_b, seed), _one(executor_b, executor), _one(draws_b, draws))
     choices = Choice(a, (*common, *of_a)), Choice(a if b is None else b, (*common, *of_b))
     _check(
         choices,
         is_alone=b is None,
-        own=(_options(settings_a, seed_a, None, executor_a), _options(settings_b, seed_b, None, executor_b)),
+        own=(
+            _options(settings_a, seed_a, executor_a, draws_a),
+            _options(settings_b, seed_b, executor_b, draws_b),
+        ),
     )
     with Interruption(), ExitStack() as stack:
         difference = compare_recordings(*_recordings(choices, stack), to=to)
@@ -118,13 +130,21 @@ def _one(own: object, common: object) -> object:
     return common if own is None else own
 
 
-def _options(settings: _Texts, seed: object, until: str | None, executor: object) -> tuple[str, ...]:
+def _options(
+    settings: _Texts,
+    seed: object = None,
+    executor: object = None,
+    draws: object = None,
+    *,
+    until: str | None = None,
+) -> tuple[str, ...]:
     """Return the options of `worldline run` that say the same."""
     given = (
         *(("--set", text) for text in settings or ()),
         ("--seed", seed),
         ("--until", until),
         ("--executor", executor),
+        ("--draws", draws),
     )
     return tuple(str(word) for name, value in given if value is not None for word in (name, value))
 

@@ -30,6 +30,14 @@ Settings = Annotated[
         help="Set a model parameter, or a key in a federation's file, such as link.latency=5ms.",
     ),
 ]
+DrawsTable = Annotated[
+    str | None,
+    typer.Option(
+        "--draws",
+        metavar="TABLE",
+        help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if they aren't recordings.")]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
 Timing = Annotated[

@@ -137,6 +137,14 @@ def run(
     ] = None,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
+    draws: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_FEDERATIONS,
+            metavar="TABLE",
+            help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.",
+        ),
+    ] = None,
 ) -> None:
     """Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.
 
@@ -148,6 +156,7 @@ def run(
         executor=executor,
         settings=tuple(settings or ()),
         without=tuple(without or ()),
+        draws=draws,
     )
     if token_file is not None and not without:
         raise UsageError("--token-file is for participants that others start", advice="name them with --without")
@@ -162,6 +171,7 @@ def run(
         token=token_in(token_file) if without else None,
         debug=tuple(debug or ()),
         twin=tuple(twin or ()),
+        draws=draws,
     )
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:

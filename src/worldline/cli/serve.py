@@ -16,7 +16,18 @@ import typer
 
 from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import EndTime, Force, NoRecord, Patience, Quiet, Seed, Settings, Timing, shelf_for
+from worldline.cli.options import (
+    DrawsTable,
+    EndTime,
+    Force,
+    NoRecord,
+    Patience,
+    Quiet,
+    Seed,
+    Settings,
+    Timing,
+    shelf_for,
+)
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of, watch_on
@@ -71,6 +82,7 @@ def serve(
     seed: Seed = None,
     until: EndTime = None,
     settings: Settings = None,
+    draws: DrawsTable = None,
     realtime: Realtime = None,
     timing: Timing = False,
     patience: Patience = PATIENCE_S,
@@ -89,7 +101,8 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), starts=nobody)
+    options = Options(seed=seed, until=until, settings=tuple(settings or ()), draws=draws)
+    ready = from_file(file, options, starts=nobody)
     warn_of(ready)
     setup = ready.setup
     assert setup is not None
@@ -151,6 +164,7 @@ class Service:
             ):
                 server = self._server(observer)
                 server.host.arbiter.witness = self.witness
+                ready.name_functions(server.host.arbiter)
                 watch = watch_on(screen, self.patience_s)
                 screen.time_of, screen.remarks = server.host.arbiter.time_of, server.remarks
                 address = server.open()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from worldline.federation.draw_functions import load_draw_function
 from worldline.lock import Join, Ledger, Subscription
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError
@@ -75,7 +76,9 @@ class Declaration:
 
     def ledger(self, name: str, *, keep_journal: bool = False) -> Ledger:
         """Return the ledger of a participant of this name that declares this."""
-        return Ledger(name, self.join(), period=as_time(self.period, "a period"), keep_journal=keep_journal)
+        ledger = Ledger(name, self.join(), period=as_time(self.period, "a period"), keep_journal=keep_journal)
+        ledger.load_draw_function = load_draw_function
+        return ledger
 
     def completed(self, stated: Join | None, period: int) -> Declaration:
         """Return it with what the server's file states of a participant, where it says nothing itself."""

@@ -29,6 +29,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace as replace_fields
 
 from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.draw_functions import with_functions
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
@@ -40,7 +41,7 @@ from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase, 
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
-from worldline.model.draw_rows import DrawFunction, DrawsGiven, read_rows
+from worldline.model.draw_rows import DrawFunction, DrawsGiven, read_draws
 from worldline.model.draws import Drawn
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike, format_time
@@ -450,7 +451,7 @@ def run(
             advice="leave executor out; `worldline run FILE.toml` starts a process for each participant",
         )
     planned = federation if until is None else replace(federation, until=until)
-    rows, functions = read_rows(draws)
+    rows, functions = with_functions(read_draws(draws))
     made = arbiter(replace_fields(planned.plan(), draws=rows), None if observer is None else GuardedObserver(observer))
     started = _Run(planned, schedule or InOrder(), made, watch, keep_journals)
     if rows or draws_heard is not None:

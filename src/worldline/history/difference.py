@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from worldline.history.causes import Causes, Origin, Reason
 from worldline.history.observer import OUTSIDE
@@ -24,12 +24,24 @@ _CODE = "code."  # In the paths of differences between headers, before the names
 _TIMES = ("end", "start", "latency", "minimum", "maximum", "mean", "deviation", "control_latency")
 
 
+class ReplacedDraw(NamedTuple):
+    """A draw that both runs made, with different values, because a table said so."""
+
+    name: str
+    a: str
+    b: str
+
+    def __str__(self) -> str:
+        return f"{printable(self.name)}: {self.a} → {self.b}"
+
+
 @dataclass
 class Difference:
     """What two runs differ in.
 
     `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did;
     `cut_off`, of which of them that is because the file is.
+    `draws` are draws of links that a table replaced, in one of them or both, by different values.
     `unseen_before` are those from whom the first cause may have received what differs, though that isn't recorded.
     """
 
@@ -43,6 +55,7 @@ class Difference:
     guess: str = ""
     to: str | None = None
     names: tuple[str, str] = ("A", "B")
+    draws: list[ReplacedDraw] = field(default_factory=list)
 
     @property
     def is_same(self) -> bool:
@@ -85,6 +98,11 @@ class Difference:
         if self.headers:
             yield "the headers differ:"
             yield from (f"  {text}" for text in _few(self.headers, _header_text))
+        if self.draws:
+            yield f"draws with other values: {len(self.draws):,}"
+            yield from (f"  {each}" for each in self.draws[:_FIELDS_MAX])
+            if len(self.draws) > _FIELDS_MAX:
+                yield f"  and {len(self.draws) - _FIELDS_MAX:,} more"
         yield from self._lines_of_those_alone()
         if self.are_strangers:
             yield "nobody takes part in both runs: they are of different models, or everybody has another name"
@@ -183,6 +201,7 @@ class Difference:
             "until": None if not self.ends[0] and not self.ends[1] else partings.until,
             "ends": list(self.ends),
             "headers": [difference.as_json() for difference in self.headers],
+            "draws": [each._asdict() for each in self.draws],
             "only_a": partings.only_a,
             "only_b": partings.only_b,
             "members": len(partings.members),

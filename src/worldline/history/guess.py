@@ -29,6 +29,8 @@ def guess(reason: Reason, headers: Collection[str], later: Later = ()) -> str:
             return "the networks of the two plans differ"
         if "seed" in headers:
             return "the seeds differ, and the network draws from them"
+        if "draws" in headers:
+            return "draws of the network were replaced"
         return "the network did otherwise with the same message: perhaps another version, or another state of the path"
     if reason.origin is Origin.LISTENING:
         return "sent alike, but it didn't listen: perhaps it subscribed or left at another time"

@@ -8,7 +8,8 @@ several times for one draw, and in several processes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -36,19 +37,34 @@ class DrawRow(Struct, frozen=True, omit_defaults=True):
     antithetic: bool = False
     function: str | None = None
 
+    def replacement(self) -> object:
+        """Return what it replaces draws by, as one writes it."""
+        if self.value is not None:
+            return self.value
+        if self == DrawRow(self.name, antithetic=True):
+            return "antithetic"
+        given = {"seed": self.seed, "antithetic": self.antithetic or None, "function": self.function}
+        return {key: each for key, each in given.items() if each is not None}
 
-DrawsGiven = Mapping[str, Any] | Sequence[DrawRow] | DrawFunction | None
+
+class DrawInputs(NamedTuple):
+    """A table of draws, ready to be used: its rows, and its functions by the names that the rows have for them."""
+
+    rows: tuple[DrawRow, ...] = ()
+    functions: Mapping[str, DrawFunction] = MappingProxyType({})
+
+
+DrawsGiven = DrawInputs | Mapping[str, Any] | Sequence[DrawRow] | DrawFunction | None
 """A table of draws as people write it: a mapping from patterns to replacements, a function for all draws, or rows."""
 
 
-def read_rows(given: DrawsGiven) -> tuple[tuple[DrawRow, ...], dict[str, DrawFunction]]:
-    """Take a table of draws, and check it as far as that is possible without knowing the run.
-
-    Return its rows, and its functions by the names that the rows have for them.
-    """
+def read_draws(given: DrawsGiven) -> DrawInputs:
+    """Take a table of draws, and check it as far as that is possible without knowing the run."""
     functions: dict[str, DrawFunction] = {}
     if given is None:
-        return (), functions
+        return DrawInputs()
+    if isinstance(given, DrawInputs):
+        return given
     if isinstance(given, Mapping):
         rows = tuple(_row(name, what, functions) for name, what in given.items())
     elif callable(given):
@@ -60,7 +76,7 @@ def read_rows(given: DrawsGiven) -> tuple[tuple[DrawRow, ...], dict[str, DrawFun
         raise ConfigurationError(f"{shown(given)} isn't a table of draws", advice=advice)
     for row in rows:
         _check_row(row)
-    return rows, functions
+    return DrawInputs(rows, functions)
 
 
 def _named(function: DrawFunction, functions: dict[str, DrawFunction]) -> str:

@@ -14,10 +14,12 @@ import msgspec
 from worldline.history.account import Account
 from worldline.history.actions import ActionKind
 from worldline.history.causes import Causes, Origin, explain, unseen_before
-from worldline.history.difference import Difference
+from worldline.history.difference import Difference, ReplacedDraw
 from worldline.history.guess import Later, guess
+from worldline.history.link_draws import RunDraws
 from worldline.history.parting import Partings, part
 from worldline.history.values import FieldDifference, field_differences
+from worldline.model.distributions import value_text
 from worldline.model.time import format_time
 from worldline.recording.accounting import intact, is_complete, is_cut_off, recorded_account
 from worldline.recording.reader import Recording, story
@@ -38,7 +40,7 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
     partings = part(*accounts)
     headers = _headers(one, other)
     names = {difference.path.partition(".")[0] for difference in headers}
-    causes = explain(partings, same_network=not names & {"network", "seed"})
+    causes = explain(partings, same_network=not names & {"network", "seed", "draws"})
     ends = _end(one, accounts[0]), _end(other, accounts[1])
     difference = Difference(
         partings,
@@ -51,6 +53,7 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
         guess=_guess(causes, sorted(names), one, other, skip),
         to=to,
         names=(str(one.path), str(other.path)),
+        draws=_replaced_draws(one, other) if "draws" in names else [],
     )
     difference.chain()  # Refuses a name that isn't there before anything is said.
     return difference
@@ -64,7 +67,26 @@ def _headers(a: Recording, b: Recording) -> list[FieldDifference]:
 def _compared_header(recording: Recording) -> dict[str, object]:
     header = msgspec.to_builtins(recording.header)
     settings = {name: value for name, _, value in (each.partition("=") for each in recording.header.settings)}
-    return {name: value for name, value in header.items() if name not in _ROSTERS} | {"settings": settings}
+    draws = {row.name: row.replacement() for row in recording.header.draws}
+    compared = {name: value for name, value in header.items() if name not in _ROSTERS}
+    return {**compared, "settings": settings, "draws": draws}
+
+
+def _replaced_draws(a: Recording, b: Recording) -> list[ReplacedDraw]:
+    """Return which draws of links have another value in the other run because a table replaced them.
+
+    Tables with functions are left out: these may not even be here.
+    """
+    if any(row.function is not None for each in (a, b) for row in each.header.draws):
+        return []
+    one, other = (RunDraws(recorded_account(each).sendings, each.header.plan()).effects for each in (a, b))
+    found = []
+    for name, (drawn, _) in one.items():
+        also = other[name].drawn if name in other else drawn
+        if drawn.value != also.value and (drawn.value != drawn.natural or also.value != also.natural):
+            texts = (value_text(each.distribution, each.value) for each in (drawn, also))
+            found.append(ReplacedDraw(name, *texts))
+    return found
 
 
 def _end(recording: Recording, account: Account) -> str | None:

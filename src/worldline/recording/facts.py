@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from worldline.model.draw_rows import DrawRow
 from worldline.model.errors import UsageError, WorldlineError, shortened, shown
 from worldline.model.links import Network
 from worldline.model.plan import Plan
@@ -55,10 +56,18 @@ class Header(Provenance, frozen=True, kw_only=True):
     guests: tuple[str, ...]
     end: int | None
     network: Network
+    draws: tuple[DrawRow, ...] = ()  # The table that replaced some, if there was one.
 
     def plan(self) -> Plan:
         """Return the plan of the run."""
-        return Plan(roster=self.roster, guests=self.guests, network=self.network, seed=self.seed, end=self.end)
+        return Plan(
+            roster=self.roster,
+            guests=self.guests,
+            network=self.network,
+            seed=self.seed,
+            end=self.end,
+            draws=self.draws,
+        )
 
 
 class MemberFacts(Struct, frozen=True, kw_only=True):
@@ -126,7 +135,7 @@ LOST_SCHEMA = (
 )
 
 _NUMBER_MAX = 2**64
-_PROVENANCE = Provenance.__struct_fields__
+_OPTIONAL = (*Provenance.__struct_fields__, "draws")
 _Facts = TypeVar("_Facts", Header, RunFacts)
 
 
@@ -135,7 +144,7 @@ def to_metadata(facts: Header | RunFacts) -> dict[str, str]:
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(facts):
         value: Any = getattr(facts, field.name)
-        if not value and field.name in _PROVENANCE:  # Whoever records by hand may know nothing of it.
+        if not value and field.name in _OPTIONAL:  # Whoever records by hand may know nothing of it.
             continue
         found[field.name] = value if field.type is str else msgspec.json.encode(value, order="deterministic").decode()
     return found

@@ -11,14 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace as replace_fields
+
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
+from worldline.model.draw_rows import DrawInputs
+from worldline.model.draws import Drawn
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.payload import PAYLOAD_MAX
-from worldline.model.plan import Plan
+from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
+from worldline.targets.draw_files import read_draws_given
 from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from worldline.launch.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.topics import Topic
     from worldline.launch.unusual_parts import Terminal, UnusualParts
+    from worldline.lock.arbiter import Arbiter
     from worldline.lock.witness import Witness
     from worldline.recording.writer import Recorder
 
@@ -49,8 +55,8 @@ class ReadyFederation(Ready):
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
     `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
     `unusual` says who isn't started like the rest, and `terminal` is for the one that is debugged. `witness` hears what
-    their arbiter is told. With a `journal`, the run can be taken up again if this process is killed; `say` is told if
-    it is.
+    their arbiter is told. `draws` replaces some draws of the run; in one process, `draws_heard` hears those of streams.
+    With a `journal`, the run can be taken up again if this process is killed; `say` is told if it is.
     """
 
     kind = "federation"
@@ -78,11 +84,18 @@ class ReadyFederation(Ready):
     encoding: str = ""
     target: str = ""
     settings: tuple[str, ...] = ()
+    draws: DrawInputs = field(default_factory=DrawInputs)
+    draws_heard: Callable[[Drawn], None] | None = None
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.seed = self.made_plan.seed
+        if self.draws.rows != self.made_plan.draws:
+            self.made_plan = replace_fields(self.made_plan, draws=self.draws.rows)
+            check_plan(self.made_plan)
+            if self.setup is not None:
+                self.setup = replace(self.setup, plan=self.made_plan)
         if self.setup is not None and not (self.lcm or self.lcm_serve):
             self.lcm, self.lcm_serve = self.setup.lcm, self.setup.lcm_serve
 
@@ -161,7 +174,14 @@ class ReadyFederation(Ready):
             from worldline.federation.inprocess import run as run_in_process
 
             schedule = None if self.shake is None else SampledSchedule(self.shake)
-            return run_in_process(self.federation, observer=observer, watch=watch, schedule=schedule)
+            return run_in_process(
+                self.federation,
+                observer=observer,
+                watch=watch,
+                schedule=schedule,
+                draws=self.draws,
+                draws_heard=self.draws_heard,
+            )
         from worldline.launch.launcher import Launch
 
         assert self.setup is not None
@@ -181,7 +201,13 @@ class ReadyFederation(Ready):
             journal=self.journal,
             say=self.say,
         )
+        self.name_functions(self._launch.server.host.arbiter)
         return self._launch.run(watch)
+
+    def name_functions(self, arbiter: Arbiter) -> None:
+        """Say to the arbiter of a server where the functions are that the table of draws names."""
+        if arbiter.router.draws is not None:
+            arbiter.router.draws.load = self.draws.functions.__getitem__
 
     def interrupt(self, error: Interrupted) -> None:
         if self.federation is not None:
@@ -256,6 +282,7 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         federation=federation,
         target=str(file),
         settings=options.settings,
+        draws=_draws(options, file.parent),
     )
 
 
@@ -277,4 +304,9 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         chosen=chosen,
         names=tuple(sorted(federation.programs)),
         federation=federation,
+        draws=_draws(options, Path(found.module.__file__ or "").parent),
     )
+
+
+def _draws(options: Options, folder: Path) -> DrawInputs:
+    return DrawInputs() if options.draws is None else read_draws_given(options.draws, folder)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Options(Struct, frozen=True, kw_only=True):
     """What somebody wants of a run, as it was written; what isn't said is as the target has it.
 
-    `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere.
+    `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere. `draws` is a
+    table of draws, or a function that replaces some.
     """
 
     seed: int | None = None
@@ -34,6 +35,7 @@ class Options(Struct, frozen=True, kw_only=True):
     executor: str | None = None
     settings: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    draws: str | None = None
 
 
 def end_of(options: Options) -> int | None:

@@ -1,0 +1,162 @@
+"""`worldline draws`: list the random draws of a run, each by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from worldline.cli.aside import words_aside
+from worldline.cli.console import PlainConsole, cell, warn
+from worldline.cli.options import DrawsTable, EndTime, Seed, Settings
+from worldline.history.link_draws import DrawEffect, RunDraws
+from worldline.model import UsageError, as_time, format_time
+from worldline.model.distributions import distribution_text, value_text
+from worldline.model.draw_names import NamePattern, check_pattern, names_in
+from worldline.model.draws import Drawn
+from worldline.model.errors import shown
+from worldline.model.nearest import nearest
+from worldline.model.printable import printable_json
+from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.reader import Recording
+from worldline.recording.scan import header_of
+from worldline.targets import Options, prepare
+from worldline.targets.draw_files import with_functions_in
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.texts import TOML
+from worldline.workers.executor import InProcess
+
+_IN_PROCESS = str(InProcess())
+
+
+def draws(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A recording, or a federation as for `worldline run`.")],
+    of: Annotated[
+        str | None,
+        typer.Option(
+            "--of", metavar="NAME", help="List only draws whose name matches this: latency/image, random/*/0."
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEMBER@TIME", help="List only draws that could have changed what happened to MEMBER up to TIME."
+        ),
+    ] = None,
+    replaced: Annotated[bool, typer.Option("--replaced", help="List only draws that a table replaced.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per draw.")] = False,
+    seed: Seed = None,
+    until: EndTime = None,
+    settings: Settings = None,
+    table: DrawsTable = None,
+) -> None:
+    """List the random draws of a run: name, time, distribution and value.
+
+    A federation is run first, in this process. A recording says nothing of the participants' own streams.
+    """
+    if of is not None:
+        check_pattern(of)
+    options = Options(seed=seed, until=until, settings=tuple(settings or ()), draws=table)
+    found = _of_recording(Path(run), options) if _is_recording(run) else _of_target(run, options)
+    effects = found.effects.values() if before is None else _before(found, before)
+    pattern = None if of is None else NamePattern(of)
+    listed = [
+        effect.drawn
+        for effect in sorted(effects, key=_order)
+        if pattern is None or pattern.matches(effect.drawn.name.split("/"))
+    ]
+    if replaced:
+        listed = [drawn for drawn in listed if drawn.value != drawn.natural]
+    if as_json:
+        for drawn in listed:
+            typer.echo(printable_json(msgspec.json.encode(_as_json(drawn)).decode()))
+    else:
+        _show(listed)
+
+
+def _is_recording(text: str) -> bool:
+    path = Path(text)
+    return path.suffix == ".mcap" or header_of(path) is not None
+
+
+def _of_recording(path: Path, options: Options) -> RunDraws:
+    if options != Options():
+        raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
+    recording = intact(Recording(path))
+    rows = recording.header.draws
+    functions = with_functions_in(rows, Path.cwd()).functions
+    warn("a recording doesn't have the draws of participants' own streams; name the federation to list those, too")
+    return RunDraws(recorded_account(recording).sendings, recording.header.plan(), functions.__getitem__)
+
+
+def _of_target(target: str, options: Options) -> RunDraws:
+    ready = prepare(target, replace(options, executor=_IN_PROCESS) if target.endswith(TOML) else options)
+    if not isinstance(ready, ReadyFederation):
+        raise UsageError(f"draws have names in federations, and {target} is of the kind {ready.kind}")
+    own: list[Drawn] = []
+    ready.draws_heard = own.append
+    with TemporaryDirectory(prefix="worldline-draws-") as folder:
+        file = Path(folder, "run.mcap")
+        recorder = ready.recorder(file)
+        with words_aside(None, wanted=True):  # What participants print is no draw.
+            ready.run(recorder)
+        recorder.close()
+        sendings = recorded_account(Recording(file)).sendings
+        found = RunDraws(sendings, ready.plan(), ready.draws.functions.__getitem__)
+    for drawn in own:
+        names = names_in(drawn.name)
+        assert names is not None
+        found.add(drawn, names[1])
+    return found
+
+
+def _before(found: RunDraws, text: str) -> Iterable[DrawEffect]:
+    member, at, time = text.rpartition("@")
+    if not at or not member:
+        raise UsageError(f"--before {text}: that isn't a member and a time", advice="write planner@2s")
+    if member not in found.members:
+        known = f"members are {', '.join(sorted(found.members))}"
+        raise UsageError(
+            f"--before {text}: there is no member {shown(member)}", advice=nearest(member, found.members) or known
+        )
+    return found.before(member, as_time(time, "a time for --before"))
+
+
+def _order(effect: DrawEffect) -> tuple[int, list[tuple[int, str]]]:
+    """Sort by time, and by name with numbers as such."""
+    drawn = effect.drawn
+    return drawn.at, [(int(part) if part.isdecimal() else -1, part) for part in drawn.name.split("/")]
+
+
+def _as_json(drawn: Drawn) -> dict[str, object]:
+    found: dict[str, object] = {
+        "name": drawn.name,
+        "at": drawn.at,
+        "distribution": distribution_text(drawn.distribution),
+        "value": drawn.value,
+    }
+    return found if drawn.value == drawn.natural else {**found, "instead_of": drawn.natural}
+
+
+def _show(listed: list[Drawn]) -> None:
+    console = PlainConsole()
+    rows = [
+        (
+            format_time(drawn.at),
+            cell(drawn.name),
+            distribution_text(drawn.distribution),
+            value_text(drawn.distribution, drawn.value)
+            + ("" if drawn.value == drawn.natural else f", instead of {value_text(drawn.distribution, drawn.natural)}"),
+        )
+        for drawn in listed
+    ]
+    widths = [max((len(row[place]) for row in rows), default=0) for place in range(3)]
+    for row in rows:
+        console.print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))
+    if not rows:
+        console.print("no draws")
