@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from worldline import Federation, Message, Participant, Program, RunEnded, Server, connect, connect_async
+from worldline import Federation, Message, Participant, Program, Server, connect, connect_async, run_program
 from worldline.federation import answering
 from worldline.federation import connection as connection_module
 from worldline.federation import server as server_module
@@ -203,9 +203,7 @@ class Awaited:
 
 def play(program: Program, participant: Participant) -> None:
     """Run a program as its participant, as a launched process would."""
-    if not participant.ended:
-        with contextlib.suppress(RunEnded):
-            program.run(participant)
+    run_program(program.run, participant)
 
 
 def join_blocking(

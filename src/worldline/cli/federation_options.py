@@ -29,6 +29,7 @@ class FederationOptions(NamedTuple):
     debug: tuple[str, ...] = ()
     twin: tuple[str, ...] = ()
     journal: Path | None = None
+    faults: bool = False
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
@@ -102,6 +103,7 @@ class FederationOptions(NamedTuple):
             "--debug": self.debug or None,
             "--twin": self.twin or None,
             "--journal": self.journal,
+            "--fault": self.faults or None,
         }
         for option, value in given.items():
             if value is not None:

@@ -16,7 +16,19 @@ import typer
 
 from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import EndTime, Force, NoRecord, Patience, Quiet, Seed, Settings, Timing, shelf_for
+from worldline.cli.options import (
+    DrawnFaults,
+    EndTime,
+    Faults,
+    Force,
+    NoRecord,
+    Patience,
+    Quiet,
+    Seed,
+    Settings,
+    Timing,
+    shelf_for,
+)
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of, watch_on
@@ -71,6 +83,8 @@ def serve(
     seed: Seed = None,
     until: EndTime = None,
     settings: Settings = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
     realtime: Realtime = None,
     timing: Timing = False,
     patience: Patience = PATIENCE_S,
@@ -89,7 +103,11 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), starts=nobody)
+    ready = from_file(
+        file,
+        Options(seed=seed, until=until, settings=tuple(settings or ()), faults=tuple(fault or ()), drawn_faults=faults),
+        starts=nobody,
+    )
     warn_of(ready)
     setup = ready.setup
     assert setup is not None

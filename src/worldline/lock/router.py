@@ -35,6 +35,7 @@ from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.edges import Edges
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
+from worldline.model.faults import outages_of
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
@@ -131,7 +132,7 @@ class Router:
     ) -> None:
         self._bounds = bounds
         self._observer = observer
-        self._paths = Paths(plan.network, plan.seed)
+        self._paths = Paths(plan.network, plan.seed, outages_of(plan.faults))
         self.latest = 0  # When the last of all messages so far may arrive.
         self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.faults import ParticipantFault, as_faults, check_faults
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
@@ -17,7 +18,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Who takes part, over which network, with which seed, until when (None: until all have left).
 
     `vacancies` is how many more take part from the beginning, under names that they choose. `guests` are names that
-    rules and outages may use although they aren't there from the beginning.
+    rules and outages may use although they aren't there from the beginning. `faults` are what befalls participants.
     """
 
     roster: tuple[str, ...]
@@ -26,6 +27,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     seed: int = 0
     end: int | None = None
     vacancies: int = 0
+    faults: tuple[ParticipantFault, ...] = ()
 
 
 def plan(
@@ -36,6 +38,7 @@ def plan(
     seed: int = 0,
     until: TimeLike | None = None,
     vacancies: int = 0,
+    faults: Iterable[ParticipantFault | str] = (),
 ) -> Plan:
     """Make a plan and check it completely."""
     made = Plan(
@@ -45,6 +48,7 @@ def plan(
         seed=seed,
         end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,
+        faults=as_faults(faults),
     )
     check_plan(made)
     return made
@@ -73,3 +77,6 @@ def check_plan(checked: Plan) -> None:
     # Whoever takes a vacancy may have any name.
     mentioned = [each for rule in checked.network.rules for each in (rule.sender, rule.receiver) if each]
     check_network(checked.network, (*names, *mentioned) if checked.vacancies else names)
+    check_faults(
+        checked.faults, (*names, *(each.participant for each in checked.faults if checked.vacancies)), checked.end
+    )

@@ -123,6 +123,7 @@ class Recorder(Observer):
                 guests=tuple(sorted(plan.guests)),
                 end=plan.end,
                 network=plan.network,
+                faults=tuple(map(str, plan.faults)),
                 **structs.asdict(provenance or Provenance()),
             )
         )

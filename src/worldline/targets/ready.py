@@ -27,6 +27,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """What somebody wants of a run, as it was written; what isn't said is as the target has it.
 
     `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere.
+    `faults` befall participants besides those of the target, `drawn_faults` are kinds such as ``crash=1,hang=2``, and
+    `only_faults`, if any are given, replace all of these.
     """
 
     seed: int | None = None
@@ -34,6 +36,13 @@ class Options(Struct, frozen=True, kw_only=True):
     executor: str | None = None
     settings: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    drawn_faults: str | None = None
+    only_faults: tuple[str, ...] | None = None
+
+    @property
+    def changes_faults(self) -> bool:
+        return bool(self.faults or self.drawn_faults is not None or self.only_faults is not None)
 
 
 def end_of(options: Options) -> int | None:
