@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from worldline.federation.aio import connect_async
     from worldline.federation.checker import check
     from worldline.federation.client import connect
-    from worldline.federation.incarnations import run_program
     from worldline.federation.inprocess import run
     from worldline.federation.limits import Limits
     from worldline.federation.participant import Participant
     from worldline.federation.program import Federation, Program
     from worldline.federation.server import Server
-    from worldline.lock import Crashed, EmergencyStop, RunEnded
+    from worldline.lock import EmergencyStop, RunEnded
     from worldline.model import (
         MS,
         SECOND,
@@ -46,7 +45,6 @@ __version__ = "0.1.0"
 __all__ = [
     "MS",
     "SECOND",
-    "Crashed",
     "EmergencyStop",
     "Federation",
     "Limits",
@@ -69,7 +67,6 @@ __all__ = [
     "payload",
     "plan",
     "run",
-    "run_program",
     "uniform",
 ]
 
@@ -79,13 +76,12 @@ _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.program"),
     "Limits": "worldline.federation.host",
     "Participant": "worldline.federation.participant",
-    **dict.fromkeys(["Crashed", "EmergencyStop", "RunEnded"], "worldline.lock"),
+    **dict.fromkeys(["EmergencyStop", "RunEnded"], "worldline.lock"),
     "Server": "worldline.federation.server",
     "check": "worldline.federation.checker",
     "connect": "worldline.federation.client",
     "connect_async": "worldline.federation.aio",
     "run": "worldline.federation.inprocess",
-    "run_program": "worldline.federation.incarnations",
 }
 
 

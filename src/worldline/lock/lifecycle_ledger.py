@@ -263,6 +263,8 @@ class LifecycleLedger(Ledger):
             if at <= self._resumes and self._doom is None:  # It crashes while it is down: then it is down for longer.
                 self._doom = fault if until == FOREVER else None
                 self._resumes = max(self._resumes, until) if self._doom is None else max(at, self.now)
+        if self._doom is None:
+            self._resumes = self._on_time(self._resumes)
         if self.now < self._resumes and not self._move(self._resumes, False):
             return False
         self._stage, self._batch = _STALLING, []

@@ -6,12 +6,11 @@ happens is known where it happens. It ends after `lasts`, or when its counterpar
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct, json
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.fault_drawing import Change, calm_from, draw_span, is_never_worse, parse_counts
@@ -100,7 +99,7 @@ class _Word(NamedTuple):
 def _quoted(name: str) -> str:
     """Write a name so that it is read as one word, and as nothing but a name."""
     is_plain = re.fullmatch(r'[^\s":][^\s"]*', name) and not name.endswith(":") and not name.isdecimal()
-    return name if is_plain and _Word(name, False).time is None else json.dumps(name, ensure_ascii=False)
+    return name if is_plain and _Word(name, False).time is None else json.encode(name).decode()
 
 
 def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
@@ -136,8 +135,8 @@ def _word(found: str) -> _Word:
     if not found.startswith('"'):
         return _Word(text, False, text != found)
     try:
-        return _Word(json.loads(text), True, text != found)
-    except ValueError:
+        return _Word(json.decode(text, type=str), True, text != found)
+    except MsgspecError:
         return _Word(found, False)
 
 
