@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from worldline.federation.participant import Participant
     from worldline.federation.program import Federation, Program
     from worldline.federation.server import Server
-    from worldline.lock import RunEnded
+    from worldline.lock import EmergencyStop, RunEnded
     from worldline.model import (
         MS,
         SECOND,
@@ -45,6 +45,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MS",
     "SECOND",
+    "EmergencyStop",
     "Federation",
     "Limits",
     "Message",
@@ -75,7 +76,7 @@ _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.program"),
     "Limits": "worldline.federation.host",
     "Participant": "worldline.federation.participant",
-    "RunEnded": "worldline.lock",
+    **dict.fromkeys(["EmergencyStop", "RunEnded"], "worldline.lock"),
     "Server": "worldline.federation.server",
     "check": "worldline.federation.checker",
     "connect": "worldline.federation.client",

@@ -30,6 +30,7 @@ COMPILED = (
     "worldline.lock.router",
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
+    "worldline.lock.lifecycle_ledger",
     "worldline.wire.frames",
     "worldline.wire.codec",
     "worldline.federation.participant",

@@ -17,6 +17,7 @@ import pytest
 from tests.federation.transports import join_asyncio, join_in_crews, make_certificate, nothing_left, run_over_sockets
 from worldline import (
     MS,
+    EmergencyStop,
     Federation,
     Network,
     Participant,
@@ -410,6 +411,79 @@ def running_ahead() -> Federation:
     return Federation(programs, network=Network(default=link(uniform("2ms", "6ms")), control_latency=3 * MS), seed=4)
 
 
+def faulty() -> Federation:
+    """Late boots, crashes, hangs, slowness and corruption, at times and after events."""
+
+    def camera(self: Participant) -> None:
+        for number in range(1, 30):
+            self.advance(to=number * 5 * MS)
+            self.publish("image", bytes([self.incarnation, number, 0, 0]))
+
+    def planner(self: Participant) -> None:
+        count = self.stable.get("count", 0)
+        self.subscribe("echo")
+        while not self.ended:
+            for message in self.next():
+                count += 1
+                self.stable["count"] = count
+                self.publish("go", message.payload + bytes([count % 256]))
+
+    def arm(self: Participant) -> None:
+        while not self.ended:
+            batch = self.advance(by="10ms")
+            self.publish("echo", b"".join(message.payload for message in batch))
+
+    programs = {
+        "camera": Program(camera, publishes=["image"], boot=uniform("1ms", "9ms")),
+        "planner": Program(planner, publishes=["go"], subscribes={"image": "newest(3)"}, durable=["image"]),
+        "arm": Program(arm, publishes=["echo"], subscribes=["go"], period="10ms"),
+    }
+    faults = (
+        "30ms crash camera 20ms",
+        "planner sends go 4: crash planner 15ms",
+        "70ms hang planner 20ms",
+        "95ms slow planner 3ms 20ms",
+        "arm receives go 9: hang arm 13ms",
+        "60ms dropout arm 20ms",
+        "130ms crash camera",
+    )
+    network = Network(default=link("2ms", corruption=0.2))
+    return Federation(programs, network=network, seed=5, until="150ms", faults=faults)
+
+
+def emergency() -> Federation:
+    """One calls an emergency stop; one goes on, one ends, one is down at that time, and one hangs."""
+
+    def guard(self: Participant) -> None:
+        self.advance(to="41ms")
+        self.estop("gate open")
+        self.advance(to="90ms")
+
+    def careful(self: Participant) -> None:
+        try:
+            while True:
+                self.publish("tick", b"")
+                self.advance(by="7ms")
+        except EmergencyStop as stopped:
+            self.estop_done(f"brakes on because of {stopped.reason}")
+            self.publish("braking", str(stopped.at).encode())
+            self.advance(to="80ms")
+
+    def careless(self: Participant) -> None:
+        for _ in self.messages():
+            self.publish("tock", b"")
+
+    programs = {
+        "guard": Program(guard, publishes=[], subscribes=["tick", "braking"]),
+        "careful": Program(careful, publishes=["tick", "braking"], subscribes=["tock"]),
+        "careless": Program(careless, publishes=["tock"], subscribes=["tick"]),
+        "down": Program(careless, subscribes=["tick"]),
+        "hung": Program(careful, subscribes=["tock"]),
+    }
+    faults = ("38ms crash down 20ms", "40ms hang hung 15ms")
+    return Federation(programs, until="100ms", faults=faults, estop="6ms")
+
+
 FEDERATIONS = (
     stepping,
     ping_pong,
@@ -421,6 +495,8 @@ FEDERATIONS = (
     period,
     guests,
     stop,
+    faulty,
+    emergency,
     fixed_end,
     nobody_can_come,
     leaving_early,

@@ -138,6 +138,7 @@ HEADINGS = [
     ["[[faults]]"],
     ["[[participants]]"],
     ["[limits]"],
+    ["[estop]"],
     ["[lcm]"],
     ["[topics]"],
 ]

@@ -14,7 +14,7 @@ from rich.console import Console
 from worldline.cli.bar import CheckNote, bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import EndTime, Seed, Settings
+from worldline.cli.options import DrawnFaults, EndTime, Faults, Seed, Settings
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.model.counting import counted
@@ -34,6 +34,8 @@ def check(
     seed: Seed = None,
     until: EndTime = None,
     settings: Settings = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
     schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[
         float | None, typer.Option(min=0.001, help="Stop after this many seconds, with what was found by then.")
@@ -46,10 +48,13 @@ def check(
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     unfinished = ""
+    wanted = Options(
+        seed=seed, until=until, settings=tuple(settings or ()), faults=tuple(fault or ()), drawn_faults=faults
+    )
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.
-        federation = federation_like(target, Options(seed=seed, until=until, settings=tuple(settings or ())))
+        federation = federation_like(target, wanted)
         note = CheckNote()
         if schedule is not None:
             chosen = parse_schedule(schedule)
@@ -77,6 +82,7 @@ def check(
             console.print(f"broken off: {unfinished}")
         return
     given = [("--seed", seed), ("--until", until), *(("--set", setting) for setting in settings or ())]
+    given += [*(("--fault", text) for text in fault or ()), ("--faults", faults)]
     options = [str(word) for option in given if option[1] is not None for word in option]
     _report(console, [target, *options], divergence, tried)
     raise typer.Exit(1)

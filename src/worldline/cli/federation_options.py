@@ -30,6 +30,7 @@ class FederationOptions(NamedTuple):
     twin: tuple[str, ...] = ()
     journal: Path | None = None
     draws: str | None = None
+    faults: bool = False
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
@@ -104,6 +105,7 @@ class FederationOptions(NamedTuple):
             "--twin": self.twin or None,
             "--journal": self.journal,
             "--draws": self.draws,
+            "--fault": self.faults or None,
         }
         for option, value in given.items():
             if value is not None:

@@ -38,6 +38,18 @@ DrawsTable = Annotated[
         help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.",
     ),
 ]
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="TEXT",
+        help='Let something befall a participant of a federation, such as "2s crash planner 1s". Can be repeated.',
+    ),
+]
+DrawnFaults = Annotated[
+    str | None,
+    typer.Option("--faults", metavar="KINDS", help="Draw faults of participants by the seed, such as crash=1,hang=2."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if they aren't recordings.")]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
 Timing = Annotated[

@@ -14,6 +14,7 @@ from worldline.history.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
 from worldline.model.counting import counted
 from worldline.model.errors import NonDeterminism
+from worldline.model.lifecycle import lifecycle_of
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recording
 from worldline.recording.accounting import intact, recorded_account
@@ -131,8 +132,9 @@ def _run_alone(
                 reach=reach_in(ready.plan(), joins, name),
             )
 
-        called = {} if options.debugger is None else {"call": options.debugger.call}
-        done = replay_alone(program, feed, differs=differs, payload_max=ready.payload_max, **called)
+        called: dict[str, Any] = {} if options.debugger is None else {"call": options.debugger.call}
+        life = lifecycle_of(name, plan.network, plan.faults)
+        done = replay_alone(program, feed, differs=differs, payload_max=ready.payload_max, life=life, **called)
         report.differences += done.differences
         report.members.append(MemberReport(name, done.now, done.compared, len(done.differences), done.is_whole))
 

@@ -12,7 +12,19 @@ import typer
 from worldline.cli.aside import words_aside
 from worldline.cli.federation_options import FederationOptions
 from worldline.cli.holder_notice import PATIENCE_S
-from worldline.cli.options import Force, NoRecord, Patience, Quiet, Seed, Settings, Timing, Until, shelf_for
+from worldline.cli.options import (
+    DrawnFaults,
+    Faults,
+    Force,
+    NoRecord,
+    Patience,
+    Quiet,
+    Seed,
+    Settings,
+    Timing,
+    Until,
+    shelf_for,
+)
 from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.report import report
 from worldline.cli.timed import timing_of, timing_place
@@ -49,6 +61,8 @@ def run(
         ),
     ] = None,
     settings: Settings = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -157,6 +171,8 @@ def run(
         settings=tuple(settings or ()),
         without=tuple(without or ()),
         draws=draws,
+        faults=tuple(fault or ()),
+        drawn_faults=faults,
     )
     if token_file is not None and not without:
         raise UsageError("--token-file is for participants that others start", advice="name them with --without")
@@ -172,6 +188,7 @@ def run(
         debug=tuple(debug or ()),
         twin=tuple(twin or ()),
         draws=draws,
+        faults=options.changes_faults,
     )
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:

@@ -17,8 +17,10 @@ import typer
 from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import (
+    DrawnFaults,
     DrawsTable,
     EndTime,
+    Faults,
     Force,
     NoRecord,
     Patience,
@@ -83,6 +85,8 @@ def serve(
     until: EndTime = None,
     settings: Settings = None,
     draws: DrawsTable = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
     realtime: Realtime = None,
     timing: Timing = False,
     patience: Patience = PATIENCE_S,
@@ -101,7 +105,14 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    options = Options(seed=seed, until=until, settings=tuple(settings or ()), draws=draws)
+    options = Options(
+        seed=seed,
+        until=until,
+        settings=tuple(settings or ()),
+        draws=draws,
+        faults=tuple(fault or ()),
+        drawn_faults=faults,
+    )
     ready = from_file(file, options, starts=nobody)
     warn_of(ready)
     setup = ready.setup

@@ -15,7 +15,7 @@ from rich.console import Console
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.console import remark as tell
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import Seed, Settings, Until
+from worldline.cli.options import DrawnFaults, Faults, Seed, Settings, Until
 from worldline.cli.verify_reports import as_json, as_junit
 from worldline.model import UsageError
 from worldline.saving.destination import destination, save
@@ -36,6 +36,8 @@ def verify(
         typer.Option(metavar="EXECUTOR", help="Executor of the first run, which the others are compared with."),
     ] = None,
     changes: Settings = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,11 +65,21 @@ def verify(
     names = None if only is None else [name.strip() for name in ",".join(only).split(",") if name.strip()]
     if names is not None:
         _check_only(
-            names, target, Options(seed=seed, until=until, executor=executor, settings=tuple(changes or ())), mpi
+            names,
+            target,
+            Options(
+                seed=seed,
+                until=until,
+                executor=executor,
+                settings=tuple(changes or ()),
+                faults=tuple(fault or ()),
+                drawn_faults=faults,
+            ),
+            mpi,
         )
     verifier = Verifier(
         target,
-        _options(seed, until, changes or ()),
+        [*_options(seed, until, changes or ()), *_fault_options(fault or (), faults)],
         executor=executor,
         only=names or (),
         mpi=mpi,
@@ -108,6 +120,11 @@ def _options(seed: int | None, until: str | None, changes: Sequence[str]) -> lis
     given = [] if seed is None else ["--seed", str(seed)]
     given += [] if until is None else ["--until", until]
     return given + [word for change in changes for word in ("--set", change)]
+
+
+def _fault_options(faults: Sequence[str], drawn: str | None) -> list[str]:
+    given = [word for fault in faults for word in ("--fault", fault)]
+    return given if drawn is None else [*given, "--faults", drawn]
 
 
 class _Rows:

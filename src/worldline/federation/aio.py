@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from worldline.federation.address import Address
@@ -21,7 +21,7 @@ from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
 from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
-from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
+from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.frames import HEARTBEAT
@@ -221,8 +221,8 @@ class AsyncParticipant(Operations):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
         if self._connection.disowned:  # By a fork: it is for the parent to leave.
-            return isinstance(error, RunEnded)
-        failure = None if isinstance(error, RunEnded) or is_normal_end(error) else error
+            return self._has_unwound(error)
+        failure = None if self._has_unwound(error) or is_normal_end(error) else error
         try:
             if failure is None:
                 self.leave()
@@ -235,7 +235,7 @@ class AsyncParticipant(Operations):
                     self.catch_up()  # When it was, above all.
                 self._connection.fail(blame(failure))
             await self._connection.close(patient=failure is None)
-        return isinstance(error, RunEnded)
+        return self._has_unwound(error)
 
     def disown(self) -> None:
         """Let go of it in a forked process."""
@@ -275,6 +275,13 @@ class AsyncParticipant(Operations):
         assert known is not None
         return known
 
+    async def revive(self) -> bool:
+        """If it has crashed, wait until its program is started again. Return whether the program is to run."""
+        await self._yield()
+        if self._ledger.revive() is None:
+            await self._wait()
+        return not (self.ended or self._ledger.is_crashed)
+
     async def messages(self, until: TimeLike | None = None) -> AsyncIterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
         limit = TIME_MAX if until is None else as_time(until)
@@ -299,10 +306,22 @@ class AsyncParticipant(Operations):
             raise self._crowded()
         self._waits = True
         try:
-            self._take_asked()
-            return self._ledger.receive(await self._connection.ask(self._asked))
+            messages: list[Message] | None = None
+            while messages is None:
+                self._take_asked()
+                messages = self._ledger.receive(await self._connection.ask(self._asked))
+            return messages
         finally:
             self._waits = False
+
+
+async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[object]], me: AsyncParticipant) -> object:
+    """Do as `run_program`, for a program that is a coroutine function."""
+    with contextlib.suppress(RunEnded, EmergencyStop):
+        while await me.revive():
+            with contextlib.suppress(Crashed):
+                return await program(me)
+    return None
 
 
 async def connect_async(

@@ -20,6 +20,7 @@ from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import client_context, dial, untrusted
 from worldline.lock import Ledger
 from worldline.model import Stream, UsageError, WorldlineError
+from worldline.model.lifecycle import UNEVENTFUL
 from worldline.model.message import check_name
 from worldline.wire.handshake import NONCE_SIZE, Welcome
 
@@ -91,7 +92,8 @@ class Call:
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
-        ledger = self._declaration.completed(welcome.declared, welcome.period).ledger(self.name)
+        completed = self._declaration.completed(welcome.declared, welcome.period)
+        ledger = completed.ledger(self.name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
         return ledger
 

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from msgspec.structs import replace
+
 from worldline.federation.draw_functions import load_draw_function
-from worldline.lock import Join, Ledger, Subscription
+from worldline.lock import Join, Ledger, LifecycleLedger, Subscription
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError
+from worldline.model.latency import Latency, as_delay, delay_text
+from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time
@@ -32,6 +36,8 @@ class Declared(TypedDict, total=False):
     period: TimeLike
     latency_least: TimeLike
     controls: bool
+    boot: Latency | TimeLike
+    durable: Iterable[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +47,8 @@ class Declaration:
     `publishes` of None means any topic; naming the topics lets others go ahead of this participant where it can't reach
     them. `subscribes` is a list of topics, or a mapping from topics to buffers. With a `period` it publishes only at
     multiples of that time, and promises by itself what follows from it. `latency_least` holds for all of its sends.
-    `controls` is needed to invite or stop.
+    `controls` is needed to invite or stop. `boot` is how long it takes to boot, fixed or drawn; meanwhile, and after a
+    crash, messages get lost except on `durable` topics, where its buffers say what is kept.
     """
 
     publishes: Iterable[str] | None = None
@@ -49,9 +56,11 @@ class Declaration:
     period: TimeLike = 0
     latency_least: TimeLike = 0
     controls: bool = False
+    boot: Latency | TimeLike = 0
+    durable: Iterable[str] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.publishes, str) or isinstance(self.subscribes, str):
+        if any(isinstance(topics, str) for topics in (self.publishes, self.subscribes, self.durable)):
             raise ConfigurationError("topics must be a list, not a single text")
         # Kept as they are now: an iterator would be used up by the first of several runs.
         if self.publishes is not None:
@@ -59,6 +68,7 @@ class Declaration:
         topics = self.subscribes
         buffers = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, "unbounded")
         object.__setattr__(self, "subscribes", buffers)
+        object.__setattr__(self, "durable", tuple(self.durable))
 
     def join(self) -> Join:
         """Return what is said at joining, checked."""
@@ -74,11 +84,35 @@ class Declaration:
             controls=self.controls,
         )
 
-    def ledger(self, name: str, *, keep_journal: bool = False) -> Ledger:
-        """Return the ledger of a participant of this name that declares this."""
-        ledger = Ledger(name, self.join(), period=as_time(self.period, "a period"), keep_journal=keep_journal)
-        ledger.load_draw_function = load_draw_function
-        return ledger
+    def ledger(self, name: str, life: Lifecycle = UNEVENTFUL, *, keep_journal: bool = False) -> Ledger:
+        """Return the ledger of a participant of this name that declares this. `life` is what its run's plan says."""
+        period = as_time(self.period, "a period")
+        life = self.completing(name, life)
+        made = (
+            Ledger(name, self.join(), period=period, keep_journal=keep_journal)
+            if life == UNEVENTFUL
+            else LifecycleLedger(name, self.join(), life, period=period, keep_journal=keep_journal)
+        )
+        made.load_draw_function = load_draw_function
+        return made
+
+    def completing(self, name: str, life: Lifecycle) -> Lifecycle:
+        """Return a lifecycle with what is declared of it here; refuse it if it says something else."""
+        said = self.lifecycle()
+        for key, usual in (("boot", None), ("durable", ())):
+            here, there = getattr(said, key), getattr(life, key)
+            if usual not in (here, there) and here != there:
+                raise ConfigurationError(
+                    f"{name} declares another {key} than the federation's file",
+                    advice="leave it out where the participant connects, or change the file",
+                )
+        boot = life.boot if said.boot is None else said.boot
+        return replace(life, boot=boot, durable=said.durable or life.durable)
+
+    def lifecycle(self) -> Lifecycle:
+        """Return what is declared of a lifecycle, checked."""
+        boot = None if self.boot == 0 else as_delay(self.boot, "a boot time")
+        return Lifecycle(boot=boot, durable=tuple(check_name(topic, "a topic") for topic in self.durable))
 
     def completed(self, stated: Join | None, period: int) -> Declaration:
         """Return it with what the server's file states of a participant, where it says nothing itself."""
@@ -99,6 +133,8 @@ class Declaration:
             "period": as_time(self.period, "a period"),
             "latency_least": as_time(self.latency_least, "the least latency of a participant's sends"),
             "controls": self.controls,
+            "boot": 0 if self.boot == 0 else delay_text(as_delay(self.boot, "a boot time")),
+            "durable": self.durable,
         }
 
 
@@ -148,6 +184,8 @@ def _written(key: str, value: Any) -> str:
         return "any topic"
     if key in ("period", "latency_least"):
         return f'"{format_time(value)}"'
+    if key == "boot":
+        return f'"{value}"' if value else '"0s"'
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict) and any(buffer != "unbounded" for buffer in value.values()):

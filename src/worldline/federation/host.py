@@ -75,6 +75,7 @@ from worldline.lock import (
 )
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.explain import vacant
+from worldline.lock.lifecycle_ledger import with_estop, without_estop
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
 from worldline.model import (
@@ -91,6 +92,7 @@ from worldline.model import (
 )
 from worldline.model.errors import shortened, shown
 from worldline.model.frames import frame
+from worldline.model.lifecycle import UNEVENTFUL, Lifecycle, lifecycle_of
 from worldline.model.plan import check_plan
 from worldline.wire.codec import (
     add_grant,
@@ -525,7 +527,8 @@ class Host:
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         declared, period = self.stated(hello.name)
         limits, returns = self.limits, int(self.returns_s * 1e9)
-        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns)
+        life = self.life_of(hello.name)
+        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns, life)
         self._put(session, frame(welcome.body()))
 
     def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
@@ -570,6 +573,13 @@ class Host:
             return None, 0
         declaration = Declaration(**stated)
         return declaration.join(), as_time(declaration.period)
+
+    def life_of(self, name: str) -> Lifecycle | None:
+        """Return what happens to a participant in simulated time; None if nothing does."""
+        plan = self.arbiter.plan
+        declared = Declaration(**self._declared.get(name, {}))
+        life = declared.completing(name, lifecycle_of(name, plan.network, plan.faults))
+        return None if life == UNEVENTFUL else life
 
     def _unwelcome(self, name: str) -> tuple[str, str] | None:
         if self.over:
@@ -683,7 +693,9 @@ class Host:
     def agreed(self, name: str, join: Join) -> Join:
         """Return how a participant joins, by what it says and what the file declares for it; raise if they differ."""
         stated = self._declared.get(name)
-        return join if stated is None else agreed(stated, said_at_joining(join)).join()
+        if self.arbiter.plan.network.estop is None:
+            return join if stated is None else agreed(stated, said_at_joining(join)).join()
+        return with_estop(join if stated is None else agreed(stated, said_at_joining(without_estop(join))).join())
 
     def _welcome(self, name: str) -> None:
         """Let in a guest that was here before it was invited."""

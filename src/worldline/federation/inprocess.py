@@ -30,6 +30,7 @@ from msgspec.structs import replace as replace_fields
 
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.draw_functions import with_functions
+from worldline.federation.incarnations import run_program
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
@@ -37,13 +38,14 @@ from worldline.federation.strand import Strand, StrandBroken, strand_kind
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
-from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase, RunEnded
+from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.draw_rows import DrawFunction, DrawsGiven, read_draws
 from worldline.model.draws import Drawn
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.lifecycle import Lifecycle, lifecycle_of
 from worldline.model.time import TimeLike, format_time
 
 ArbiterFactory = Callable[[Plan, "Observer | None"], Arbiter]
@@ -88,11 +90,11 @@ _GATHERING = Phase.GATHERING  # Looked up often.
 class _Seat:
     """One program's place in a run: what it says, what it is answered, and the strand that it lives on."""
 
-    def __init__(self, run: _Run, name: str, program: Program, keep_journal: bool) -> None:
+    def __init__(self, run: _Run, name: str, program: Program, life: Lifecycle, keep_journal: bool) -> None:
         self.name = name
         self.guest = program.guest
         self.controls = program.controls
-        self.ledger = program.ledger(name, keep_journal=keep_journal)
+        self.ledger = program.ledger(name, life, keep_journal=keep_journal)
         self.strand: Strand = strand_kind()(name, self._live)
         self.frame: list[ParticipantEvent] = []
         self.answer: Action | None = None
@@ -134,14 +136,9 @@ class _Seat:
 
     def _play(self, participant: Participant) -> None:
         try:
-            if not participant.ended:
-                result = self._program.run(participant)
-                if isgenerator(result) or iscoroutine(result):
-                    raise UsageError(
-                        "its program is a generator or a coroutine, which never ran", participant=self.name
-                    )
-        except RunEnded:
-            return
+            result = run_program(self._program.run, participant)
+            if isgenerator(result) or iscoroutine(result):
+                raise UsageError("its program is a generator or a coroutine, which never ran", participant=self.name)
         except SystemExit as error:
             if not is_normal_end(error):
                 raise
@@ -157,8 +154,10 @@ class _Run:
         self._in_order = isinstance(schedule, InOrder)
         self._watcher = watch
         self._arbiter = arbiter
+        plan = arbiter.plan
         self._seats = {
-            name: _Seat(self, name, program, keep_journals) for name, program in sorted(federation.programs.items())
+            name: _Seat(self, name, program, lifecycle_of(name, plan.network, plan.faults), keep_journals)
+            for name, program in sorted(federation.programs.items())
         }
         arbiter.payload_max = federation.payload_max
         for seat in self._seats.values():

@@ -12,6 +12,7 @@ cdef class Operations:
     cdef public bint _presses
     cdef public list _untold
     cdef public list _asked
+    cdef public object _stable
 
     cpdef _say(self, bint urgent=*)
     cpdef _served_next(self, long long before, promise)

@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from worldline.lock import Action, ParticipantEvent
+from worldline.federation.stable_store import StableStore
+from worldline.lock import Action, Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.ledger import Ledger
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
+from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.time import TimeLike
 
 
@@ -57,6 +59,7 @@ class Operations:
         # Taken from the ledger, to be told and to be asked, and not handed over yet.
         self._untold: list[ParticipantEvent] = []
         self._asked: list[ParticipantEvent] = []
+        self._stable = StableStore()
 
     @property
     def name(self) -> str:
@@ -86,6 +89,34 @@ class Operations:
     def reach(self) -> int:
         """How soon a message could get here, and so how far it can `peek`; FOREVER if nobody can send it any."""
         return self._ledger.reach
+
+    @property
+    def incarnation(self) -> int:
+        """How often this participant has crashed and its program was started again."""
+        return self._ledger.incarnation
+
+    @property
+    def stable(self) -> StableStore:
+        """A mapping that survives crashes. Values are copied on the way in and out."""
+        return self._stable
+
+    @property
+    def estopped(self) -> EmergencyNotice | None:
+        """Who called an emergency stop, when and why, once this participant knows of one."""
+        return self._ledger.estopped
+
+    def estop(self, reason: str = "") -> int:
+        """Call an emergency stop; return the time by which everybody is told. Latched: the first one counts."""
+        with self._lock:
+            told_by = self._ledger.estop(reason)
+            self._say(True)
+            return told_by
+
+    def estop_done(self, what: str) -> None:
+        """Say what this participant has done about the emergency stop, for the outcome and the recording."""
+        with self._lock:
+            self._ledger.estop_done(what)
+            self._say()
 
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None, *, at_once: bool = True) -> None:
         """Send a message on a topic, now or at a later time.
@@ -147,6 +178,12 @@ class Operations:
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._ledger.stream(name)
+
+    def _has_unwound(self, error: BaseException | None) -> bool:
+        """Whether the program was only unwound: the run has ended, it was stopped, or it has crashed for good."""
+        if isinstance(error, Crashed):
+            return self._ledger.state is State.LEFT
+        return isinstance(error, RunEnded | EmergencyStop)
 
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
@@ -262,6 +299,16 @@ class Participant(Operations):
         assert known is not None
         return known
 
+    def revive(self) -> bool:
+        """If it has crashed, wait until its program is started again. Return whether the program is to run."""
+        with self._lock:
+            waits = self._ledger.revive() is None
+            if waits:
+                self._take_asked()
+        if waits:
+            self._wait()
+        return not (self.ended or self._ledger.is_crashed)
+
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
 
@@ -276,8 +323,13 @@ class Participant(Operations):
             raise self._crowded()
         self._waits = True
         try:
-            answer = self._connection.ask(self._asked)
-            with self._lock:
-                return self._ledger.receive(answer)
+            messages: list[Message] | None = None
+            while messages is None:
+                answer = self._connection.ask(self._asked)
+                with self._lock:
+                    messages = self._ledger.receive(answer)
+                    if messages is None:  # Something happens to it on the way.
+                        self._take_asked()
+            return messages
         finally:
             self._waits = False

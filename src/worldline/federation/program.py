@@ -10,6 +10,8 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant
 from worldline.model import Network, Plan, plan
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.faults import ParticipantFault, as_faults
+from worldline.model.links import with_estop_latency
 from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TimeLike
@@ -38,7 +40,9 @@ class Program(Declaration):
 class Federation:
     """Programs by name, the network between them, the seed, and until when the run goes if that is fixed.
 
-    `payload_max` is the largest payload of a message, as `limits.payload` of a file.
+    `payload_max` is the largest payload of a message, as `limits.payload` of a file. `faults` are what befalls
+    participants, as structs or as texts such as ``"2s crash planner"``. `estop` is the time within which everybody is
+    told of an emergency stop; None: there is none.
     """
 
     programs: Mapping[str, Program]
@@ -46,6 +50,8 @@ class Federation:
     seed: int = 0
     until: TimeLike | None = None
     payload_max: int = PAYLOAD_MAX
+    faults: tuple[ParticipantFault | str, ...] = ()
+    estop: TimeLike | None = None
 
     def __new__(cls, *_: object, **given: object) -> Federation:
         """Say what the keyword is called that every other kind of run has for this, too."""
@@ -54,6 +60,7 @@ class Federation:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "faults", as_faults(self.faults))
         if isinstance(self.programs, Mapping) and any(type(name) is not str for name in self.programs):
             object.__setattr__(self, "programs", {exact(name): program for name, program in self.programs.items()})
 
@@ -68,4 +75,11 @@ class Federation:
                 )
         guests = [name for name, program in self.programs.items() if program.guest]
         roster = [name for name, program in self.programs.items() if not program.guest]
-        return plan(roster, guests=guests, network=self.network, seed=self.seed, until=self.until)
+        return plan(
+            roster,
+            guests=guests,
+            network=self.network if self.estop is None else with_estop_latency(self.network, self.estop),
+            seed=self.seed,
+            until=self.until,
+            faults=self.faults,
+        )

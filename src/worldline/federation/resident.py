@@ -27,8 +27,9 @@ from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.other_end import OtherEnd
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.status import Watch
-from worldline.lock import Action, ParticipantEvent, RunEnded, State
+from worldline.lock import Action, ParticipantEvent, State
 from worldline.model import UsageError, WorldlineError
+from worldline.model.lifecycle import UNEVENTFUL
 
 FAREWELL_S = 60.0
 """How long the others may go on when a resident has left."""
@@ -223,7 +224,7 @@ class ResidentParticipant(InterruptibleParticipant):
         farewell_s: float,
     ) -> None:
         host = server.host
-        ledger = declaration.completed(*host.stated(name)).ledger(name)
+        ledger = declaration.completed(*host.stated(name)).ledger(name, host.life_of(name) or UNEVENTFUL)
         ledger.payload_max = host.limits.payload_max
         self._wire = ResidentConnection(server, name)
         super().__init__(ledger, self._wire)
@@ -248,8 +249,8 @@ class ResidentParticipant(InterruptibleParticipant):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
         if self._wire.disowned:  # By a fork: it is for the parent to leave.
-            return isinstance(error, RunEnded)
-        failed = None if isinstance(error, RunEnded) or is_normal_end(error) else error
+            return self._has_unwound(error)
+        failed = None if self._has_unwound(error) or is_normal_end(error) else error
         try:
             if failed is None:
                 self.leave()
@@ -262,7 +263,7 @@ class ResidentParticipant(InterruptibleParticipant):
             if failed is not None:
                 self._fail(failed)
             self._server.finish()
-        return isinstance(error, RunEnded)
+        return self._has_unwound(error)
 
     def leave(self) -> None:
         """Leave the run; raise if it was broken off."""

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from inspect import iscoroutine, isgenerator
 
 from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.incarnations import run_program
 from worldline.federation.participant import Participant
 from worldline.federation.program import Program
 from worldline.history.retelling import RetoldDifference
-from worldline.lock import Join, RunEnded, StartRun
+from worldline.lock import Join, StartRun
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver
 from worldline.model import ModelError, Plan, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.path import Paths
 from worldline.model.payload import PAYLOAD_MAX
 
@@ -46,10 +48,12 @@ def replay_alone(
     differs: Callable[[RetoldDifference], bool] = lambda _: True,
     call: Call = lambda run, participant: run(participant),
     payload_max: int = PAYLOAD_MAX,
+    life: Lifecycle = UNEVENTFUL,
 ) -> SoloReplay:
     """Run a program to its end, or to the first difference at which `differs` says so.
 
-    `feed` makes what it is fed by, which is to call what it is given with each difference.
+    `feed` makes what it is fed by, which is to call what it is given with each difference. `life` is what its
+    run's plan has in store for it.
     """
     found: list[RetoldDifference] = []
 
@@ -59,7 +63,7 @@ def replay_alone(
             feeding.stop()
 
     feeding = feed(take)
-    ledger = program.ledger(feeding.name)
+    ledger = program.ledger(feeding.name, life)
     ledger.payload_max = payload_max
     participant = Participant(ledger, feeding)
     done = SoloReplay(feeding.name, differences=found)
@@ -81,12 +85,9 @@ def replay_alone(
 
 def _play(program: Program, participant: Participant, call: Call) -> None:
     try:
-        if not participant.ended:
-            result = call(program.run, participant)
-            if isgenerator(result) or iscoroutine(result):
-                raise UsageError("its program is a generator or a coroutine, which never ran")
-    except RunEnded:
-        return
+        result = run_program(lambda me: call(program.run, me), participant)
+        if isgenerator(result) or iscoroutine(result):
+            raise UsageError("its program is a generator or a coroutine, which never ran")
     except SystemExit as error:
         if not is_normal_end(error):
             raise

@@ -12,7 +12,7 @@ from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.forks import ForkedLock, remember
 from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.participant import Connection
-from worldline.lock import Ledger, ParticipantEvent, RunEnded, State
+from worldline.lock import Ledger, ParticipantEvent, State
 from worldline.model import WorldlineError
 
 
@@ -59,8 +59,8 @@ class WiredParticipant(InterruptibleParticipant):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
         if self._wire.disowned:  # By a fork: it is for the parent to leave.
-            return isinstance(error, RunEnded)
-        failure = None if isinstance(error, RunEnded) or is_normal_end(error) else error
+            return self._has_unwound(error)
+        failure = None if self._has_unwound(error) or is_normal_end(error) else error
         try:
             if failure is None:
                 self.leave()
@@ -74,7 +74,7 @@ class WiredParticipant(InterruptibleParticipant):
                     self._take_untold()
                 self._wire.fail(blame(failure), self._untold)
             self._hang_up(patient=failure is None)
-        return isinstance(error, RunEnded)
+        return self._has_unwound(error)
 
     def leave(self) -> None:
         """Leave the run; raise if it was broken off."""

@@ -20,6 +20,7 @@ cdef class Journal:
     cpdef note_sent(self, long long at, str topic, bytes payload)
     @cython.locals(received=tuple)
     cpdef note_received(self, long long now, list messages)
+    cpdef note_fate(self, long long at, str what)
     @cython.locals(count=Py_ssize_t)
     cdef _catch_up(self)
     cdef _hash_one(self, tuple note, bytes payload)

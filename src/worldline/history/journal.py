@@ -18,7 +18,7 @@ from worldline.model.message import Message
 DIGEST_SIZE = 16
 
 _encode = msgpack.Encoder().encode
-_SENT, _RECEIVED = 0, 1
+_SENT, _RECEIVED, _BEFELL = 0, 1, 2
 _HASH_EVERY = 64
 _HEAVY = 2**16  # As much isn't kept for long, nor copied to be hashed.
 _HEAVY_HEAD = b"\xc6"  # Before the length of so many bytes, in four.
@@ -40,6 +40,16 @@ class Received(Struct, frozen=True, array_like=True):
     message: Message
 
 
+class Befell(Struct, frozen=True, array_like=True):
+    """This happened to the participant."""
+
+    at: int
+    what: str
+
+
+Entry = Sent | Received | Befell
+
+
 class Journal:
     """The inputs and outputs of one participant. With `keep`, its entries stay readable; the digest needs none."""
 
@@ -47,7 +57,7 @@ class Journal:
         self._hash = blake2b(digest_size=DIGEST_SIZE)
         self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
         self._weight = 0  # How long their payloads are, together.
-        self.entries: list[Sent | Received] | None = [] if keep else None
+        self.entries: list[Entry] | None = [] if keep else None
         self.sent = 0
         self.received = 0
         self._marked = 0
@@ -87,6 +97,12 @@ class Journal:
         if self.entries is not None:
             self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
+
+    def note_fate(self, at: int, what: str) -> None:
+        """Note what has happened to the participant: a crash, a hang, an emergency stop."""
+        self._unhashed.append((_BEFELL, at, what.encode()))
+        if self.entries is not None:
+            self.entries.append(Befell(at, what))
 
     def digest(self) -> bytes:
         self._catch_up()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from worldline.history.account import Account, Fate, Membership, Sending
-from worldline.history.journal import Received, Sent
+from worldline.history.journal import Entry, Received, Sent
 from worldline.history.outcome import End
 
 
-def account_of(journals: Mapping[str, Sequence[Sent | Received]], members: Mapping[str, End]) -> Account:
+def account_of(journals: Mapping[str, Sequence[Entry]], members: Mapping[str, End]) -> Account:
     """Return what the journals of all members tell of a run that has come to its end."""
     fates: dict[tuple[str, int], list[Fate]] = {}
     for receiver, entries in journals.items():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 from worldline.federation.blame import NO_TERMINAL, is_debugger_quit
 from worldline.federation.bystander import is_bystander, parting_words
+from worldline.federation.incarnations import run_program
 from worldline.federation.participant import Participant
 from worldline.federation.program import Program
 from worldline.launch.time_stamps import STAMPING, TimeStamps
-from worldline.lock import RunEnded
 from worldline.model import Interrupted, UsageError, WorldlineError
 from worldline.model.blame import trace_of
 
@@ -28,9 +27,7 @@ def stamped_output() -> TimeStamps:
 
 def live(program: Program, participant: Participant) -> None:
     """Run the program of a participant that has joined, unless the run was over by then."""
-    if not participant.ended:
-        with suppress(RunEnded):
-            program.run(participant)
+    run_program(program.run, participant)
 
 
 def last_words(error: BaseException) -> int:

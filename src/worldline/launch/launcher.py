@@ -54,6 +54,7 @@ def federation_of(setup: Setup) -> Federation:
         seed=setup.plan.seed,
         until=setup.plan.end,
         payload_max=setup.limits.payload_max,
+        faults=setup.faults,
     )
 
 

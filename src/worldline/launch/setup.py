@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.limits import Limits
@@ -22,6 +24,7 @@ from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted,
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.errors import ConfigurationError, UsageError
+from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults, as_participant_fault, check_faults
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
@@ -45,6 +48,8 @@ class ParticipantSetup:
     latency_least: int = 0
     controls: bool = False
     guest: bool = False
+    boot: str = "0s"
+    durable: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -56,6 +61,8 @@ def stated_by(part: ParticipantSetup) -> Plain:
         period=part.period,
         latency_least=part.latency_least,
         controls=part.controls,
+        boot=0 if part.boot == "0s" else part.boot,
+        durable=part.durable,
     ).said()
 
 
@@ -77,6 +84,23 @@ class Setup:
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
 
+    @property
+    def faults(self) -> tuple[ParticipantFault, ...]:
+        """What befalls its participants."""
+        return self.plan.faults
+
+    def with_faults(self, faults: Iterable[ParticipantFault | str]) -> Setup:
+        """Return it with other faults, checked."""
+        befalling = as_faults(faults)
+        check_faults(befalling, tuple(self.parts), self.plan.end)
+        for each in befalling:
+            if each.verb == "crash" and self.parts[each.participant].entry is None:
+                raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
+        return replace(self, plan=structs.replace(self.plan, faults=befalling))
+
+
+_NO_CRASH = "only a Python entry can crash: its program is ended, and started again, in its process"
+_HANG_INSTEAD = "let it hang, or give it an entry"
 
 Starts = Callable[[str], bool]
 """Says of a participant, by its name, whether it is to be started here, so that its program has to be here."""
@@ -148,8 +172,8 @@ def _selection(rule: dict[str, Any]) -> tuple[str | None, str | None, str | None
 _ENDS = {"partition": "repair", "hold": "release"}
 
 
-def _check_faults(faults: Tables) -> None:
-    for place, fault in faults:
+def _check_outages(outages: Tables) -> None:
+    for place, fault in outages:
         verbs = [verb for verb in _ENDS if verb in place.value]
         for verb, end in _ENDS.items():
             if end in place.value and verbs and verb not in verbs:
@@ -158,16 +182,45 @@ def _check_faults(faults: Tables) -> None:
                 place.at(end).note(f"{said(place.value[end])} isn't after the start, {said(place.value['start'])}")
 
 
+def _check_befalling(
+    place: TomlPlace, befalling: Sequence[tuple[TomlPlace, ParticipantFault]], top: dict[str, Any], roster: list[str]
+) -> None:
+    """Look whether faults can happen: each alone, and all together."""
+    entries = [described for _, described in top["participants"] if "entry" in described]
+    startable = {name for described in entries for name, _ in _names_of(described)}
+    refused = len(place.document.refused)
+
+    def check(*faults: ParticipantFault) -> None:
+        check_faults(faults, roster, top.get("until"))
+
+    for where, fault in befalling:
+        if fault.verb in ENDED_BY:  # The others can't be judged without those before them.
+            where.read(lambda each: check(as_participant_fault(each.value)))
+        if fault.verb == "crash" and fault.participant in roster and fault.participant not in startable:
+            where.note(f"{_NO_CRASH} ({_HANG_INSTEAD})")
+    if len(place.document.refused) == refused:
+        place.read(lambda _: check(*(fault for _, fault in befalling)))
+
+
+def _check_durable(participants: Tables) -> None:
+    for participant, described in participants:
+        for topic in described.get("durable", ()):
+            if topic not in described.get("subscribes", ()):
+                known = list(described.get("subscribes", ()))
+                advice = nearest(topic, known, "its topics are") if known else "it subscribes to nothing"
+                participant.at("durable").note(f"it doesn't subscribe to {quoted(topic)} ({advice})")
+
+
 def _check_mentions(mentions: Iterable[Mention], roster: Sequence[str]) -> None:
     for name, place in mentions:
         if name not in roster:
             place.note(f"there is no participant {quoted(name)} ({nearest(name, roster, 'the roster is')})")
 
 
-def _mentions_of(rules: Tables, faults: Tables) -> list[Mention]:
+def _mentions_of(rules: Tables, outages: Tables) -> list[Mention]:
     """Return every mention of a participant in a link or a fault."""
     ends = [rule[key] for _, rule in rules for key in ("sender", "receiver") if key in rule]
-    return ends + [name for _, fault in faults for verb in _ENDS for side in fault.get(verb, ()) for name in side]
+    return ends + [name for _, fault in outages for verb in _ENDS for side in fault.get(verb, ()) for name in side]
 
 
 def _check_buffers(place: TomlPlace, buffers: Iterable[str], participants: Tables) -> None:
@@ -323,14 +376,18 @@ _TIMES = ("unreachable", "silence", "handshake", "join", "rejoin")
 
 
 def _check_whole(document: Document, top: dict[str, Any], starts: Starts) -> None:
-    participants, rules, faults = (top.get(key, []) for key in ("participants", "links", "faults"))
+    participants, rules = (top.get(key, []) for key in ("participants", "links"))
+    outages, befalling = _outages_in(top), _befalling_in(top)
     _check_rules(rules)
-    _check_faults(faults)
+    _check_outages(outages)
+    _check_durable(participants)
     if "participants" not in top:
         return
     if participants and _is_known(document, "name", "names"):
         roster = sorted({name for _, described in participants for name, _ in _names_of(described)})
-        _check_mentions(_mentions_of(rules, faults), roster)
+        _check_mentions(_mentions_of(rules, outages), roster)
+        if befalling:
+            _check_befalling(document.root.at("faults"), befalling, top, roster)
     if "buffers" in top and _is_known(document, "subscribes"):
         _check_buffers(document.root.at("buffers"), top["buffers"], participants)
     if "topics" in top and _is_known(document, "publishes", "subscribes"):
@@ -350,7 +407,16 @@ def _plan(top: dict[str, Any]) -> Plan:
         network=_network(top),
         seed=top.get("seed", 0),
         until=top.get("until"),
+        faults=[fault for _, fault in _befalling_in(top)],
     )
+
+
+def _outages_in(top: dict[str, Any]) -> Tables:
+    return [(place, fault) for place, fault in top.get("faults", []) if isinstance(fault, dict)]
+
+
+def _befalling_in(top: dict[str, Any]) -> list[tuple[TomlPlace, ParticipantFault]]:
+    return [(place, fault) for place, fault in top.get("faults", []) if isinstance(fault, ParticipantFault)]
 
 
 def _network(top: dict[str, Any]) -> Network:
@@ -360,7 +426,7 @@ def _network(top: dict[str, Any]) -> Network:
         topic, sender, receiver = _selection(rule)
         rules.append(Rule(link=_link(rule), topic=topic, sender=sender, receiver=receiver))
     outages: list[Outage] = []
-    for _, fault in top.get("faults", []):
+    for _, fault in _outages_in(top):
         verb, cut = ("partition", partition) if "partition" in fault else ("hold", hold)
         left, right = ([name for name, _ in side] for side in fault[verb])
         outages += cut(left, right, fault["start"], fault.get(_ENDS[verb]))
@@ -369,6 +435,7 @@ def _network(top: dict[str, Any]) -> Network:
         rules=tuple(rules),
         outages=tuple(outages),
         control_latency=top.get("control_latency", usual.control_latency),
+        estop=top.get("estop", {}).get("latency"),
     )
 
 

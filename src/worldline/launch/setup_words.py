@@ -20,7 +20,8 @@ from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, sa
 from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.latency import Latency, as_distribution
+from worldline.model.faults import ParticipantFault, as_participant_fault
+from worldline.model.latency import Latency, as_delay, as_distribution, delay_text
 from worldline.model.message import check_name
 from worldline.model.reading import parse_time
 from worldline.model.time import MS, SECOND
@@ -116,6 +117,10 @@ def _count(what: str) -> Callable[[TomlPlace], int]:
 
 def _latency(place: TomlPlace) -> Latency:
     return as_distribution(_time_text(place, "a latency"))
+
+
+def _boot(place: TomlPlace) -> str:
+    return delay_text(as_delay(_time_text(place, "a boot time"), "a boot time"))
 
 
 def _flag(place: TomlPlace) -> bool:
@@ -262,6 +267,18 @@ def _many(table: TomlTable) -> Callable[[TomlPlace], Tables]:
     return read
 
 
+Faults = list[tuple[TomlPlace, dict[str, Any] | ParticipantFault]]
+
+
+def _faults(place: TomlPlace) -> Faults:
+    """Read a list of outages, which are tables, and of what befalls participants, which are texts."""
+
+    def read(item: TomlPlace) -> tuple[TomlPlace, dict[str, Any] | ParticipantFault]:
+        return item, as_participant_fault(item.value) if isinstance(item.value, str) else item.table(FAULT)
+
+    return _all(place.items("faults", '["2s crash planner"], or [[faults]]'), read)
+
+
 def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
     """Read where a public LCM is, or a list of that."""
     if isinstance(place.value, list):
@@ -284,6 +301,7 @@ LINK = TomlTable(
         "duplication": _probability,
         "fifo": _flag,
         "bandwidth": _bandwidth,
+        "corruption": _probability,
     },
 )
 RULE = TomlTable(
@@ -323,6 +341,7 @@ LIMITS = TomlTable(
         "strangers": _count("connections"),
     },
 )
+ESTOP = TomlTable("[estop]", {"latency": _time("the latency of an emergency stop", least=1)}, needs=(("latency",),))
 LCM = TomlTable("[lcm]", {"public": _lcm_targets, "serve": TomlPlace.text})
 PARTICIPANT = TomlTable(
     "[[participants]]",
@@ -337,6 +356,8 @@ PARTICIPANT = TomlTable(
         "latency_least": _time("the least latency"),
         "controls": _flag,
         "guest": _flag,
+        "boot": _boot,
+        "durable": _topics,
         "directory": _directory,
         "environment": _environment,
     },
@@ -353,7 +374,8 @@ FILE = TomlTable(
         "on_loss": _policy,
         "link": _one(LINK),
         "links": _many(RULE),
-        "faults": _many(FAULT),
+        "faults": _faults,
+        "estop": _one(ESTOP),
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,
         "limits": _one(LIMITS),
@@ -363,4 +385,4 @@ FILE = TomlTable(
     needs=(("participants",),),
     renamed={"end": "until"},
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, LCM, TOPIC)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, ESTOP, LCM, TOPIC)

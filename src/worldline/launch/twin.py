@@ -24,6 +24,7 @@ from worldline.launch.twin_verdict import TwinVerdict
 from worldline.lock import Action, ParticipantEvent
 from worldline.lock.rehearsal import Rehearsal
 from worldline.model import LossError, NonDeterminism, WorldlineError
+from worldline.model.lifecycle import UNEVENTFUL
 
 
 class TwinWire:
@@ -43,7 +44,7 @@ class TwinWire:
         while (welcome := self._script.welcome) is None:
             self._wait()
         declared = Declaration(**program.said()).completed(welcome.declared, welcome.period)
-        ledger = declared.ledger(self._name)
+        ledger = declared.ledger(self._name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
         return WiredParticipant(ledger, self)
 

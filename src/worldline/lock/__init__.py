@@ -29,6 +29,7 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.lock.ledger import Ledger, RunEnded
+from worldline.lock.lifecycle_ledger import Crashed, EmergencyStop, LifecycleLedger
 from worldline.lock.states import Phase, State
 from worldline.lock.why import Cause, Hop, Why
 
@@ -41,6 +42,8 @@ __all__ = [
     "Barrier",
     "CallOff",
     "Cause",
+    "Crashed",
+    "EmergencyStop",
     "Event",
     "Grant",
     "Hop",
@@ -49,6 +52,7 @@ __all__ = [
     "Journal",
     "Leave",
     "Ledger",
+    "LifecycleLedger",
     "Log",
     "Lost",
     "Next",

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
+from worldline.model.lifecycle import ESTOP_LOG, EmergencyNote
+from worldline.model.links import ESTOP_TOPIC
 from worldline.model.time import format_time
 
 _SHOWN = 8
@@ -60,6 +62,7 @@ class Aftermath:
         self._published: dict[str, None] = {}
         self._subscribers: dict[str, list[str]] = {}
         self._waited: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._emergency: list[EmergencyNote] = []
 
     def publishes(self, topic: str) -> None:
         """Somebody publishes on a topic, or may."""
@@ -67,11 +70,21 @@ class Aftermath:
 
     def left(self, name: str, topics: Iterable[str], waited: int | None) -> None:
         """Somebody has left who subscribed to these topics; `waited`: since when it waited for more in vain."""
+        topics = [topic for topic in topics if topic != ESTOP_TOPIC]  # That one is meant to stay silent.
         if waited is not None:
             self._waited[name] = waited, tuple(topics)
         for topic in topics:
             if topic not in self._published:
                 self._subscribers.setdefault(topic, []).append(name)
+
+    def logged(self, name: str, at: int, text: str) -> None:
+        """Somebody has written a line, in a run that has an emergency stop."""
+        if text.startswith(ESTOP_LOG):
+            self._emergency.append(EmergencyNote(at, name, text))
+
+    def emergency(self) -> tuple[EmergencyNote, ...]:
+        """Return who called an emergency stop, who was told of it when, and what each has done about it, in order."""
+        return tuple(sorted(self._emergency, key=lambda note: (note.at, note.participant)))
 
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return the topics on which subscribers have waited in vain, in the order of their names."""

@@ -102,6 +102,7 @@ from worldline.model.errors import (
     UsageError,
     WorldlineError,
 )
+from worldline.model.lifecycle import EmergencyNote
 from worldline.model.message import check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
@@ -404,6 +405,8 @@ class Arbiter:
                 f"it has logged {member.logged:,} bytes without going on",
                 advice=f"limits.flood is {self.logs_max:,}",
             )
+        if self.plan.network.estop is not None:
+            self._aftermath.logged(member.name, member.now, event.text)
         if self._observer is not None:
             self._observer.noted(member.name, LOG, member.now, encoded({"text": event.text}))
 
@@ -731,6 +734,10 @@ class Arbiter:
         if self.end != (FOREVER if self.plan.end is None else self.plan.end) or self.router.latest >= self.end:
             return None  # Somebody stopped it, or something was under way that would have come too late.
         return self._aftermath.standstill(self.members, self.plan.end)
+
+    def emergency(self) -> tuple[EmergencyNote, ...]:
+        """Return what is known of an emergency stop: who called it, was told of it, and has done what about it."""
+        return self._aftermath.emergency()
 
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""

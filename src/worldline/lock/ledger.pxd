@@ -48,6 +48,9 @@ cdef class Ledger:
     cdef tuple _lists
     cdef list _given
     cdef object _waited
+    cdef readonly Py_ssize_t incarnation
+    cdef readonly bint is_crashed
+    cdef readonly object estopped
 
     cdef _mark(self, StateRow waits, long long until, held=*)
     cpdef forget_mark(self)
@@ -59,8 +62,10 @@ cdef class Ledger:
     cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)
     cpdef list receive(self, action)
-    @cython.locals(waited=StateRow, horizon="long long", messages=list)
+    @cython.locals(waited=StateRow)
     cdef list _granted(self, grant)
+    @cython.locals(horizon="long long", messages=list)
+    cdef _take_in(self, grant)
     @cython.locals(first="long long")
     cdef bint _wakes(self, grant)
     @cython.locals(target="long long")
@@ -72,8 +77,10 @@ cdef class Ledger:
     cdef _keep_period(self, long long acts)
     @cython.locals(first="long long", batch=list)
     cdef list _wake(self)
+    cdef _complete(self, long long moment)
     @cython.locals(batch=list)
     cdef list _go_to(self, long long target)
+    cdef long long _retire(self, long long target)
     cdef list _arrive(self, long long now, list batch)
     @cython.locals(now="long long", sent="long long")
     cpdef publish(self, topic, payload, at=*)

@@ -59,6 +59,7 @@ from worldline.lock.refusals import (
     impossible,
     misses_period,
     no_control,
+    no_estop,
     not_subscribed,
     subscribed_already,
     takes_back_promise,
@@ -70,6 +71,7 @@ from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.draw_rows import DrawFunction, DrawRow
 from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
+from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.message import Message, check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
@@ -145,6 +147,9 @@ class Ledger:
         self._lists: tuple[Any, ...] = ()
         self._given: list[Message] = []
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
+        self.incarnation = 0  # How often its program was started again: see `LifecycleLedger`.
+        self.is_crashed = False
+        self.estopped: EmergencyNotice | None = None
 
     @property
     def state(self) -> State:
@@ -172,8 +177,11 @@ class Ledger:
         taken += self._outbox
         self._outbox = []
 
-    def receive(self, action: Action) -> list[Message]:
-        """Take the answer that this participant waits for; return the messages of its sequence point."""
+    def receive(self, action: Action) -> list[Message] | None:
+        """Take the answer that this participant waits for; return the messages of its sequence point.
+
+        None, which only a `LifecycleLedger` returns: there is more in the outbox, and another answer to wait for.
+        """
         if action.__class__ is Abort:  # Wherever it stands: the run is over.
             self._row = GONE
             raise broken_off(action)
@@ -231,6 +239,16 @@ class Ledger:
                 self._is_served = True
 
     def _granted(self, grant: Grant) -> list[Message]:
+        waited = self._row
+        self._take_in(grant)
+        if waited is _PEEKING:
+            return []  # It stays where it is, and now knows what it has asked for.
+        messages = self._wake() if waited is _AWAITING else self._go_to(self._until)
+        self._told = self.now  # The arbiter works the same out from its side.
+        return messages
+
+    def _take_in(self, grant: Grant) -> None:
+        """Hold what a grant brings, and know what it says; then the program may act again, from where it is."""
         horizon, messages = grant.horizon, grant.messages
         if not (horizon >= self._until or grant.final or self._wakes(grant)):
             granted, asked = format_time(horizon), format_time(self._until)
@@ -246,13 +264,7 @@ class Ledger:
                     held.append(message)
         self.horizon = horizon
         self._final = grant.final
-        waited = self._row
         self._row = _ACTING
-        if waited is _PEEKING:
-            return []  # It stays where it is, and now knows what it has asked for.
-        messages = self._wake() if waited is _AWAITING else self._go_to(self._until)
-        self._told = self.now  # The arbiter works the same out from its side.
-        return messages
 
     def _wakes(self, grant: Grant) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
@@ -386,26 +398,33 @@ class Ledger:
             batch = [held.popleft()]
             while self._first() == first:
                 batch.append(held.popleft())
-            self._incomplete = []
-            if self._complete_at != first:
-                self._complete_at = first
-                self._finished = []
+            self._complete(first)
             return self._arrive(first, batch)
         return self._go_to(self._until)
+
+    def _complete(self, moment: int) -> None:
+        """Note that all arrivals of a moment are given, on all topics that are subscribed to."""
+        self._incomplete = []
+        if self._complete_at != moment:
+            self._complete_at = moment
+            self._finished = []
 
     def _go_to(self, target: int) -> list[Message]:
         """Serve a sequence point; where the run ends before the target, at its end."""
         if target > self.horizon or target == FOREVER:
-            # Only a final grant brings it here, or one that says that nothing can come any more.
-            if target == FOREVER:
-                self._waited = self.now
-            target = self.now if self.horizon == FOREVER else self.horizon
-            self._row = RETIRED
+            target = self._retire(target)
         held = self._held
         batch = []
         while self._first() < target:
             batch.append(held.popleft())
         return self._arrive(target, batch)
+
+    def _retire(self, target: int) -> int:
+        """Return where the run ends, before the target. A final grant says so, or that nothing can come any more."""
+        if target == FOREVER:
+            self._waited = self.now
+        self._row = RETIRED
+        return self.now if self.horizon == FOREVER else self.horizon
 
     def _arrive(self, now: int, batch: list[Message]) -> list[Message]:
         self.now = now
@@ -568,6 +587,18 @@ class Ledger:
         replaced = () if self._draws is None else tuple(self._draws.matched)
         self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited, replaced))
 
+    def estop(self, reason: str) -> int:
+        """Tell everybody to stop; return by when they know."""
+        self._refuse(no_estop())
+
+    def estop_done(self, what: str) -> None:
+        """Say what was done about an emergency stop."""
+        self._refuse(no_estop())
+
+    def revive(self) -> list[Message] | None:
+        """After a crash, wait until the program is started again. None as for `advance`."""
+        return []
+
     def stream(self, *names: str) -> Stream:
         """Return the participant's stream of this name: the same object each time, the same draws in each run."""
         if names not in self._streams:
@@ -604,10 +635,15 @@ class Ledger:
         if self.state is State.JOINED:
             advice = "enter it first: with connect(...) as me: ..."
         elif self.state is not State.LEFT:
-            verb, word = _WAITS[self.state]
-            asked = f"{verb}()" if self._until == FOREVER else f"{verb}({word}={format_time(self._until)!r})"
+            state, until = self._waits_for()
+            verb, word = _WAITS[state]
+            asked = f"{verb}()" if until == FOREVER else f"{verb}({word}={format_time(until)!r})"
             advice = f"{asked} was interrupted, and is still asked for: call it again first"
         self._refuse(impossible(_verb(kind), self.state, advice))
+
+    def _waits_for(self) -> tuple[State, int]:
+        """Return what its program waits for, and until when."""
+        return self.state, self._until
 
     def _refuse(self, error: WorldlineError) -> NoReturn:
         raise error.concerning(self.name, self.now)

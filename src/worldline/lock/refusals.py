@@ -84,3 +84,14 @@ def control_too_early(verb: str, at: int, earliest: int) -> UsageError:
     return UsageError(
         f"{verb} at {format_time(at)} is too early", advice=f"the control link takes until {format_time(earliest)}"
     )
+
+
+def no_estop() -> UsageError:
+    return UsageError(
+        "this federation has no emergency stop",
+        advice='say within which time everybody is told: estop="20ms" of a Federation, or [estop] latency in its file',
+    )
+
+
+def no_emergency() -> UsageError:
+    return UsageError("nobody has called an emergency stop, or it doesn't know of it yet")

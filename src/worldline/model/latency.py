@@ -138,6 +138,13 @@ _CALLED: dict[str, tuple[Callable[..., Latency], tuple[str, ...]]] = {
     "normal": (normal, ("mean", "deviation", "minimum")),
     "exponential": (exponential, ("minimum", "mean")),
 }
+# The same for what isn't a message's latency, and may take no time at all.
+_DELAYS: dict[str, Callable[..., Latency]] = {
+    "fixed": lambda latency: Fixed(as_time(latency)),
+    "uniform": lambda minimum, maximum: Uniform(as_time(minimum), as_time(maximum)),
+    "normal": lambda mean, deviation, minimum: Normal(as_time(mean), as_time(deviation), as_time(minimum)),
+    "exponential": lambda minimum, mean: Exponential(as_time(minimum), as_time(mean)),
+}
 _FORMS = {**{kind: f"{kind}({', '.join(names)})" for kind, (_, names) in _CALLED.items()}, "table": "table(a, b, ...)"}
 _CALL = re.compile(r"\s*([a-z]+)\s*\(([^()]*)\)\s*")
 
@@ -157,11 +164,39 @@ def as_distribution(latency: Latency | TimeLike) -> Latency:
     return drawn
 
 
-def _called(kind: str, arguments: str, latency: str) -> Latency:
+def as_delay(delay: Latency | TimeLike, what: str = "a delay") -> Latency:
+    """Take a delay as `as_distribution` takes a latency; it may be 0."""
+    made = delay
+    if not isinstance(made, Latency):
+        call = _CALL.fullmatch(made) if isinstance(made, str) else None
+        if call is None or call[1] not in _FORMS:
+            made = Fixed(as_time(made, what))
+        else:
+            made = _called(call[1], call[2], str(delay), _DELAYS)
+    if made.minimum > made.maximum or made.minimum < 0:
+        raise ConfigurationError(f"{shown(delay)} isn't {what}", advice="its minimum is larger than its maximum")
+    if made.maximum > TIME_MAX:
+        raise ConfigurationError(f"{shown(delay)} can exceed the largest time, {format_time(TIME_MAX)}")
+    return made
+
+
+def delay_text(delay: Latency) -> str:
+    """Write a delay as a text that `as_delay` reads."""
+    if isinstance(delay, Fixed):
+        return format_time(delay.latency)
+    times = delay.values if isinstance(delay, Table) else [getattr(delay, name) for name in delay.__struct_fields__]
+    return f"{type(delay).__name__.lower()}({', '.join(map(format_time, times))})"
+
+
+def _called(
+    kind: str, arguments: str, latency: str, delays: dict[str, Callable[..., Latency]] | None = None
+) -> Latency:
     parts = [part.strip() for part in arguments.split(",")] if arguments.strip() else []
     if kind == "table":
         return table(parts)
     make, names = _CALLED[kind]
+    if delays is not None:
+        make = delays[kind]
     passed: dict[str, str] = {}
     for place, part in enumerate(parts):
         before, equals, after = (piece.strip() for piece in part.partition("="))

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed, Latency, as_distribution, check_latency
@@ -22,9 +23,15 @@ from worldline.model.message import check_name
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, MS, TimeLike, format_time, is_time
 
+ESTOP_TOPIC = "worldline/estop"
+"""The topic on which everybody is told of an emergency stop; no rule and no outage applies to it."""
+
 
 class Link(Struct, frozen=True, kw_only=True):
-    """What happens to messages from one sender to one receiver. Bandwidth is in bytes per second; None is unlimited."""
+    """What happens to messages from one sender to one receiver. Bandwidth is in bytes per second; None is unlimited.
+
+    `corruption` is the share of messages that arrive with one bit flipped.
+    """
 
     latency: Latency
     loss_at_sender: float = 0.0
@@ -32,6 +39,7 @@ class Link(Struct, frozen=True, kw_only=True):
     duplication: float = 0.0
     fifo: bool = False
     bandwidth: int | None = None
+    corruption: float = 0.0
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -70,12 +78,16 @@ class Outage(Struct, frozen=True, kw_only=True):
 
 
 class Network(Struct, frozen=True, kw_only=True):
-    """All links of a run. `control_latency` is the minimum time between an invite or a stop and its effect."""
+    """All links of a run. `control_latency` is the minimum time between an invite or a stop and its effect.
+
+    `estop` is the time in which everybody is told of an emergency stop; None: there is none.
+    """
 
     default: Link = Link(latency=Fixed(MS))
     rules: tuple[Rule, ...] = ()
     outages: tuple[Outage, ...] = ()
     control_latency: int = MS
+    estop: int | None = None
 
 
 def link(
@@ -86,6 +98,7 @@ def link(
     duplication: float = 0.0,
     fifo: bool = False,
     bandwidth: int | None = None,
+    corruption: float = 0.0,
 ) -> Link:
     """Describe a link; ``link("5ms", loss=0.1)`` has a fixed latency, and loses messages at the receiver.
 
@@ -98,9 +111,15 @@ def link(
         duplication=duplication,
         fifo=fifo,
         bandwidth=bandwidth,
+        corruption=corruption,
     )
     check_link(made, "the link")
     return made
+
+
+def with_estop_latency(network: Network, latency: TimeLike) -> Network:
+    """Return a network over which everybody is told of an emergency stop within a time."""
+    return replace(network, estop=as_time(latency, "the latency of an emergency stop"))
 
 
 def partition(
@@ -140,6 +159,10 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
     if not is_time(network.control_latency) or network.control_latency < 1:
         raise ConfigurationError(
             f"the control link: a latency of {shown(network.control_latency)} isn't possible", advice="use at least 1ns"
+        )
+    if network.estop is not None and (not is_time(network.estop) or network.estop < 1):
+        raise ConfigurationError(
+            f"an emergency stop can't be told within {shown(network.estop)}", advice="use at least 1ns"
         )
     seen = set[tuple[str | None, str | None, str | None]]()
     for rule in network.rules:
@@ -193,6 +216,7 @@ def check_link(checked: Link, name: str) -> None:
         ("loss at the sender", checked.loss_at_sender),
         ("loss at the receiver", checked.loss_at_receiver),
         ("duplication", checked.duplication),
+        ("corruption", checked.corruption),
     ):
         # Written so that a NaN, which compares false to everything, is refused too.
         if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 <= probability <= 1:

@@ -19,7 +19,7 @@ from worldline.model.distributions import Chance, Distribution
 from worldline.model.draw_names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
 from worldline.model.draws import DrawSource, DrawTable
 from worldline.model.latency import Fixed
-from worldline.model.links import Link, Network, Outage, Rule
+from worldline.model.links import ESTOP_TOPIC, Link, Network, Outage, Rule
 from worldline.model.randomness import draw_bits, key_of, unit
 from worldline.model.time import FOREVER, SECOND
 
@@ -176,18 +176,24 @@ class Path:
 class Paths:
     """Finds the link of every path of a run: an index of the network's rules."""
 
-    def __init__(self, network: Network, seed: int, draws: DrawTable | None = None) -> None:
+    def __init__(
+        self, network: Network, seed: int, dropouts: tuple[Outage, ...] = (), draws: DrawTable | None = None
+    ) -> None:
         self._seed = seed
         self._draws = draws
         self._default = network.default
         self._links = {(rule.topic, rule.sender, rule.receiver): rule.link for rule in network.rules}
-        self._outages = tuple(sorted(network.outages, key=lambda outage: (outage.start, outage.end, str(outage))))
+        outages = (*network.outages, *dropouts)
+        self._outages = tuple(sorted(outages, key=lambda outage: (outage.start, outage.end, str(outage))))
+        self._estop = None if network.estop is None else Link(latency=Fixed(network.estop))
         self._rules_by_sender: dict[str | None, list[Rule]] = {}
         for rule in network.rules:
             self._rules_by_sender.setdefault(rule.sender, []).append(rule)
 
     def link(self, topic: str, sender: str, receiver: str) -> Link:
         """Return the link of the most specific rule."""
+        if topic == ESTOP_TOPIC and self._estop is not None:
+            return self._estop
         links = self._links
         if links:
             for selection in (
@@ -206,6 +212,8 @@ class Paths:
 
     def least_into(self, topic: str, receiver: str) -> int:
         """Return the least latency with which anybody at all may reach a receiver on a topic."""
+        if topic == ESTOP_TOPIC and self._estop is not None:
+            return self._estop.latency.minimum
         links = [
             link for (about, _, to), link in self._links.items() if about in (None, topic) and to in (None, receiver)
         ]
@@ -224,10 +232,14 @@ class Paths:
         )
 
     def outages(self, topic: str, sender: str, receiver: str) -> tuple[Outage, ...]:
+        if topic == ESTOP_TOPIC and self._estop is not None:
+            return ()
         return tuple(outage for outage in self._outages if outage.matches(topic, sender, receiver))
 
     def lifetime(self, topic: str, sender: str, latency_least: int) -> Lifetime:
         """Return by when a sender's messages on a topic have arrived at whoever there is or may come."""
+        if topic == ESTOP_TOPIC and self._estop is not None:
+            return Lifetime(max(latency_least, self._estop.latency.maximum), (), None, in_order=False)
         rules = self._rules_by_sender.get(sender, []) + self._rules_by_sender.get(None, [])
         links = [rule.link for rule in rules if rule.topic in (None, topic)] + [self._default]
         holds = tuple(

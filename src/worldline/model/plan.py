@@ -9,6 +9,7 @@ from msgspec import Struct
 from worldline.model.draw_checks import check_draws
 from worldline.model.draw_rows import DrawRow
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.faults import ParticipantFault, as_faults, check_faults
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
@@ -19,7 +20,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Who takes part, over which network, with which seed, until when (None: until all have left).
 
     `vacancies` is how many more take part from the beginning, under names that they choose. `guests` are names that
-    rules and outages may use although they aren't there from the beginning. `draws` are the rows of a table of draws.
+    rules and outages may use although they aren't there from the beginning. `draws` are the rows of a table of draws,
+    and `faults` what befalls participants.
     """
 
     roster: tuple[str, ...]
@@ -29,6 +31,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     end: int | None = None
     vacancies: int = 0
     draws: tuple[DrawRow, ...] = ()
+    faults: tuple[ParticipantFault, ...] = ()
 
 
 def plan(
@@ -40,6 +43,7 @@ def plan(
     until: TimeLike | None = None,
     vacancies: int = 0,
     draws: tuple[DrawRow, ...] = (),
+    faults: Iterable[ParticipantFault | str] = (),
 ) -> Plan:
     """Make a plan and check it completely."""
     made = Plan(
@@ -50,6 +54,7 @@ def plan(
         end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,
         draws=draws,
+        faults=as_faults(faults),
     )
     check_plan(made)
     return made
@@ -79,3 +84,6 @@ def check_plan(checked: Plan) -> None:
     mentioned = [each for rule in checked.network.rules for each in (rule.sender, rule.receiver) if each]
     check_network(checked.network, (*names, *mentioned) if checked.vacancies else names)
     check_draws(checked.draws, checked.network, None if checked.vacancies else names)
+    check_faults(
+        checked.faults, (*names, *(each.participant for each in checked.faults if checked.vacancies)), checked.end
+    )

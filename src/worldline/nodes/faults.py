@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.fault_drawing import Change, calm_from, draw_span, is_never_worse, parse_counts
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time
@@ -103,30 +103,25 @@ def is_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
         if each.verb in ("add", "remove"):
             firsts.setdefault(tuple(sorted(each.nodes)), each.verb)
     # A link that is added isn't there before: whoever leaves that out has one less for ever.
-    missing = {("add", ends): True for ends, verb in firsts.items() if verb == "add"}
-    times = sorted({each.at for each in (*faults, *than)})
-    mild, harsh = _amiss(faults, times, missing), _amiss(than, times, missing)
-    return all(here <= there for here, there in zip(mild, harsh, strict=True))
+    missing: dict[Hashable, bool] = {("add", ends): True for ends, verb in firsts.items() if verb == "add"}
+    return is_never_worse(_changes(faults), _changes(than), at_first=missing)
 
 
-_Amiss = dict[tuple[str, tuple[int, ...]], bool]
-
-
-def _amiss(faults: Iterable[Fault], times: Sequence[int], missing: _Amiss) -> Iterator[frozenset[Any]]:
-    """Yield for each time what is amiss from then on."""
-    state: _Amiss = dict(missing)
-    waiting = deque(sorted(faults, key=time_of))
-    for at in times:
-        while waiting and waiting[0].at <= at:
-            each = waiting.popleft()
-            nodes = tuple(sorted(each.nodes))
-            if each.verb == "repair":
-                state = {what: is_amiss for what, is_amiss in state.items() if what[0] != "repair"}
-            elif each.verb in _ENDED_BY:
-                state[_ENDED_BY[each.verb], nodes] = True
-            else:
-                state[each.verb, nodes] = False
-        yield frozenset(what for what, is_amiss in state.items() if is_amiss)
+def _changes(faults: Iterable[Fault]) -> list[Change]:
+    """Say what is amiss from when on, and what no longer."""
+    changes: list[Change] = []
+    partitions: list[tuple[int, ...]] = []
+    for each in sorted(faults, key=time_of):
+        nodes = tuple(sorted(each.nodes))
+        if each.verb == "repair":
+            changes += [(each.at, ("repair", group), False) for group in partitions]
+        elif each.verb in _ENDED_BY:
+            changes.append((each.at, (_ENDED_BY[each.verb], nodes), True))
+            if each.verb == "partition":
+                partitions.append(nodes)
+        else:
+            changes.append((each.at, (each.verb, nodes), False))
+    return changes
 
 
 _ENDED_BY = {"crash": "recover", "down": "up", "partition": "repair", "remove": "add"}
@@ -141,34 +136,17 @@ KINDS = ("crash", "partition", "link", "loss", "duplication")
 SHARES = ("loss", "duplication")
 
 _DEFAULT_COUNTS = {"crash": 2, "partition": 1, "link": 2}
-_COUNT_MAX = 10_000
-_SHORTEST = 0.01  # The shortest outage, as a share of the time there is.
-_CALM_FROM = 0.7  # By then all is well again, so that what has to come in the end can come.
 
 
 def parse_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=3,partition,loss=0.1"``: how many of each, or which share of the messages."""
-    kinds: dict[str, float] = {}
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        kind, equals, value = word.partition("=")
-        try:
-            number = float(value) if equals else _DEFAULT_COUNTS.get(kind, 0.1)
-        except ValueError:
-            number = -1.0
-        is_share = kind in SHARES
-        is_possible = 0 <= number <= (1 if is_share else _COUNT_MAX)  # Nothing is compared with NaN.
-        if kind not in KINDS or not is_possible or not (is_share or number == int(number)):
-            raise ConfigurationError(
-                f"{shown(word)} can't be drawn",
-                advice='write "crash=2,partition=1,link=2,loss=0.1,duplication=0.1", or some of these',
-            )
-        kinds[kind] = number
-    return kinds
+    advice = 'write "crash=2,partition=1,link=2,loss=0.1,duplication=0.1", or some of these'
+    return parse_counts(text, _DEFAULT_COUNTS, dict.fromkeys(SHARES, 0.1), advice)
 
 
 def draw_faults(kinds: Mapping[str, float], topology: Topology, until: int, seed: int) -> tuple[Fault, ...]:
     """Draw a schedule of faults that is over before the end of the run."""
-    calm = max(1, int(until * _CALM_FROM))
+    calm = calm_from(until)
     found: list[Fault] = []
     draws = Stream(seed, "faults", "crash")
     for _ in range(int(kinds.get("crash", 0))):
@@ -188,11 +166,5 @@ def draw_faults(kinds: Mapping[str, float], topology: Topology, until: int, seed
 
 
 def _span(begins: Verb, ends: Verb, nodes: tuple[int, ...], calm: int, draws: Stream) -> list[Fault]:
-    """Draw when something goes wrong, and for how long: as often for hundredths as for tenths of the time there is.
-
-    Bugs hide in outages of every length: some take one that covers an election, some one that is over in no time.
-    """
-    unit = 10**6 if calm > 10**9 else 1  # Whole milliseconds where there is room for that.
-    length = max(1, int(calm // unit * _SHORTEST ** draws.random()))
-    start = draws.randrange(max(1, calm // unit - length))
-    return [Fault(start * unit, begins, nodes), Fault((start + length) * unit, ends, () if ends == "repair" else nodes)]
+    start, end = draw_span(calm, draws)
+    return [Fault(start, begins, nodes), Fault(end, ends, () if ends == "repair" else nodes)]

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from worldline.model.draw_rows import DrawRow
 from worldline.model.errors import UsageError, WorldlineError, shortened, shown
+from worldline.model.faults import as_faults
 from worldline.model.links import Network
 from worldline.model.plan import Plan
 
@@ -57,6 +58,7 @@ class Header(Provenance, frozen=True, kw_only=True):
     end: int | None
     network: Network
     draws: tuple[DrawRow, ...] = ()  # The table that replaced some, if there was one.
+    faults: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
         """Return the plan of the run."""
@@ -67,6 +69,7 @@ class Header(Provenance, frozen=True, kw_only=True):
             seed=self.seed,
             end=self.end,
             draws=self.draws,
+            faults=as_faults(self.faults),
         )
 
 
@@ -135,7 +138,9 @@ LOST_SCHEMA = (
 )
 
 _NUMBER_MAX = 2**64
-_OPTIONAL = (*Provenance.__struct_fields__, "draws")
+# Whoever records by hand may know nothing of its provenance; and most runs replace no draws and have no faults.
+_OFTEN_EMPTY = (*Provenance.__struct_fields__, "draws", "faults")
+_LATER = {"corruption": 0.0, "estop": None}
 _Facts = TypeVar("_Facts", Header, RunFacts)
 
 
@@ -144,10 +149,20 @@ def to_metadata(facts: Header | RunFacts) -> dict[str, str]:
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(facts):
         value: Any = getattr(facts, field.name)
-        if not value and field.name in _OPTIONAL:  # Whoever records by hand may know nothing of it.
+        if not value and field.name in _OFTEN_EMPTY:
             continue
+        if isinstance(value, Network):
+            value = _without_later(msgspec.to_builtins(value))
         found[field.name] = value if field.type is str else msgspec.json.encode(value, order="deterministic").decode()
     return found
+
+
+def _without_later(value: Any) -> Any:
+    """Leave out what networks didn't always have, where it says nothing: files stay the same, byte for byte."""
+    if isinstance(value, dict):
+        said = {key: each for key, each in value.items() if key not in _LATER or each != _LATER[key]}
+        return {key: _without_later(each) for key, each in said.items()}
+    return [_without_later(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def from_metadata(kind: type[_Facts], metadata: Mapping[str, str]) -> _Facts:

@@ -124,6 +124,7 @@ class Recorder(Observer):
                 end=plan.end,
                 network=plan.network,
                 draws=plan.draws,
+                faults=tuple(map(str, plan.faults)),
                 **structs.asdict(provenance or Provenance()),
             )
         )

@@ -6,7 +6,7 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from worldline.loading.definition import Definition
 from worldline.model.draw_rows import DrawInputs
 from worldline.model.draws import Drawn
 from worldline.model.errors import Interrupted, UsageError, shown
+from worldline.model.faults import ParticipantFault, as_faults, draw_participant_faults, parse_fault_kinds
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
@@ -265,6 +266,9 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
         starts=starts,
     )
+    if options.changes_faults:
+        crashing = [name for name, part in setup.parts.items() if part.entry is not None]
+        setup = setup.with_faults(_faults_of(setup.faults, tuple(setup.parts), crashing, setup.plan, options))
     chosen = as_executor("processes" if options.executor is None else options.executor, EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
@@ -286,6 +290,18 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
     )
 
 
+def _faults_of(
+    own: Iterable[ParticipantFault | str], names: Sequence[str], crashing: Sequence[str], plan: Plan, options: Options
+) -> tuple[ParticipantFault, ...]:
+    """Return what befalls the participants of a run, with what somebody adds to it."""
+    if options.only_faults is not None:
+        return as_faults(options.only_faults)
+    kinds = {} if options.drawn_faults is None else parse_fault_kinds(options.drawn_faults)
+    able = {kind: crashing if kind == "crash" else names for kind in kinds}
+    drawn = draw_participant_faults(kinds, able, plan.end, plan.seed) if kinds else ()
+    return as_faults((*own, *options.faults, *drawn))
+
+
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
     """Take a federation that a Python file has made."""
     chosen = as_executor("in-process") if options.executor is None else readable_executor(options.executor)
@@ -298,6 +314,9 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
         federation = replace(federation, until=end_of(options))
+    if options.changes_faults:
+        names = tuple(federation.programs)
+        federation = replace(federation, faults=_faults_of(federation.faults, names, names, federation.plan(), options))
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),

@@ -27,7 +27,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """What somebody wants of a run, as it was written; what isn't said is as the target has it.
 
     `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere. `draws` is a
-    table of draws, or a function that replaces some.
+    table of draws, or a function that replaces some. `faults` befall participants besides those of the target, `drawn_faults` are kinds such as ``crash=1,hang=2``, and
+    `only_faults`, if any are given, replace all of these.
     """
 
     seed: int | None = None
@@ -36,6 +37,13 @@ class Options(Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     draws: str | None = None
+    faults: tuple[str, ...] = ()
+    drawn_faults: str | None = None
+    only_faults: tuple[str, ...] | None = None
+
+    @property
+    def changes_faults(self) -> bool:
+        return bool(self.faults or self.drawn_faults is not None or self.only_faults is not None)
 
 
 def end_of(options: Options) -> int | None:

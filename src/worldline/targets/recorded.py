@@ -56,7 +56,7 @@ def ready_as_recorded(recording: Recording, target: str) -> Ready:
     header = recording.header
     says_no_end = parts_of(target)[0].suffix in WORLDS
     until = format_time(header.end) if says_no_end and header.end is not None else None
-    options = Options(settings=header.settings, until=until)
+    options = Options(settings=header.settings, until=until, only_faults=header.faults or None)
     ready = _prepared(target, options)
     if ready.seed != header.seed:
         options = msgspec.structs.replace(options, seed=header.seed)

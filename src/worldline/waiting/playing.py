@@ -114,7 +114,7 @@ class _Stage:
                 continue
             if not isinstance(action, StartRun):
                 self._waited += self._wall - answered.asked
-            answered.given = answered.ledger.receive(action)
+            answered.given = answered.ledger.receive(action) or []
             self._schedule(answered.script.name)
         for name in [name for name in self._uninvited if name in self._arbiter.members]:
             self._uninvited.remove(name)

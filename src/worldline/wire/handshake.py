@@ -2,7 +2,8 @@
 
     server       Challenge(protocol, version, nonce)
     participant  Hello(version, federation, name, nonce, proof, agreement)
-    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max, returns), or Refused(code, reason)
+    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max, returns, life),
+                 or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
 so neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
@@ -18,6 +19,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, msgpack
 
 from worldline.lock.events import Join
+from worldline.model.lifecycle import Lifecycle
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TIME_MAX
 
@@ -63,6 +65,7 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
 
     `declared` is what the server's file says of you, with your `period`, if it says anything: join with that. If the
     connection is lost, try for `returns` nanoseconds to connect again and to resume; 0: the server won't come back.
+    `life` is what happens to you in simulated time, if anything does: it is for you to see that it happens.
     """
 
     proof: bytes
@@ -72,9 +75,12 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     period: _Time = 0
     payload_max: _PayloadSize = PAYLOAD_MAX
     returns: _Time = 0
+    life: Lifecycle | None = None
 
     def body(self) -> bytes:
         """Return it as it is sent: as short as it can be, if nothing is declared or all is as usual."""
+        if self.life is not None:
+            return _encode(self)
         said = ("welcome", self.proof, self.heartbeat, self.frame_max, self.declared, self.period, self.payload_max)
         if self.returns:
             return _encode((*said, self.returns))

@@ -1,0 +1,328 @@
+"""Faults of a federation: what is done to its participants, and when; written down, or drawn from a seed.
+
+A fault has a time, or waits for an event: something that the participant itself sends or receives, so that whether it
+happens is known where it happens. It ends after `lasts`, or when its counterpart says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from msgspec import MsgspecError, Struct, json
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.fault_drawing import Change, calm_from, draw_span, is_never_worse, parse_counts
+from worldline.model.links import Outage
+from worldline.model.message import check_name
+from worldline.model.nearest import nearest
+from worldline.model.randomness import Stream
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, TIME_MAX, format_time, is_time
+
+FaultVerb = Literal["crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore"]
+FAULT_VERBS: tuple[str, ...] = get_args(FaultVerb)
+
+ENDED_BY = {"crash": "recover", "hang": "resume", "slow": "fast", "dropout": "restore"}
+"""What can go wrong, and what ends it."""
+
+_BEGUN_BY = {end: begin for begin, end in ENDED_BY.items()}
+
+FAULT_FORMS = (
+    '"2s crash planner", "3s recover planner", "1s hang camera 200ms", "1s slow planner 20ms", "4s fast planner", '
+    '"1s dropout camera", or "planner sends commit: crash planner 1s"'
+)
+
+
+class FaultTrigger(Struct, frozen=True):
+    """What a fault waits for: that somebody has sent, or is about to be given, its nth message on a topic."""
+
+    participant: str
+    verb: Literal["sends", "receives"]
+    topic: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        words = [_quoted(self.participant), self.verb, _quoted(self.topic)]
+        return " ".join(words if self.count == 1 else [*words, str(self.count)])
+
+
+class ParticipantFault(Struct, frozen=True, kw_only=True):
+    """At a time, or after an event, something is done to a participant.
+
+    `crash` ends its program; `hang` keeps it from doing anything; `slow` makes it act `delay` later than it would;
+    `dropout` loses what it sends, on one `topic` or on all. Each `lasts` for a while, or, if that is None, until
+    `recover`, `resume`, `fast` or `restore`, if there is one. A fault that waits for an event has no time (`at` is 0).
+    """
+
+    at: int = 0
+    verb: FaultVerb
+    participant: str
+    delay: int = 0
+    lasts: int | None = None
+    topic: str | None = None
+    after: FaultTrigger | None = None
+
+    def __str__(self) -> str:
+        when = format_time(self.at) if self.after is None else f"{self.after}:"
+        words = [when, self.verb, _quoted(self.participant)]
+        if self.topic is not None:
+            words.append(_quoted(self.topic))
+        words += [format_time(time) for time in (self.delay or None, self.lasts) if time is not None]
+        return " ".join(words)
+
+
+def order_of(fault: ParticipantFault) -> tuple[bool, int, str]:
+    """What faults are sorted by: those at a time by their times, and then those that wait for an event."""
+    return fault.after is not None, fault.at, str(fault)
+
+
+# -- As text
+
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*":?|[^\s"]+')
+
+
+class _Word(NamedTuple):
+    text: str
+    is_quoted: bool
+    ends_event: bool = False  # Whether a colon follows.
+
+    @property
+    def time(self) -> int | None:
+        try:
+            return None if self.is_quoted else as_time(self.text)
+        except ConfigurationError:
+            return None
+
+
+def _quoted(name: str) -> str:
+    """Write a name so that it is read as one word, and as nothing but a name."""
+    is_plain = re.fullmatch(r'[^\s":][^\s"]*', name) and not name.endswith(":") and not name.isdecimal()
+    return name if is_plain and _Word(name, False).time is None else json.encode(name).decode()
+
+
+def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
+    """Take a fault, or a text such as ``"2s crash planner"`` or ``"planner sends commit: hang planner 200ms"``."""
+    if isinstance(given, ParticipantFault):
+        return given
+    found = _parsed(given) if isinstance(given, str) else None
+    if found is None:
+        raise ConfigurationError(f"{shown(given)} isn't a fault", advice=f"write {FAULT_FORMS}")
+    return found
+
+
+def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault, ...]:
+    """Take faults and texts, and return them sorted."""
+    if isinstance(given, str):
+        raise ConfigurationError(f"{shown(given)} is one text", advice="faults are a list")
+    return tuple(sorted(map(as_participant_fault, given), key=order_of))
+
+
+def _parsed(text: str) -> ParticipantFault | None:
+    if _WORD.sub("", text).strip():
+        return None
+    words = [_word(found) for found in _WORD.findall(text)]
+    colon = next((place for place, each in enumerate(words) if each.ends_event), None)
+    if colon is None:
+        return _parsed_fault(words[1:], words[0].time, None) if words and words[0].time is not None else None
+    after = _parsed_trigger([each for each in words[: colon + 1] if each.text or each.is_quoted])
+    return None if after is None else _parsed_fault(words[colon + 1 :], 0, after)
+
+
+def _word(found: str) -> _Word:
+    text = found.removesuffix(":")
+    if not found.startswith('"'):
+        return _Word(text, False, text != found)
+    try:
+        return _Word(json.decode(text, type=str), True, text != found)
+    except MsgspecError:
+        return _Word(found, False)
+
+
+def _parsed_trigger(words: list[_Word]) -> FaultTrigger | None:
+    if len(words) not in (3, 4) or words[1].text not in ("sends", "receives"):
+        return None
+    count = words[3].text if len(words) == 4 else "1"
+    if not count.isdecimal() or len(count) > 9 or int(count) < 1:
+        return None
+    return FaultTrigger(words[0].text, words[1].text, words[2].text, int(count))  # type: ignore[arg-type]
+
+
+def _parsed_fault(words: list[_Word], at: int | None, after: FaultTrigger | None) -> ParticipantFault | None:
+    if len(words) < 2 or words[0].text not in FAULT_VERBS:
+        return None
+    verb, rest = words[0].text, words[2:]
+    topic = None
+    if verb == "dropout" and rest and rest[0].time is None:
+        topic = rest.pop(0).text
+    times = [each.time for each in rest]
+    delays = 1 if verb == "slow" else 0
+    if None in times or not delays <= len(times) <= delays + (verb in ENDED_BY):
+        return None
+    return ParticipantFault(
+        at=at or 0,
+        verb=verb,  # type: ignore[arg-type]
+        participant=words[1].text,
+        delay=times[0] or 0 if delays else 0,
+        lasts=times[delays] if len(times) > delays else None,
+        topic=topic,
+        after=after,
+    )
+
+
+# -- Checked
+
+
+def check_faults(faults: Sequence[ParticipantFault], names: Sequence[str], end: int | None) -> None:
+    """Refuse what can't happen: to nobody, after the end, or without something that it ends."""
+    if not isinstance(faults, tuple | list):
+        raise ConfigurationError(
+            f"{shown(faults)} isn't a tuple of faults", advice='write faults=("2s crash planner",)'
+        )
+    for each in faults:
+        if not isinstance(each, ParticipantFault):
+            raise ConfigurationError(f"{shown(each)} isn't a fault", advice=f"write {FAULT_FORMS}")
+        _check_fault(each, names, end)
+    for participant, verb in dict.fromkeys((each.participant, _BEGUN_BY.get(each.verb, each.verb)) for each in faults):
+        _check_sequence(faults, participant, verb)
+
+
+def _check_fault(each: ParticipantFault, names: Sequence[str], end: int | None) -> None:
+    if each.verb not in FAULT_VERBS:
+        raise ConfigurationError(f"{shown(each.verb)} isn't a fault", advice=f"there are {', '.join(FAULT_VERBS)}")
+    check_name(each.participant, "a participant")
+    mentioned = [each.participant] if each.after is None else [each.participant, each.after.participant]
+    for name in mentioned:
+        if name not in names:
+            there = sorted(names)
+            advice = nearest(name, there) or f"the roster is {', '.join(there[:12])}"
+            raise ConfigurationError(f"{each}: there is no participant {shown(name)}", advice=advice)
+    if not is_time(each.at):
+        raise ConfigurationError(f"{shown(each.at)} isn't a time for a fault")
+    for time in (each.delay, each.lasts):
+        if time is not None and not is_time(time):
+            raise ConfigurationError(f"{each}: {shown(time)} isn't a time")
+    if end is not None and each.at >= end:
+        raise ConfigurationError(f"{each}: the run ends at {format_time(end)}", advice="faults happen before the end")
+    if each.lasts == 0 or (each.verb == "slow" and not each.delay):
+        raise ConfigurationError(f"{each}: it takes no time", advice="use at least 1ns")
+    if each.after is not None:
+        _check_trigger(each, each.after)
+
+
+def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
+    if after.participant != each.participant:
+        raise ConfigurationError(
+            f"{each}: only what {each.participant} itself sends or receives can trigger that",
+            advice=f"nobody knows at once what {after.participant} does; name one of {each.participant}'s own topics",
+        )
+    if each.verb in ("dropout", *_BEGUN_BY):
+        does = "does" if each.verb == "dropout" else "ends something, and"
+        advice = "give it a time" if each.verb == "dropout" else f"say how long the {_BEGUN_BY[each.verb]} lasts"
+        raise ConfigurationError(f"{each}: a {each.verb} {does} not wait for an event", advice=advice)
+    check_name(after.topic, "a topic")
+
+
+def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
+    """Look whether what is begun and what is ended go together, for one participant."""
+    until = -1  # Until when it is amiss.
+    last: ParticipantFault | None = None
+    for each in sorted(faults, key=order_of):
+        if each.participant != participant or each.verb not in (verb, ENDED_BY[verb]) or each.after is not None:
+            continue
+        if each.verb == verb:
+            if each.at < until and verb == "crash":
+                raise ConfigurationError(f"{each}: it is down then already, because of {shown(str(last))}")
+            until, last = FOREVER if each.lasts is None else each.at + each.lasts, each
+        elif last is None or last.lasts is not None:
+            raise ConfigurationError(f"{each}: there is no {verb} before that it could end")
+        else:
+            until, last = each.at, None
+
+
+# -- What they come to
+
+
+def spans_of(
+    faults: Iterable[ParticipantFault], participant: str, verb: str
+) -> list[tuple[int, int, ParticipantFault]]:
+    """Return from when to when something happens to a participant at stated times, and the fault that says so."""
+    spans: list[tuple[int, int, ParticipantFault]] = []
+    for each in sorted(faults, key=order_of):
+        if each.participant != participant or each.after is not None:
+            continue
+        if each.verb == verb:
+            spans.append((each.at, FOREVER if each.lasts is None else min(each.at + each.lasts, FOREVER), each))
+        elif each.verb == ENDED_BY[verb]:
+            spans = [
+                (start, each.at if end == FOREVER and begun.lasts is None else end, begun)
+                for start, end, begun in spans
+            ]
+    return spans
+
+
+def outages_of(faults: Iterable[ParticipantFault]) -> tuple[Outage, ...]:
+    """Return the outages that drop-outs come to."""
+    faults = tuple(faults)
+    return tuple(
+        Outage(verb="partition", start=start, end=end, sender=name, topic=begun.topic)
+        for name in dict.fromkeys(each.participant for each in faults)
+        for start, end, begun in spans_of(faults, name, "dropout")
+    )
+
+
+def are_milder(faults: Sequence[ParticipantFault], than: Sequence[ParticipantFault]) -> bool:
+    """Whether nothing ever happens that doesn't happen at that time with the others: fewer faults, or shorter ones."""
+    return is_never_worse(_changes(faults), _changes(than))
+
+
+def _changes(faults: Sequence[ParticipantFault]) -> list[Change]:
+    changes: list[Change] = []
+    for name, verb in dict.fromkeys((each.participant, each.verb) for each in faults if each.verb in ENDED_BY):
+        for start, end, begun in spans_of(faults, name, verb):
+            what = (name, verb, begun.delay, begun.topic)
+            changes += [(start, what, True), (end, what, False)]
+    for each in faults:
+        if each.after is not None:  # After the event, whenever that is.
+            awaited = (str(each.after), each.participant, each.verb, each.delay)
+            changes += [(0, awaited, True), (FOREVER if each.lasts is None else each.lasts, awaited, False)]
+    return sorted(changes, key=lambda change: (change[0], change[2]))
+
+
+# -- Drawn from a seed
+
+_DRAWN = {"crash": 1, "hang": 1, "slow": 1, "dropout": 1}
+
+
+def parse_fault_kinds(text: str) -> dict[str, float]:
+    """Read ``"crash=1,hang=2"``: how many of each."""
+    return parse_counts(text, _DRAWN, {}, 'write "crash=1,hang=2,slow=1,dropout=1", or some of these')
+
+
+def draw_participant_faults(
+    kinds: Mapping[str, float], names: Mapping[str, Sequence[str]], end: int | None, seed: int
+) -> tuple[ParticipantFault, ...]:
+    """Draw faults that are over before the end of the run. `names` says, for each kind, to whom it may happen."""
+    if end is None:
+        raise ConfigurationError(
+            "faults can't be drawn for a run that has no end", advice="say when it ends: --until 10s"
+        )
+    calm = calm_from(end)
+    found: list[ParticipantFault] = []
+    for kind in _DRAWN:
+        draws = Stream(seed, "faults", kind)
+        able = sorted(names.get(kind, ()))
+        for _ in range(int(kinds.get(kind, 0)) if able else 0):
+            start, over = draw_span(calm, draws)
+            name = draws.choice(able)
+            delay = max(1, min((over - start) // 10, TIME_MAX)) if kind == "slow" else 0
+            one = ParticipantFault(at=start, verb=kind, participant=name, delay=delay, lasts=over - start)  # type: ignore[arg-type]
+            found += [one] if _fits(one, found) else []
+    return tuple(sorted(found, key=order_of))
+
+
+def _fits(one: ParticipantFault, others: Iterable[ParticipantFault]) -> bool:
+    """Whether it isn't down already: nobody crashes twice at once."""
+    spans = spans_of(others, one.participant, "crash") if one.verb == "crash" else []
+    return all(one.at >= end or one.at + (one.lasts or 0) <= start for start, end, _ in spans)
