@@ -18,6 +18,7 @@ from worldline.history.account import Sending
 from worldline.history.steps import NOTES
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.draws import Drawn, DrawTable
+from worldline.model.faults import outages_of
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 
@@ -39,9 +40,8 @@ class RunDraws:
         self._ways: dict[str, dict[str, int]] = {}  # Receiver → sender → the least latency.
         self._own: dict[str, None] = {}  # Who has made draws itself.
         self._heard: list[Drawn] = []
-        self._paths = Paths(
-            plan.network, plan.seed, DrawTable(plan.seed, plan.draws, load=load, heard=self._heard.append)
-        )
+        table = DrawTable(plan.seed, plan.draws, load=load, heard=self._heard.append)
+        self._paths = Paths(plan.network, plan.seed, outages_of(plan.faults), table)
         self._opened: dict[tuple[str, str, str], Path] = {}
         listeners: dict[str, dict[str, None]] = {}  # By topic.
         published: dict[tuple[str, str], list[tuple[int, int, int, list[str]]]] = {}
