@@ -91,7 +91,7 @@ class Call:
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
-        ledger = self._declaration.completed(welcome.declared, welcome.period).ledger(self.name)
+        ledger = self._declaration.completed(welcome.declared, welcome.period, welcome.clock).ledger(self.name)
         ledger.payload_max = welcome.payload_max
         return ledger
 

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 
 from worldline.lock import Join, Ledger, Subscription
 from worldline.model.buffer import Buffer, as_buffer
+from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
 from worldline.model.errors import ConfigurationError
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
@@ -31,6 +32,7 @@ class Declared(TypedDict, total=False):
     period: TimeLike
     latency_least: TimeLike
     controls: bool
+    clock: ClockLike | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,8 @@ class Declaration:
     `publishes` of None means any topic; naming the topics lets others go ahead of this participant where it can't reach
     them. `subscribes` is a list of topics, or a mapping from topics to buffers. With a `period` it publishes only at
     multiples of that time, and promises by itself what follows from it. `latency_least` holds for all of its sends.
-    `controls` is needed to invite or stop.
+    `controls` is needed to invite or stop. With a local `clock`, the period is one of its time; it is for the
+    participant alone, and the arbiter knows nothing of it.
     """
 
     publishes: Iterable[str] | None = None
@@ -48,6 +51,7 @@ class Declaration:
     period: TimeLike = 0
     latency_least: TimeLike = 0
     controls: bool = False
+    clock: ClockLike | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.publishes, str) or isinstance(self.subscribes, str):
@@ -58,6 +62,8 @@ class Declaration:
         topics = self.subscribes
         buffers = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, "unbounded")
         object.__setattr__(self, "subscribes", buffers)
+        if self.clock is not None:
+            object.__setattr__(self, "clock", as_clock(self.clock))
 
     def join(self) -> Join:
         """Return what is said at joining, checked."""
@@ -75,13 +81,24 @@ class Declaration:
 
     def ledger(self, name: str, *, keep_journal: bool = False) -> Ledger:
         """Return the ledger of a participant of this name that declares this."""
-        return Ledger(name, self.join(), period=as_time(self.period, "a period"), keep_journal=keep_journal)
+        period = as_time(self.period, "a period")
+        return Ledger(name, self.join(), period=period, keep_journal=keep_journal, clock=self.local_clock())
 
-    def completed(self, stated: Join | None, period: int) -> Declaration:
-        """Return it with what the server's file states of a participant, where it says nothing itself."""
+    def local_clock(self) -> LocalClock | None:
+        """Return the participant's clock, if it has one of its own."""
+        return None if self.clock is None else as_clock(self.clock)
+
+    def completed(self, stated: Join | None, period: int, clock: LocalClock | None) -> Declaration:
+        """Return it with what the server's file states of a participant, where it says nothing itself.
+
+        The server compares what is said at joining; it never hears of the rest, so that is compared here.
+        """
         if stated is None:
             return self
-        return Declaration(**{**said_at_joining(stated), "period": period, **self.said()})
+        own_affair = Declaration(period=period, clock=clock).said()
+        said = self.said()
+        agreed(own_affair, said)
+        return Declaration(**{**said_at_joining(stated), **own_affair, **said})
 
     def said(self) -> dict[str, Any]:
         """Return as plain data what it really says: whatever isn't as it would be if nothing had been said."""
@@ -96,6 +113,7 @@ class Declaration:
             "period": as_time(self.period, "a period"),
             "latency_least": as_time(self.latency_least, "the least latency of a participant's sends"),
             "controls": self.controls,
+            "clock": None if (clock := self.local_clock()) is None else clock_as_plain(clock),
         }
 
 
@@ -103,7 +121,7 @@ _SILENT = Declaration().as_plain()
 
 
 def said_at_joining(join: Join) -> dict[str, Any]:
-    """Return what a participant says at joining as plain data. Its period is its own affair."""
+    """Return what a participant says at joining as plain data. Its period and its clock are its own affair."""
     return Declaration(
         publishes=join.publishes,
         subscribes={subscription.topic: subscription.buffer for subscription in join.subscribes},
@@ -141,6 +159,8 @@ def _comparable(value: object) -> object:
 
 def _written(key: str, value: Any) -> str:
     """Write a value as it would stand in the file."""
+    if key == "clock":
+        return "none" if value is None else str(as_clock(value))
     if value is None:
         return "any topic"
     if key in ("period", "latency_least"):
