@@ -79,9 +79,15 @@ def test_it_promises_what_it_knows() -> None:
         name, now, ended = "a", 0, False
         promised: ClassVar[list[int]] = []
 
-        def publish(self, *_: object, at_once: bool) -> None: ...
+        goes_back = False
 
-        def next(self, until: int, promise: int | None) -> list[Message]:
+        @property
+        def clock(self) -> object:
+            return self  # It shows true time.
+
+        def publish(self, *_: object, at_once: bool, clock: str) -> None: ...
+
+        def next(self, until: int, promise: int | None, clock: str) -> list[Message]:
             assert promise is not None
             self.promised.append(promise)
             self.now, self.ended = until, until == 30 * MS

@@ -284,9 +284,7 @@ class AsyncParticipant(Operations):
         assert known is not None
         return known
 
-    async def messages(
-        self, until: TimeLike | None = None, *, clock: ClockName = "true"
-    ) -> AsyncIterator[Message]:
+    async def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> AsyncIterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
         end = self._limit(until, clock)
         limit = TIME_MAX if end is None else as_time(end)

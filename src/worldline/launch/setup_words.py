@@ -364,12 +364,12 @@ LIMITS = TomlTable(
 )
 LCM = TomlTable("[lcm]", {"public": _lcm_targets, "serve": TomlPlace.text})
 CLOCK_JUMP = TomlTable(
-    "jumps of a clock",
+    '{ at = "2s", by = "-5ms" }',
     {"at": _time("the time of a jump"), "by": _difference("a jump")},
     needs=(("at",), ("by",)),
 )
 CLOCK = TomlTable(
-    "the clock of a participant",
+    'clock = { offset = "3ms", drift = "40ppm" }',
     {"offset": _difference("an offset"), "drift": _drift, "wander": _wander, "jumps": _jumps},
 )
 PARTICIPANT = TomlTable(
@@ -412,4 +412,4 @@ FILE = TomlTable(
     needs=(("participants",),),
     renamed={"end": "until"},
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, CLOCK, CLOCK_JUMP, LIMITS, LCM, TOPIC)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, CLOCK, LIMITS, LCM, TOPIC)
