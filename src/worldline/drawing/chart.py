@@ -1,4 +1,4 @@
-"""Draws curves over time as SVG, by hand: needs no library and gives the same bytes every time."""
+"""Draws curves over time as SVG: panels one above the other on one time axis, the same bytes every time."""
 
 from __future__ import annotations
 
