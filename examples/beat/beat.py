@@ -21,6 +21,7 @@ from worldline import MS, SECOND, Participant, payload
 from worldline.drawing.chart import Marks, Panel, Series, chart
 
 PERIOD = 10 * MS
+THINNED = 20  # Of so many points, one is drawn where hardly anything changes from one to the next.
 STIFFNESS, DAMPING = 150.0, 61.0  # Barely stable, if the loop takes 20 ms.
 
 
@@ -106,17 +107,17 @@ def plotter(me: Participant) -> None:
             Panel(
                 "how old a measurement is when the controller takes it (ms)",
                 (0, 5, 10, 15),
-                (Series("wait", "#2563c9", waits),),
+                (Series("wait", "#2563c9", waits[::THINNED]),),
             ),
             Panel(
                 "delay of the whole loop (ms)",
                 (0, 10, 20, 30),
-                (Series("delay", "#d9730d", delays),),
+                (Series("delay", "#d9730d", delays[::THINNED], steps=True),),
             ),
             Panel(
                 "how fast the mass moves (mm/s)",
                 (-20, -10, 0, 10, 20),
-                (Series("mass", "#0b8a6b", speeds),),
+                (Series("mass", "#0b8a6b", speeds[::3]),),
             ),
         ),
         marks=(
