@@ -127,6 +127,20 @@ def test_the_page_on_observers_shows_what_its_program_prints(tmp_path: Path) -> 
     assert command("mail.py", cwd=tmp_path).stdout == shown
 
 
+def test_the_page_on_clocks_shows_what_its_program_prints(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "clocks.md"
+    (tmp_path / "worker.py").write_text(python_blocks(page)[0])
+    (shown,) = re.findall(r"```\n(at first .*?)```", page.read_text(), re.DOTALL)
+    assert command("worker.py", cwd=tmp_path).stdout == shown
+
+
+def test_the_page_on_clocks_has_the_pictures_that_the_examples_draw(tmp_path: Path) -> None:
+    for name, picture in (("clock_sync", "clock-sync.svg"), ("beat", "clocks-beat.svg")):
+        file = str(ROOT / "examples" / name / f"{name}.toml")
+        command("-m", "worldline", "run", file, "--executor", "in-process", "--no-record", cwd=tmp_path)
+        assert (tmp_path / f"{name}.svg").read_text() == (ROOT / "docs" / picture).read_text()
+
+
 def test_the_page_on_observers_has_every_method_of_one() -> None:
     told = [name for name in vars(Observer) if not name.startswith("_")]
     assert re.findall(r"^\| `(\w+)\(.*\)` \|", (ROOT / "docs" / "observers.md").read_text(), re.MULTILINE) == told

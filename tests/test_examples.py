@@ -85,7 +85,7 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 
 
 def test_the_examples_are_there() -> None:
-    assert {"chat", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
+    assert {"beat", "chat", "clock_sync", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
     assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS}
 

@@ -53,6 +53,7 @@ PURE_IN_WORLD = ("levels", "groups", "placement", "discovery/peers")
 ALLOWED = {
     *(
         "__future__",
+        "array",
         "bisect",
         "collections",
         "collections.abc",

@@ -16,9 +16,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from svg_chart import Marks, Panel, Series, chart
-
 from worldline import MS, SECOND, Participant, payload
+from worldline.drawing.chart import Marks, Panel, Series, chart
 
 GRAVITY = 9.81
 POLE_M = 0.5

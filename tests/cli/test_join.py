@@ -203,6 +203,12 @@ def test_what_the_files_at_both_ends_declare_is_compared(
         ("talker", "period=2ms", 'declares period = "2ms", and the server\'s file "1ms"'),
         ("reader", 'subscribes=["news"]', "declares subscribes = [news], and the server's file {news = newest(3)}"),
         ("reader", "latency_least=1ms", 'declares latency_least = "1ms", and the server\'s file "0s"'),
+        (
+            "reader",
+            'clock={ drift = "40ppm", jumps = [{ at = "1s", by = "-2ms" }] }',
+            'declares clock = { drift = "40ppm", jumps = [{ at = "1s", by = "-2ms" }] }, and the server\'s file none',
+        ),
+        ("talker", 'clock.drift="41ppm"', 'declares clock = { drift = "41ppm" }, and the server\'s file none'),
         ("reader", "controls=true", "declares controls = true, and the server's file false"),
         ("talker", 'publishes=["news", "more"]', "declares publishes = [news, more], and the server's file [news]"),
     ):

@@ -23,6 +23,7 @@ from worldline import (
     Participant,
     Program,
     Rule,
+    clock,
     hold,
     link,
     partition,
@@ -266,6 +267,37 @@ def fixed_end() -> Federation:
     return Federation(programs, until="50ms", seed=3)
 
 
+def clocks() -> Federation:
+    """Everybody's clock is off in a way of its own, and everybody waits, promises and sends in its time."""
+
+    def ticker(self: Participant) -> None:
+        self.advance(to=0, clock="local")  # One of them is slow to begin with.
+        while self.clock.now < 70 * MS and not self.ended:
+            self.publish("tick", str((self.clock.now, self.now)).encode())
+            self.promise(self.clock.now + 10 * MS, clock="local")
+            self.advance(by="10ms", clock="local")
+
+    def listener(self: Participant) -> None:
+        self.peek(until="1ms", clock="local")
+        while self.clock.now < 60 * MS:
+            for tick in self.next(until=self.clock.now + 3 * MS, clock="local"):
+                self.publish("echo", str(self.clock.local(tick.arrival)).encode(), self.clock.now + MS, clock="local")
+
+    programs = {
+        "fast": Program(ticker, period="10ms", subscribes=["echo"], clock=clock(drift="1234567ppb")),
+        "slow": Program(ticker, period="10ms", subscribes=["echo"], clock=clock(offset="-3ms", drift="-12.345%")),
+        "drunk": Program(
+            ticker, period="5ms", subscribes=["echo"], clock=clock(wander="walk(3%, every=700us, within=40%)")
+        ),
+        "set": Program(
+            listener,
+            subscribes=["tick"],
+            clock=clock(jumps=[{"at": "20ms", "by": "-7ms"}, {"at": "40ms", "by": "9ms"}]),
+        ),
+    }
+    return Federation(programs, network=Network(default=link(uniform("1ms", "3ms"))), seed=3)
+
+
 def nobody_can_come() -> Federation:
     """Case 8 of the lock: everybody waits, nothing is under way, so each is told that nothing will come."""
 
@@ -505,6 +537,7 @@ FEDERATIONS = (
     sent_later,
     far_ahead,
     running_ahead,
+    clocks,
 )
 
 # --- The ways ---

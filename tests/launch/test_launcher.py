@@ -89,6 +89,18 @@ def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     assert f"early at {20 * MS}: comes at {20 * MS}" in said
 
 
+def test_processes_live_by_the_clocks_that_the_file_gives_them(tmp_path: Path) -> None:
+    wander = 'clock = { offset = "1ms", drift = "-5%", wander = "walk(1%, every=2ms, within=20%)" }\n'
+    text = FILE.replace("guest = true", f"guest = true\n{wander}").replace("{ o", "{{ o").replace('%)" }', '%)" }}')
+    setup = party(tmp_path, text)
+    clocked = PARTY.replace('self.advance(to="50ms")', 'self.advance(to="50ms", clock="local")')
+    next(tmp_path.glob("party_*.py")).write_text(clocked)
+    expected = run(federation_of(setup))
+    assert expected.times["early"] not in (50 * MS, 49 * MS)
+    for options in ({}, {"workers": 1}):
+        assert launch(setup, **options)[0].digest == expected.digest
+
+
 SLOW_GUEST = """
 [[participants]]
 name = "slow"

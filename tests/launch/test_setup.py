@@ -20,6 +20,7 @@ from worldline.launch.setup import ParticipantSetup, Setup, nobody, read_setup
 from worldline.launch.setup_words import TABLES
 from worldline.launch.toml_document import FILE_SIZE_MAX
 from worldline.model import MAILBOX, MS, SECOND, UNBOUNDED, ConfigurationError, newest, oldest
+from worldline.model.clock import clock
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform
 from worldline.model.links import Link, Network, Rule, hold, partition
 from worldline.model.plan import Plan, check_plan
@@ -137,6 +138,7 @@ HEADINGS = [
     ["[link]", "[[links]]"],
     ["[[faults]]"],
     ["[[participants]]"],
+    ["clock"],
     ["[limits]"],
     ["[estop]"],
     ["[lcm]"],
@@ -517,6 +519,28 @@ BOB = [
     ('subscribes = { "" = "mailbox" }', "subscribes.\"\": '' can't name a topic"),
     ("period = 20", "period: 20 isn't a period (write a number with its unit in quotes"),
     ('period = "0s"', "period: '0s' isn't a period (a period is at least 1ns)"),
+    ("clock = 5", "clock: 5 isn't a table (write clock = { offset"),
+    ('clock = { drift = "-100%" }', "clock: a drift of -1000000ppm would stop or reverse the clock (drift and walk"),
+    ('clock = { drift = "100%" }', "clock: a drift of 1000000ppm would run at twice the speed"),
+    (
+        'clock = { drift = "-60%", wander = "walk(1%, every=1s, within=40%)" }',
+        "clock: a drift of -600000ppm, with a walk within 400000ppm, would stop or reverse the clock",
+    ),
+    ("clock = { drift = 40 }", "clock.drift: 40 isn't a drift (write a number with its unit in quotes, such as"),
+    ('clock = { drift = "40ms" }', "clock.drift: '40ms' isn't a drift (write a number and a unit"),
+    ('clock = { offset = "40ppm" }', "clock.offset: '40ppm' isn't an offset (write a number and a unit"),
+    ("clock = { offset = 3 }", "clock.offset: 3 isn't an offset"),
+    ('clock = { wander = "20ppm" }', "clock.wander: '20ppm' isn't a wander (write \"walk("),
+    ('clock = { dirft = "40ppm" }', 'clock.dirft: there is no such key (did you mean "drift"?)'),
+    ('drift = "40ppm"', "drift: there is no such key here (it belongs to clock = {"),
+    ('clock = { jumps = "2s" }', "clock.jumps: '2s' isn't a list of jumps (write [{ at"),
+    ('clock = { jumps = [{ at = "2s" }] }', "clock.jumps[1].by: it is missing"),
+    ('clock = { jumps = [{ at = "-2s", by = "1ms" }] }', "clock.jumps[1].at: '-2s' isn't the time of a jump"),
+    ('clock = { jumps = [{ at = "0s", by = "1ms" }] }', "clock.jumps[1]: it can't jump at 0s (use at least 1ns"),
+    (
+        'clock = { jumps = [{ at = "2s", by = "1ms" }, { at = "1s", by = "1ms" }] }',
+        "clock.jumps[2]: its jump at 1s doesn't come after the one at 2s (write jumps in the order of their times)",
+    ),
     ('latency_least = "1"', "latency_least: '1' isn't the least latency"),
     ('controls = "yes"', "controls: 'yes' isn't true or false"),
     ("guest = 1", "guest: 1 isn't true or false"),
@@ -567,6 +591,29 @@ def test_a_mistake_is_reported_once_at_its_place(folder: Path, text: str, mistak
     reported = mistakes_of(folder, text)
     assert len(reported) == 1, reported
     assert reported[0].startswith(mistake)
+
+
+def test_a_clock_is_read_exactly(folder: Path) -> None:
+    wander = "walk(1ppm, every=1s, within=20ppm)"
+    jumps = '[{ at = "2s", by = "-5ms" }, { at = "3s", by = "1ns" }]'
+    text = (
+        '[[participants]]\nnames = ["a", "b"]\nperiod = "10ms"\n'
+        f'clock = {{ offset = "-3ms", drift = "0.5ppm", wander = "{wander}", jumps = {jumps} }}'
+    )
+    setup = setup_of(folder, text)
+    expected = clock(
+        offset="-3ms", drift=500, wander=wander, jumps=[{"at": "2s", "by": "-5ms"}, {"at": "3s", "by": "1ns"}]
+    )
+    assert [part.clock for part in setup.parts.values()] == [expected, expected]
+    assert setup_of(folder, '[[participants]]\nname = "a"\nclock = {}').parts["a"].clock == clock()
+
+
+def test_a_clock_can_be_changed_on_the_command_line(folder: Path) -> None:
+    (folder / "cell.toml").write_text('[[participants]]\nname = "a"\nclock = { drift = "40ppm" }')
+    changes = ["participants.a.clock.drift=-2ppm", "participants.a.clock.offset=5ms"]
+    assert read_setup(folder / "cell.toml", changes=changes).parts["a"].clock == clock(drift="-2ppm", offset="5ms")
+    with pytest.raises(ConfigurationError, match=r'--set: participants\[1\] "a".clock.drift: \'2ms\' isn\'t a drift'):
+        read_setup(folder / "cell.toml", changes=["participants.a.clock.drift=2ms"])
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metasim.simulators import Counter, Noted
-from worldline import MS, Federation, Message, Network, Participant, Program, link, run
+from worldline import MS, Federation, Message, Network, Participant, Program, clock, link, run
 from worldline.history.journal import Sent
 from worldline.metasim import MessageSimulator, Send, SimulatorEnded, drive
-from worldline.model import TIME_MAX, BrokenPromise, ModelError
+from worldline.model import TIME_MAX, BrokenPromise, LocalClock, ModelError, UsageError
+from worldline.model.clock import RunningClock
 from worldline.model.links import Rule
 
 END = "200ms"
@@ -74,14 +76,69 @@ def test_ten_messages_of_one_long_advance_have_ten_times(blind: bool) -> None:
     assert sent == [step * 10 * MS for step in range(11)]
 
 
+@pytest.mark.parametrize("blind", [False, True])
+@pytest.mark.parametrize("drift", ["1234567ppb", "-1234567ppb", "40%", "-40%"])
+def test_a_simulator_lives_in_the_time_of_its_participants_clock(blind: bool, drift: str) -> None:
+    """It sends when the clock shows its times, and is given what arrives when the clock shows that."""
+
+    class Ticking(Counter):
+        stops: ClassVar[list[int]] = []
+
+        def advance_to(self, time: int) -> None:
+            self.stops.append(time)
+            super().advance_to(time)
+
+        def receive(self, messages: list[Message]) -> None:
+            self.noted += [(self._now, message.sender, str(message.arrival)) for message in messages]
+
+    described = clock(offset="1ms", drift=drift)
+    own = RunningClock(described, 0, "a")
+    ticking, b = Ticking("A", 10 * MS, blind=blind), Counter("B", 7 * MS)
+    federation = pair(ticking, b)
+    programs = {**federation.programs, "a": replace(federation.programs["a"], clock=described)}
+    outcome = run(replace(federation, programs=programs), END, keep_journals=True)
+    sent = [entry.at for entry in outcome.journals["a"] if isinstance(entry, Sent)]
+    multiples = [own.true(each, 0) for each in range(10 * MS, 400 * MS, 10 * MS)]
+    assert sent == [0, *(each for each in multiples if each <= 200 * MS)]
+    assert ticking.stops == sorted(ticking.stops)
+    assert len(ticking.noted) > 20
+    assert all(0 <= own.local(int(arrival)) - shown <= 1 for shown, _, arrival in ticking.noted)
+
+
+@pytest.mark.parametrize(
+    ("described", "text"),
+    [
+        (clock(offset="-1ms"), "a at 0s: its clock shows -1ms, and no simulator can stand there"),
+        (clock(jumps=[{"at": "1s", "by": "-1ms"}]), "a at 0s: its clock is set back in the run"),
+    ],
+)
+def test_no_simulator_goes_back_or_below_zero(described: LocalClock, text: str) -> None:
+    program = Program(driven(Counter("A", 10 * MS)), clock=described)
+    with pytest.raises(UsageError, match=re.escape(text)):
+        run(Federation({"a": program}), END)
+
+
+def test_a_jump_forward_is_run_through_at_once() -> None:
+    program = Program(driven(Counter("A", 10 * MS)), clock=clock(jumps=[{"at": "25ms", "by": "30ms"}]))
+    outcome = run(Federation({"a": program}), "40ms", keep_journals=True)
+    sent = [entry.at // MS for entry in outcome.journals["a"] if isinstance(entry, Sent)]
+    assert sent == [0, 10, 20, 25, 25, 25, 30, 40]
+
+
 def test_it_promises_what_it_knows() -> None:
     class Noting:
         name, now, ended = "a", 0, False
         promised: ClassVar[list[int]] = []
 
-        def publish(self, *_: object, at_once: bool) -> None: ...
+        goes_back = False
 
-        def next(self, until: int, promise: int | None) -> list[Message]:
+        @property
+        def clock(self) -> object:
+            return self  # It shows true time.
+
+        def publish(self, *_: object, at_once: bool, clock: str) -> None: ...
+
+        def next(self, until: int, promise: int | None, clock: str) -> list[Message]:
             assert promise is not None
             self.promised.append(promise)
             self.now, self.ended = until, until == 30 * MS

@@ -19,7 +19,7 @@ from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.conversation import DOUBT_S, GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.greeting import Greeting
-from worldline.federation.participant import Operations
+from worldline.federation.participant import ClockName, Operations
 from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
 from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
@@ -241,31 +241,40 @@ class AsyncParticipant(Operations):
         """Let go of it in a forked process."""
         self._lock = ForkedLock(self.name)
 
-    async def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+    async def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
         await self._yield()
-        messages = self._ledger.advance(self._target(to, by))
+        messages = self._ledger.advance(self._target(to, by, clock))
         return await self._wait() if messages is None else self._served(messages)
 
-    async def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+    async def next(
+        self, until: TimeLike | None = None, *, promise: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
         """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
 
         With a `promise`, first promise to send nothing before then.
         """
         await self._yield()
         before = self._ledger.now
+        if clock != "true":
+            promise = self._in_true_time(promise, clock, "a promise")
+            until = self._limit(until, clock)
         messages = self._ledger.next(until, promise)
         if messages is None:
             return await self._wait()
         self._served_next(before, promise)
         return messages
 
-    async def peek(self, until: TimeLike | None = None) -> int:
+    async def peek(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
 
         See `Participant.peek`.
         """
         await self._yield()
+        if clock != "true":
+            until = self._in_true_time(until, clock)
         known = self._ledger.peek(until)
         if known is None:
             await self._wait()
@@ -282,10 +291,11 @@ class AsyncParticipant(Operations):
             await self._wait()
         return not (self.ended or self._ledger.is_crashed)
 
-    async def messages(self, until: TimeLike | None = None) -> AsyncIterator[Message]:
+    async def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> AsyncIterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
-        limit = TIME_MAX if until is None else as_time(until)
-        while self.now < limit and (batch := await self.next(until)):
+        end = self._limit(until, clock)
+        limit = TIME_MAX if end is None else as_time(end)
+        while self.now < limit and (batch := await self.next(end)):
             for message in batch:
                 yield message
 

@@ -92,7 +92,7 @@ class Call:
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
-        completed = self._declaration.completed(welcome.declared, welcome.period)
+        completed = self._declaration.completed(welcome.declared, welcome.period, welcome.clock)
         ledger = completed.ledger(self.name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
         return ledger

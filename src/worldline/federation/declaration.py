@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from worldline.federation.draw_functions import load_draw_function
 from worldline.lock import Join, Ledger, LifecycleLedger, Subscription
 from worldline.model.buffer import Buffer, as_buffer
+from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
 from worldline.model.errors import ConfigurationError
 from worldline.model.latency import Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
@@ -38,6 +39,7 @@ class Declared(TypedDict, total=False):
     controls: bool
     boot: Latency | TimeLike
     durable: Iterable[str]
+    clock: ClockLike | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,8 @@ class Declaration:
     them. `subscribes` is a list of topics, or a mapping from topics to buffers. With a `period` it publishes only at
     multiples of that time, and promises by itself what follows from it. `latency_least` holds for all of its sends.
     `controls` is needed to invite or stop. `boot` is how long it takes to boot, fixed or drawn; meanwhile, and after a
-    crash, messages get lost except on `durable` topics, where its buffers say what is kept.
+    crash, messages get lost except on `durable` topics, where its buffers say what is kept. With a local `clock`, the
+    period is one of its time; it is for the participant alone, and the arbiter knows nothing of it.
     """
 
     publishes: Iterable[str] | None = None
@@ -58,6 +61,7 @@ class Declaration:
     controls: bool = False
     boot: Latency | TimeLike = 0
     durable: Iterable[str] = ()
+    clock: ClockLike | None = None
 
     def __post_init__(self) -> None:
         if any(isinstance(topics, str) for topics in (self.publishes, self.subscribes, self.durable)):
@@ -69,6 +73,8 @@ class Declaration:
         buffers = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, "unbounded")
         object.__setattr__(self, "subscribes", buffers)
         object.__setattr__(self, "durable", tuple(self.durable))
+        if self.clock is not None:
+            object.__setattr__(self, "clock", as_clock(self.clock))
 
     def join(self) -> Join:
         """Return what is said at joining, checked."""
@@ -88,10 +94,11 @@ class Declaration:
         """Return the ledger of a participant of this name that declares this. `life` is what its run's plan says."""
         period = as_time(self.period, "a period")
         life = self.completing(name, life)
+        clock = self.local_clock()
         made = (
-            Ledger(name, self.join(), period=period, keep_journal=keep_journal)
+            Ledger(name, self.join(), period=period, keep_journal=keep_journal, clock=clock)
             if life == UNEVENTFUL
-            else LifecycleLedger(name, self.join(), life, period=period, keep_journal=keep_journal)
+            else LifecycleLedger(name, self.join(), life, period=period, keep_journal=keep_journal, clock=clock)
         )
         made.load_draw_function = load_draw_function
         return made
@@ -114,11 +121,21 @@ class Declaration:
         boot = None if self.boot == 0 else as_delay(self.boot, "a boot time")
         return Lifecycle(boot=boot, durable=tuple(check_name(topic, "a topic") for topic in self.durable))
 
-    def completed(self, stated: Join | None, period: int) -> Declaration:
-        """Return it with what the server's file states of a participant, where it says nothing itself."""
+    def local_clock(self) -> LocalClock | None:
+        """Return the participant's clock, if it has one of its own."""
+        return None if self.clock is None else as_clock(self.clock)
+
+    def completed(self, stated: Join | None, period: int, clock: LocalClock | None) -> Declaration:
+        """Return it with what the server's file states of a participant, where it says nothing itself.
+
+        The server compares what is said at joining; it never hears of the rest, so that is compared here.
+        """
         if stated is None:
             return self
-        return Declaration(**{**said_at_joining(stated), "period": period, **self.said()})
+        own_affair = Declaration(period=period, clock=clock).said()
+        said = self.said()
+        agreed(own_affair, said)
+        return Declaration(**{**said_at_joining(stated), **own_affair, **said})
 
     def said(self) -> dict[str, Any]:
         """Return as plain data what it really says: whatever isn't as it would be if nothing had been said."""
@@ -135,6 +152,7 @@ class Declaration:
             "controls": self.controls,
             "boot": 0 if self.boot == 0 else delay_text(as_delay(self.boot, "a boot time")),
             "durable": self.durable,
+            "clock": None if (clock := self.local_clock()) is None else clock_as_plain(clock),
         }
 
 
@@ -142,7 +160,7 @@ _SILENT = Declaration().as_plain()
 
 
 def said_at_joining(join: Join) -> dict[str, Any]:
-    """Return what a participant says at joining as plain data. Its period is its own affair."""
+    """Return what a participant says at joining as plain data. Its period and its clock are its own affair."""
     return Declaration(
         publishes=join.publishes,
         subscribes={subscription.topic: subscription.buffer for subscription in join.subscribes},
@@ -180,6 +198,8 @@ def _comparable(value: object) -> object:
 
 def _written(key: str, value: Any) -> str:
     """Write a value as it would stand in the file."""
+    if key == "clock":
+        return "none" if value is None else str(as_clock(value))
     if value is None:
         return "any topic"
     if key in ("period", "latency_least"):

@@ -90,6 +90,7 @@ from worldline.model import (
     as_time,
     format_time,
 )
+from worldline.model.clock import LocalClock
 from worldline.model.errors import shortened, shown
 from worldline.model.frames import frame
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle, lifecycle_of
@@ -525,10 +526,12 @@ class Host:
             self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
-        declared, period = self.stated(hello.name)
+        declared, period, clock = self.stated(hello.name)
         limits, returns = self.limits, int(self.returns_s * 1e9)
         life = self.life_of(hello.name)
-        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns, life)
+        welcome = Welcome(
+            proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns, clock, life
+        )
         self._put(session, frame(welcome.body()))
 
     def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
@@ -567,12 +570,12 @@ class Host:
     def _token_of(self, name: str) -> bytes:
         return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
 
-    def stated(self, name: str) -> tuple[Join | None, int]:
-        """Return what the file declares for a participant, as what it would say at joining, and its period."""
+    def stated(self, name: str) -> tuple[Join | None, int, LocalClock | None]:
+        """Return what the file declares for a participant: what it would say at joining, its period and its clock."""
         if not (stated := self._declared.get(name)):
-            return None, 0
+            return None, 0, None
         declaration = Declaration(**stated)
-        return declaration.join(), as_time(declaration.period)
+        return declaration.join(), as_time(declaration.period), declaration.local_clock()
 
     def life_of(self, name: str) -> Lifecycle | None:
         """Return what happens to a participant in simulated time; None if nothing does."""

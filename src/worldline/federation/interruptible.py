@@ -8,7 +8,7 @@ methods are Python in every build.
 
 from __future__ import annotations
 
-from worldline.federation.participant import Connection, Participant
+from worldline.federation.participant import ClockName, Connection, Participant
 from worldline.lock import Ledger
 from worldline.model import Message
 from worldline.model.time import TimeLike
@@ -29,26 +29,30 @@ class InterruptibleParticipant(Participant):
             self._take_back()
             raise
 
-    def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+    def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
         self._ledger.forget_mark()
         try:
-            return self._advance(to, by)
+            return self._advance(to, by, clock)
         except BaseException:
             self._take_back()
             raise
 
-    def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+    def next(
+        self, until: TimeLike | None = None, *, promise: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
         self._ledger.forget_mark()
         try:
-            return self._next(until, promise)
+            return self._next(until, promise, clock)
         except BaseException:
             self._take_back()
             raise
 
-    def peek(self, until: TimeLike | None = None) -> int:
+    def peek(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> int:
         self._ledger.forget_mark()
         try:
-            return super().peek(until)
+            return super().peek(until, clock=clock)
         except BaseException:
             self._take_back()
             raise

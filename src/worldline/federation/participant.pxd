@@ -1,6 +1,26 @@
 cimport cython
 
 from worldline.lock.ledger cimport Ledger
+from worldline.model.clock cimport RunningClock
+
+
+cdef class ParticipantClock:
+    cdef Ledger _ledger
+    cdef long long _aimed_at
+    cdef long long _aim
+    cdef long long _stood_at
+    cdef long long _stood
+
+    @cython.locals(clock=RunningClock, now="long long", shows="long long")
+    cdef long long _read(self) except? -1
+    @cython.locals(found="long long")
+    cdef long long _true(self, long long local, long long since) except? -1
+    @cython.locals(given="long long", shows="long long")
+    cdef long long _time(self, local, what) except? -1
+    @cython.locals(found="long long")
+    cdef long long _target(self, local) except? -1
+    @cython.locals(clock=RunningClock, step="long long")
+    cdef long long _step(self, by) except? -1
 
 
 cdef class Operations:
@@ -13,7 +33,13 @@ cdef class Operations:
     cdef public list _untold
     cdef public list _asked
     cdef public object _stable
+    cdef ParticipantClock _clock
 
+    cpdef _target(self, to, by, clock)
+    cpdef _limit(self, until, clock)
+    cpdef _in_true_time(self, time, clock, what=*)
+    cpdef _time_of(self, time, clock, what)
+    cdef bint _is_local(self, clock) except -1
     cpdef _say(self, bint urgent=*)
     cpdef _served_next(self, long long before, promise)
     cpdef _take_untold(self)
@@ -25,7 +51,7 @@ cdef class Operations:
 cdef class Participant(Operations):
     cdef public object _connection
 
-    cpdef list _advance(self, to, by)
+    cpdef list _advance(self, to, by, clock)
     @cython.locals(before="long long")
-    cpdef list _next(self, until, promise)
+    cpdef list _next(self, until, promise, clock)
     cpdef list _wait(self)

@@ -16,14 +16,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 from worldline.federation.stable_store import StableStore
 from worldline.lock import Action, Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.ledger import Ledger
-from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
+from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
+from worldline.model.clock import LocalClock, RunningClock
+from worldline.model.errors import shown
 from worldline.model.lifecycle import EmergencyNotice
+from worldline.model.reading import as_time_difference
 from worldline.model.time import TimeLike
+
+ClockName = Literal["true", "local"]
+"""In whose time something is said: the simulation's, or that of the participant's own clock."""
 
 
 class ArbiterLink(Protocol):
@@ -46,8 +52,93 @@ class Connection(ArbiterLink, Protocol):
         """Hand over a frame of events, if there are any, as `tell` does; wait for the answer to the last request."""
 
 
+class ParticipantClock:
+    """A participant's own clock: what it shows, and when it shows what. Without one, it shows true time.
+
+    A fast clock skips readings: no nanosecond of true time shows them (see `worldline.model.clock`). If the participant
+    has advanced to such a one, then that is what the clock shows. So steps don't add up to more than they are.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        # The reading that was last advanced to, and when it is shown; and the one that was asked for then, if there was
+        # one: if the call is interrupted, the same call again must find what it found.
+        self._aimed_at, self._aim = -1, 0
+        self._stood_at, self._stood = -1, 0
+
+    @property
+    def now(self) -> int:
+        """What the clock shows at present. It may be negative."""
+        return self._read()
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether a jump sets the clock back, now or ever."""
+        described: LocalClock = self._ledger.clock.described
+        return described.goes_back
+
+    def local(self, time: TimeLike) -> int:
+        """Return what the clock shows at a true time."""
+        return self._ledger.clock.local(as_time(time))
+
+    def true(self, local: TimeLike, since: TimeLike | None = None) -> int:
+        """Return the first true time at which the clock shows at least this, from now on or from another time on."""
+        start = self._ledger.now if since is None else as_time(since)
+        return self._true(as_time_difference(local, "a time of its clock"), start)
+
+    def _read(self) -> int:
+        clock: RunningClock = self._ledger.clock
+        now = self._ledger.now
+        if clock.is_steady:
+            return now + clock.shift
+        if self._aimed_at == now:
+            self._stood_at, self._stood = now, self._aim
+        shows = clock.local(now)
+        # Further than that only a jump leads, and that has been seen.
+        return self._stood if self._stood_at == now and self._stood == shows - 1 else shows
+
+    def _true(self, local: int, since: int) -> int:
+        found = self._ledger.clock.true(local, since)
+        if found > TIME_MAX:
+            raise UsageError(
+                f"its clock never shows {format_time(local)}",
+                participant=self._ledger.name,
+                at=self._ledger.now,
+                advice=f"the largest time is {format_time(TIME_MAX)}",
+            )
+        return found
+
+    def _time(self, local: TimeLike, what: str) -> int:
+        """Return the time, now or later, of a reading that may not have passed."""
+        if not self._ledger._has_clock:
+            return as_time(local, what)  # What is wrong with it is said in the usual words.
+        given = as_time_difference(local, what)
+        shows = self._read()
+        if given < shows:
+            raise UsageError(
+                f"{format_time(given)} of its own clock has passed: it shows {format_time(shows)}",
+                participant=self._ledger.name,
+                at=self._ledger.now,
+            )
+        return self._true(given, self._ledger.now)
+
+    def _target(self, local: TimeLike) -> int:
+        """Return the time to go to, so that the clock shows this there."""
+        found = self._time(local, "a time of its clock")
+        self._aimed_at, self._aim = found, as_time_difference(local)
+        return found
+
+    def _step(self, by: TimeLike) -> int:
+        step = as_time(by, "a step")
+        clock: RunningClock = self._ledger.clock
+        return self._ledger.now + step if clock.is_steady else self._target(self._read() + step)
+
+
 class Operations:
-    """What every participant can do without waiting. All times are nanoseconds or text such as ``"5ms"``."""
+    """What every participant can do without waiting. All times are nanoseconds or text such as ``"5ms"``.
+
+    With ``clock="local"``, the times that are given are those of the participant's own clock.
+    """
 
     def __init__(self, ledger: Ledger, courier: ArbiterLink) -> None:
         self._ledger = ledger
@@ -60,6 +151,7 @@ class Operations:
         self._untold: list[ParticipantEvent] = []
         self._asked: list[ParticipantEvent] = []
         self._stable = StableStore()
+        self._clock = ParticipantClock(ledger)
 
     @property
     def name(self) -> str:
@@ -67,8 +159,13 @@ class Operations:
 
     @property
     def now(self) -> int:
-        """This participant's own time."""
+        """The simulated time that this participant has reached."""
         return self._ledger.now
+
+    @property
+    def clock(self) -> ParticipantClock:
+        """What this participant's clock shows; true time, if it has none of its own."""
+        return self._clock
 
     @property
     def ended(self) -> bool:
@@ -118,18 +215,30 @@ class Operations:
             self._ledger.estop_done(what)
             self._say()
 
-    def publish(self, topic: str, payload: bytes, at: TimeLike | None = None, *, at_once: bool = True) -> None:
+    def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        at: TimeLike | None = None,
+        *,
+        at_once: bool = True,
+        clock: ClockName = "true",
+    ) -> None:
         """Send a message on a topic, now or at a later time.
 
         Unless `at_once`, the server is told of it with whatever is said next: cheaper, if that follows soon.
         """
+        if clock != "true":
+            at = self._in_true_time(at, clock, "a send time")
         with self._lock:
             self._ledger.publish(topic, payload, at)
             if at_once:
                 self._say()
 
-    def promise(self, until: TimeLike) -> None:
+    def promise(self, until: TimeLike, *, clock: ClockName = "true") -> None:
         """Promise to send nothing before `until`, so that others needn't wait for this participant until then."""
+        if clock != "true":
+            until = self._time_of(until, clock, "a promise")
         with self._lock:
             self._ledger.promise(until)
             self._say(True)
@@ -146,14 +255,18 @@ class Operations:
             self._ledger.unsubscribe(topic)
             self._say()
 
-    def invite(self, newcomer: str, at: TimeLike) -> None:
+    def invite(self, newcomer: str, at: TimeLike, *, clock: ClockName = "true") -> None:
         """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
+        if clock != "true":
+            at = self._time_of(at, clock, "the time to invite")
         with self._lock:
             self._ledger.invite(newcomer, at)
             self._say(True)
 
-    def stop(self, at: TimeLike) -> None:
+    def stop(self, at: TimeLike, *, clock: ClockName = "true") -> None:
         """End the run at a given time, the same for everybody."""
+        if clock != "true":
+            at = self._time_of(at, clock, "the time to stop")
         with self._lock:
             self._ledger.stop(at)
             self._say(True)
@@ -223,12 +336,33 @@ class Operations:
     def _crowded(self) -> UsageError:
         return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
 
-    def _target(self, to: TimeLike | None, by: TimeLike | None) -> TimeLike:
+    def _target(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> TimeLike:
+        is_local = clock != "true" and self._is_local(clock)
         if by is None and to is not None:
-            return to
+            return self._clock._target(to) if is_local else to
         if to is None and by is not None:
-            return self.now + as_time(by, "a step")
+            return self._clock._step(by) if is_local else self.now + as_time(by, "a step")
         raise UsageError("advance takes either `to` or `by`", participant=self.name, at=self.now)
+
+    def _limit(self, until: TimeLike | None, clock: str) -> TimeLike | None:
+        """Return in true time where a wait ends, at which its clock then shows what was asked for."""
+        return self._clock._target(until) if self._is_local(clock) and until is not None else until
+
+    def _in_true_time(self, time: TimeLike | None, clock: str, what: str = "a time") -> TimeLike | None:
+        return None if time is None else self._time_of(time, clock, what)
+
+    def _time_of(self, time: TimeLike, clock: str, what: str) -> TimeLike:
+        return self._clock._time(time, what) if self._is_local(clock) else time
+
+    def _is_local(self, clock: str) -> bool:
+        if clock not in ("local", "true"):
+            raise UsageError(
+                f"there is no clock {shown(clock)}",
+                participant=self.name,
+                at=self.now,
+                advice='write clock="local", or leave it out for true time',
+            )
+        return clock == "local"
 
 
 class Participant(Operations):
@@ -244,12 +378,14 @@ class Participant(Operations):
             self._take_asked()
         self._wait()
 
-    def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+    def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
-        return self._advance(to, by)
+        return self._advance(to, by, clock)
 
-    def _advance(self, to: TimeLike | None, by: TimeLike | None) -> list[Message]:
-        target = to if to is not None and by is None else self._target(to, by)
+    def _advance(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> list[Message]:
+        target = to if to is not None and by is None and clock == "true" else self._target(to, by, clock)
         with self._lock:
             messages = self._ledger.advance(target)
             if messages is not None:
@@ -258,15 +394,20 @@ class Participant(Operations):
             self._take_asked()
         return self._wait()
 
-    def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+    def next(
+        self, until: TimeLike | None = None, *, promise: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
         """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
 
         Without `until`, wait as long as anything can arrive: an empty result then means that the run has ended for this
         participant. With a `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
-        return self._next(until, promise)
+        return self._next(until, promise, clock)
 
-    def _next(self, until: TimeLike | None, promise: TimeLike | None) -> list[Message]:
+    def _next(self, until: TimeLike | None, promise: TimeLike | None, clock: str) -> list[Message]:
+        if clock != "true":
+            promise = self._in_true_time(promise, clock, "a promise")
+            until = self._limit(until, clock)
         with self._lock:
             before = self._ledger.now
             messages = self._ledger.next(until, promise)
@@ -276,7 +417,7 @@ class Participant(Operations):
             self._take_asked()
         return self._wait()
 
-    def peek(self, until: TimeLike | None = None) -> int:
+    def peek(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
 
         For a program that finds out what it sends only by running. If the time returned is later than now, run up to
@@ -285,8 +426,10 @@ class Participant(Operations):
 
         It looks ahead no further than `until`, and no further than it takes anybody to reach this participant: what
         comes later may answer what it sends now. It sees the end of the run, too: the run has ended for a participant
-        that is there and would look beyond.
+        that is there and would look beyond. What it returns is true time, whatever clock `until` is a time of.
         """
+        if clock != "true":
+            until = self._in_true_time(until, clock)
         with self._lock:
             known = self._ledger.peek(until)
             if known is not None:
@@ -309,13 +452,14 @@ class Participant(Operations):
             self._wait()
         return not (self.ended or self._ledger.is_crashed)
 
-    def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
+    def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
 
         All messages of one moment are delivered together: leaving the loop between two of them loses the rest.
         """
-        limit = TIME_MAX if until is None else as_time(until)
-        while self.now < limit and (batch := self.next(until)):
+        end = self._limit(until, clock)
+        limit = TIME_MAX if end is None else as_time(end)
+        while self.now < limit and (batch := self.next(end)):
             yield from batch
 
     def _wait(self) -> list[Message]:

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from worldline.federation.call import PATIENCE_S, Call
 from worldline.federation.client import connection_over, dial_server
-from worldline.federation.declaration import compare_declarations, said_at_joining
+from worldline.federation.declaration import Declaration, compare_declarations
 from worldline.federation.environment import LaunchEnvironment
 from worldline.launch.setup import Setup, stated_by
 from worldline.launch.starting import command_of, environment_of
@@ -38,7 +38,7 @@ class Joining:
     def check(self, patience_s: float = PATIENCE_S) -> None:
         """Knock at the server; refuse to start a participant that it wouldn't admit, or that it knows otherwise."""
         welcome = self._knock(patience_s)
-        there = {} if welcome.declared is None else {**said_at_joining(welcome.declared), "period": welcome.period}
+        there = Declaration().completed(welcome.declared, welcome.period, welcome.clock).said()
         here = stated_by(self.setup.parts[self.name])
         compare_declarations(here, there, who=self.name, where=str(self.setup.file))
 

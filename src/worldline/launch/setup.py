@@ -23,6 +23,7 @@ from worldline.launch.startable import check_command, check_entry, search_path
 from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted, said
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
+from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults, as_participant_fault, check_faults
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
@@ -45,6 +46,7 @@ class ParticipantSetup:
     publishes: tuple[str, ...] | None = None
     subscribes: dict[str, Buffer] = field(default_factory=dict)
     period: int = 0
+    clock: LocalClock | None = None
     latency_least: int = 0
     controls: bool = False
     guest: bool = False
@@ -59,6 +61,7 @@ def stated_by(part: ParticipantSetup) -> Plain:
         publishes=part.publishes,
         subscribes=part.subscribes,
         period=part.period,
+        clock=part.clock,
         latency_least=part.latency_least,
         controls=part.controls,
         boot=0 if part.boot == "0s" else part.boot,

@@ -19,11 +19,12 @@ from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
+from worldline.model.clock import ClockJump, LocalClock, RateWalk, as_rate, as_walk, check_clock, check_jumps
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults import ParticipantFault, as_participant_fault
 from worldline.model.latency import Latency, as_delay, as_distribution, delay_text
 from worldline.model.message import check_name
-from worldline.model.reading import parse_time
+from worldline.model.reading import as_time_difference, parse_time
 from worldline.model.time import MS, SECOND
 
 # --- Readers of single values ---
@@ -44,13 +45,17 @@ def _mention(place: TomlPlace) -> Mention:
     return Mention(check_name(place.text(), "a participant"), place)
 
 
+def _text_with_unit(place: TomlPlace, what: str, example: str) -> str:
+    try:
+        return place.text()
+    except ConfigurationError:
+        advice = f'write a number with its unit in quotes, such as "{example}"'
+        raise ConfigurationError(f"{said(place.value)} isn't {what}", advice=advice) from None
+
+
 def _time_text(place: TomlPlace, what: str) -> str:
     """Read the text of a time; a bare number is refused, since nobody can tell milliseconds from seconds in it."""
-    try:
-        text = place.text()
-    except ConfigurationError:
-        advice = 'write a number with its unit in quotes, such as "5ms"'
-        raise ConfigurationError(f"{said(place.value)} isn't {what}", advice=advice) from None
+    text = _text_with_unit(place, what, "5ms")
     if text.lstrip().startswith("-"):
         raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"{what} can't be negative")
     return text
@@ -121,6 +126,24 @@ def _latency(place: TomlPlace) -> Latency:
 
 def _boot(place: TomlPlace) -> str:
     return delay_text(as_delay(_time_text(place, "a boot time"), "a boot time"))
+
+
+def _difference(what: str) -> Callable[[TomlPlace], int]:
+    """Read a time that may be negative."""
+
+    def read(place: TomlPlace) -> int:
+        _text_with_unit(place, what, "-5ms")
+        return as_time_difference(place.text(), what)
+
+    return read
+
+
+def _drift(place: TomlPlace) -> int:
+    return as_rate(_text_with_unit(place, "a drift", "40ppm"), "a drift")
+
+
+def _wander(place: TomlPlace) -> RateWalk:
+    return as_walk(_text_with_unit(place, "a wander", "walk(1ppm, every=1s, within=20ppm)"))
 
 
 def _flag(place: TomlPlace) -> bool:
@@ -279,6 +302,22 @@ def _faults(place: TomlPlace) -> Faults:
     return _all(place.items("faults", '["2s crash planner"], or [[faults]]'), read)
 
 
+def _jumps(place: TomlPlace) -> tuple[ClockJump, ...]:
+    places = place.items("jumps", '[{ at = "2s", by = "-5ms" }]')
+    tables = [item.read(lambda item: item.table(CLOCK_JUMP)) for item in places]
+    jumps = tuple(ClockJump(**table) for table in tables if table is not None and len(table) == len(CLOCK_JUMP.keys))
+    if len(jumps) == len(places):  # Otherwise there is no telling what comes after what.
+        check_jumps(jumps, lambda number, problem: places[number].note(problem))
+    return jumps
+
+
+def _clock(place: TomlPlace) -> LocalClock:
+    described = place.table(CLOCK)
+    made = LocalClock(**{key: value for key, value in described.items() if key != "jumps"})
+    check_clock(made)
+    return LocalClock(offset=made.offset, drift=made.drift, wander=made.wander, jumps=described.get("jumps", ()))
+
+
 def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
     """Read where a public LCM is, or a list of that."""
     if isinstance(place.value, list):
@@ -343,6 +382,15 @@ LIMITS = TomlTable(
 )
 ESTOP = TomlTable("[estop]", {"latency": _time("the latency of an emergency stop", least=1)}, needs=(("latency",),))
 LCM = TomlTable("[lcm]", {"public": _lcm_targets, "serve": TomlPlace.text})
+CLOCK_JUMP = TomlTable(
+    '{ at = "2s", by = "-5ms" }',
+    {"at": _time("the time of a jump"), "by": _difference("a jump")},
+    needs=(("at",), ("by",)),
+)
+CLOCK = TomlTable(
+    'clock = { offset = "3ms", drift = "40ppm" }',
+    {"offset": _difference("an offset"), "drift": _drift, "wander": _wander, "jumps": _jumps},
+)
 PARTICIPANT = TomlTable(
     "[[participants]]",
     {
@@ -353,6 +401,7 @@ PARTICIPANT = TomlTable(
         "publishes": _topics,
         "subscribes": _subscribes,
         "period": _time("a period", least=1),
+        "clock": _clock,
         "latency_least": _time("the least latency"),
         "controls": _flag,
         "guest": _flag,
@@ -385,4 +434,4 @@ FILE = TomlTable(
     needs=(("participants",),),
     renamed={"end": "until"},
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, ESTOP, LCM, TOPIC)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, CLOCK, LIMITS, ESTOP, LCM, TOPIC)

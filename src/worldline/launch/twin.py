@@ -43,7 +43,7 @@ class TwinWire:
         """Return the participant, with what the first copy has been told about itself."""
         while (welcome := self._script.welcome) is None:
             self._wait()
-        declared = Declaration(**program.said()).completed(welcome.declared, welcome.period)
+        declared = Declaration(**program.said()).completed(welcome.declared, welcome.period, welcome.clock)
         ledger = declared.ledger(self._name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
         return WiredParticipant(ledger, self)

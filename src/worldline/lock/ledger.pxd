@@ -2,10 +2,12 @@ cimport cython
 
 from worldline.history.journal cimport Journal
 from worldline.lock.states cimport StateRow
+from worldline.model.clock cimport RunningClock
 
 cdef long long FOREVER, TIME_MAX
 cdef object Publish, Advance, Next, Peek, Promise, Reached, Grant, StartRun, Abort
 cdef object as_time, insort, deque
+cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 
 
@@ -24,6 +26,8 @@ cdef class Ledger:
     cdef bint _sifts
     cdef dict _topics
     cdef long long _period
+    cdef readonly bint _has_clock
+    cdef readonly RunningClock clock
     cdef long long _promised
     cdef long long _told
     cdef readonly object _held

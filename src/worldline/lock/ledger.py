@@ -57,6 +57,7 @@ from worldline.lock.refusals import (
     cant_peek,
     control_too_early,
     impossible,
+    misses_local_period,
     misses_period,
     no_control,
     no_estop,
@@ -68,6 +69,7 @@ from worldline.lock.refusals import (
 )
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
+from worldline.model.clock import TRUE_TIME, LocalClock, RunningClock
 from worldline.model.draw_rows import DrawFunction, DrawRow
 from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
@@ -106,7 +108,15 @@ def broken_off(abort: Abort) -> BrokenOff:
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 
-    def __init__(self, name: str, join: Join, *, period: int = 0, keep_journal: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        join: Join,
+        *,
+        period: int = 0,
+        keep_journal: bool = False,
+        clock: LocalClock | None = None,
+    ) -> None:
         self.name = check_name(name, "a participant")
         self.journal = Journal(keep=keep_journal)
         self.now = 0
@@ -120,7 +130,9 @@ class Ledger:
         self._buffers = {subscription.topic: subscription.buffer for subscription in join.subscribes}
         self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
         self._topics: dict[str, bool] = {}  # Those that have been found good.
-        self._period = period
+        self._period = period  # In the time of its clock.
+        self._has_clock = clock is not None
+        self.clock = TRUE_TIME if clock is None else RunningClock(clock, 0, name)
         self._promised = 0
         self._told = 0  # The time that the arbiter knows this participant to have reached.
         self._held: deque[Message] = deque()
@@ -197,6 +209,8 @@ class Ledger:
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
             self._rows = action.draws
+            if self._has_clock:
+                self.clock = RunningClock(self.clock.described, action.seed, self.name)
             self._control_latency = action.control_latency
             self.reach = action.reach
         elif isinstance(action, Grant):  # The run ended before this newcomer's start.
@@ -385,7 +399,7 @@ class Ledger:
 
     def _keep_period(self, acts: int) -> None:
         """Promise by itself: whoever sends only at multiples of a period sends none before the next one."""
-        due = -(-acts // self._period) * self._period
+        due = self.clock.due(self._period, acts)
         if self._promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
             self._promised = due
             self._outbox.append(Promise(due))
@@ -476,7 +490,9 @@ class Ledger:
         if sent < self.now:
             self._refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
         # Before the promise, which follows from the period: nobody has made it in so many words.
-        if self._period and sent % self._period:
+        if self._period and not self.clock.is_due(self._period, sent):
+            if self._has_clock:
+                self._refuse(misses_local_period(sent, self._period, self.clock.local(sent)))
             self._refuse(misses_period(sent, self._period))
         if sent < self._promised:
             self._refuse(breaks_promise(sent, self._promised))

@@ -42,6 +42,7 @@ from worldline.lock.ledger import Ledger
 from worldline.lock.refusals import no_emergency, no_estop
 from worldline.lock.states import ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED
+from worldline.model.clock import LocalClock
 from worldline.model.corruption import Corruption, flipped
 from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
@@ -91,10 +92,19 @@ class EmergencyStop(BaseException):
 class LifecycleLedger(Ledger):
     """A ledger that makes happen what a participant's lifecycle says."""
 
-    def __init__(self, name: str, join: Join, life: Lifecycle, *, period: int = 0, keep_journal: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        join: Join,
+        life: Lifecycle,
+        *,
+        period: int = 0,
+        keep_journal: bool = False,
+        clock: LocalClock | None = None,
+    ) -> None:
         if life.estop is not None:
             join = with_estop(join)
-        super().__init__(name, join, period=period, keep_journal=keep_journal)
+        super().__init__(name, join, period=period, keep_journal=keep_journal, clock=clock)
         self._life = life
         self._declared = dict(self._buffers)
         self._durable = (*life.durable, ESTOP_TOPIC)

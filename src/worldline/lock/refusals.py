@@ -54,6 +54,16 @@ def misses_period(attempt: int, period: int) -> BrokenPromise:
     )
 
 
+def misses_local_period(attempt: int, period: int, shows: int) -> BrokenPromise:
+    return BrokenPromise(
+        f"a send at {format_time(attempt)}, when its clock shows {format_time(shows)}, isn't at a multiple of its "
+        f"period, {format_time(period)}, which is in the time of that clock",
+        advice='nothing was sent; advance to a multiple with clock="local", or declare no period',
+        period=period,
+        attempt=attempt,
+    )
+
+
 def takes_back_promise(until: int, given: int, kind: Kind = UsageError) -> WorldlineError:
     return kind(
         f"a promise until {format_time(until)} takes back the one until {format_time(given)}",

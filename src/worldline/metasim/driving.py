@@ -13,6 +13,9 @@ the time that a message takes to reach it; if nobody can send it anything, at mu
 depends on the run's plan and messages alone, never on who is quicker: for a simulator that adapts its steps, or
 publishes after each, a stop is something that shows.
 
+A simulator lives in its participant's local time: if that has a clock of its own, all times here are those which the
+clock shows. So it mustn't be set back in the run: no simulator can be.
+
 At any time: what is sent at that time goes first, then what arrives is delivered, and whatever the simulator makes of
 it comes then.
 """
@@ -25,7 +28,7 @@ from typing import Protocol
 
 from worldline.federation.participant import Participant
 from worldline.lock.refusals import breaks_promise
-from worldline.model import FOREVER, MS, TIME_MAX, Message, ModelError, format_time
+from worldline.model import FOREVER, MS, TIME_MAX, Message, ModelError, UsageError, format_time
 
 Send = Callable[[str, bytes, int], None]
 """Sends a message: channel, data, and when, in nanoseconds."""
@@ -63,33 +66,40 @@ class MessageSimulator(Protocol):
 
 def drive(participant: Participant, simulator: MessageSimulator) -> None:
     """Run a simulator under the run's authority, until the run ends."""
+    _check_clock(participant)
+    clock = participant.clock
     promised = 0
 
     def send(channel: str, data: bytes, at: int) -> None:
         if at < promised:
             raise breaks_promise(at, promised).concerning(participant.name, at)
-        participant.publish(channel, data, at, at_once=False)  # What it says next follows soon.
+        is_skipped = 0 < promised <= at < clock.now  # A jump of the clock has led past the time that was waited for.
+        when = None if is_skipped else at
+        participant.publish(channel, data, when, at_once=False, clock="local")  # What it says next follows soon.
 
     with suppress(SimulatorEnded):
-        simulator.begin(participant.now, send)
+        simulator.begin(clock.now, send)
         while not participant.ended:
             due = simulator.due()
             if due is None:
                 _run_ahead(participant, simulator)
                 continue
-            if due <= participant.now:
+            if due <= clock.now:
                 raise ModelError(
                     f"its simulator is to send next at {format_time(due)}, which isn't after now",
                     participant=participant.name,
                     at=participant.now,
                     advice="send what is due in begin and advance_to; due is the next time after that",
                 )
-            before = participant.now
+            before = clock.now
             promise = due if due > promised else None
             promised = due
-            messages = participant.next(None if due >= TIME_MAX else due, promise=promise)
-            if participant.now > before:
-                simulator.advance_to(participant.now)
+            if due >= TIME_MAX:
+                messages = participant.next(promise=promise)  # Never is never, whatever a clock shows.
+            else:
+                messages = participant.next(due, promise=promise, clock="local")
+            if clock.now > before:
+                simulator.advance_to(clock.now)
             if messages:
                 simulator.receive(messages)
 
@@ -97,9 +107,30 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
 def _run_ahead(participant: Participant, simulator: MessageSimulator) -> None:
     """Run as far as nothing arrives, then go there; or take what arrives now."""
     alone = participant.reach == FOREVER
+    clock = participant.clock
     now = participant.peek(min((participant.now // _STRIDE + 1) * _STRIDE, TIME_MAX) if alone else None)
     if now > participant.now:
-        simulator.advance_to(now)
+        if clock.local(now) > clock.now:
+            simulator.advance_to(clock.local(now))
         participant.advance(now)
     elif not participant.ended:
         simulator.receive(participant.next(now + 1))
+
+
+def _check_clock(participant: Participant) -> None:
+    """Refuse a clock that shows what no simulator can: a time before 0, or one that is set back."""
+    clock = participant.clock
+    if clock.now < 0:
+        raise UsageError(
+            f"its clock shows {format_time(clock.now)}, and no simulator can stand there",
+            participant=participant.name,
+            at=participant.now,
+            advice="give its clock an offset of 0 or more",
+        )
+    if clock.goes_back:
+        raise UsageError(
+            "its clock is set back in the run, and no simulator can go back",
+            participant=participant.name,
+            at=participant.now,
+            advice="leave out jumps whose `by` is negative",
+        )

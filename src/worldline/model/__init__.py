@@ -2,6 +2,7 @@
 
 from worldline.model import errors, payload
 from worldline.model.buffer import DISCARD, MAILBOX, UNBOUNDED, Buffer, newest, oldest
+from worldline.model.clock import LocalClock, clock
 from worldline.model.errors import (
     BrokenPromise,
     ConfigurationError,
@@ -41,6 +42,7 @@ __all__ = [
     "InternalError",
     "Interrupted",
     "Link",
+    "LocalClock",
     "LossError",
     "Message",
     "ModelError",
@@ -55,6 +57,7 @@ __all__ = [
     "UsageError",
     "WorldlineError",
     "as_time",
+    "clock",
     "errors",
     "exponential",
     "fixed",

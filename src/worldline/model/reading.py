@@ -52,6 +52,19 @@ def as_time(value: TimeLike, what: str = "a time") -> int:
     return time
 
 
+def as_time_difference(value: TimeLike, what: str = "a time difference") -> int:
+    """Take what `as_time` takes, forward or back: ``"-5ms"`` is negative."""
+    if isinstance(value, str):
+        text = value.strip()
+        return -parse_time(text[1:], what) if text.startswith("-") else parse_time(text, what)
+    if isinstance(value, timedelta):
+        return as_time(value, what) if value >= timedelta() else -as_time(-value, what)
+    number = _as_int(value)
+    if number is not None and number < 0:
+        return -as_time(-number, what)
+    return as_time(value, what)
+
+
 def resembles_time(value: object) -> bool:
     """Whether this is meant as a time, if perhaps as one that is refused."""
     return isinstance(value, str | timedelta) or _as_int(value) is not None

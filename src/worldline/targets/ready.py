@@ -27,8 +27,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """What somebody wants of a run, as it was written; what isn't said is as the target has it.
 
     `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere. `draws` is a
-    table of draws, or a function that replaces some. `faults` befall participants besides those of the target, `drawn_faults` are kinds such as ``crash=1,hang=2``, and
-    `only_faults`, if any are given, replace all of these.
+    table of draws, or a function that replaces some. `faults` befall participants besides those of the target,
+    `drawn_faults` are kinds such as ``crash=1,hang=2``, and `only_faults`, if any are given, replace all of these.
     """
 
     seed: int | None = None

@@ -2,7 +2,7 @@
 
     server       Challenge(protocol, version, nonce)
     participant  Hello(version, federation, name, nonce, proof, agreement)
-    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max, returns, life),
+    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max, returns, clock, life),
                  or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
@@ -19,6 +19,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, msgpack
 
 from worldline.lock.events import Join
+from worldline.model.clock import LocalClock
 from worldline.model.lifecycle import Lifecycle
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TIME_MAX
@@ -63,9 +64,10 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame.
 
-    `declared` is what the server's file says of you, with your `period`, if it says anything: join with that. If the
-    connection is lost, try for `returns` nanoseconds to connect again and to resume; 0: the server won't come back.
-    `life` is what happens to you in simulated time, if anything does: it is for you to see that it happens.
+    `declared` is what the server's file says of you, with your `period` and your local `clock`, if it says anything:
+    join with that. If the connection is lost, try for `returns` nanoseconds to connect again and to resume; 0: the
+    server won't come back. `life` is what happens to you in simulated time, if anything does: it is for you to see that
+    it happens.
     """
 
     proof: bytes
@@ -75,11 +77,12 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     period: _Time = 0
     payload_max: _PayloadSize = PAYLOAD_MAX
     returns: _Time = 0
+    clock: LocalClock | None = None
     life: Lifecycle | None = None
 
     def body(self) -> bytes:
         """Return it as it is sent: as short as it can be, if nothing is declared or all is as usual."""
-        if self.life is not None:
+        if self.life is not None or self.clock is not None:
             return _encode(self)
         said = ("welcome", self.proof, self.heartbeat, self.frame_max, self.declared, self.period, self.payload_max)
         if self.returns:

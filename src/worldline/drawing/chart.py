@@ -1,10 +1,11 @@
-"""Draws curves over time as SVG, by hand: needs no library and gives the same bytes every time."""
+"""Draws curves over time as SVG: panels one above the other on one time axis, the same bytes every time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from worldline.drawing.svg import escaped
 
 WIDTH, LEFT, RIGHT, TOP = 960, 64, 150, 92
 PANEL, GAP, ROW = 140, 40, 24
@@ -105,5 +106,5 @@ def _line(x1: float, y1: float, x2: float, y2: float, color: str, width: float =
 
 def _text(x: float, y: float, text: str, color: str = INK, *, size: int = 12, anchor: str = "start") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}" text-anchor="{anchor}">{escaped(text)}</text>'
     )
