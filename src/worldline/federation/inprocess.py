@@ -44,6 +44,8 @@ from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase, 
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.draw_rows import DrawFunction, DrawsGiven, read_rows
+from worldline.model.draws import Drawn
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike, format_time
 
@@ -193,6 +195,14 @@ class _Run:
         self._halted: list[_Seat] = []
 
     # --- In the caller's thread ---
+
+    def name_draws(self, load: Callable[[str], DrawFunction], heard: Callable[[Drawn], None] | None) -> None:
+        """Say where the functions are that the table of draws names, and who is told the draws of streams."""
+        if self._arbiter.router.draws is not None:
+            self._arbiter.router.draws.load = load
+        for seat in self._seats.values():
+            seat.ledger.load_draw_function = load
+            seat.ledger.draws_heard = heard
 
     def finish(self) -> FederationOutcome:
         try:
@@ -495,12 +505,15 @@ def run(
     schedule: Schedule | None = None,
     arbiter: ArbiterFactory = Arbiter,
     keep_journals: bool = False,
+    draws: DrawsGiven = None,
+    draws_heard: Callable[[Drawn], None] | None = None,
 ) -> FederationOutcome:
     """Run a federation in this process, and return its outcome.
 
     If `until` is given, the run ends there rather than where the federation says. The `executor` is always
     ``"in-process"``: participants with processes of their own are started from a FILE.toml. `observer` is told
-    everything that happens, `watch` is told the status now and then.
+    everything that happens, `watch` is told the status now and then. `draws` replaces some of the run's random
+    draws, by name; `draws_heard` is told those of the participants' own streams.
     """
     if not isinstance(federation, Federation):
         raise UsageError(
@@ -515,8 +528,12 @@ def run(
             advice="leave executor out; `worldline run FILE.toml` starts a process for each participant",
         )
     planned = federation if until is None else replace(federation, until=until)
-    made = arbiter(planned.plan(), None if observer is None else GuardedObserver(observer))
-    return _Run(planned, schedule or InOrder(), made, watch, keep_journals).finish()
+    rows, functions = read_rows(draws)
+    made = arbiter(replace_fields(planned.plan(), draws=rows), None if observer is None else GuardedObserver(observer))
+    started = _Run(planned, schedule or InOrder(), made, watch, keep_journals)
+    if rows or draws_heard is not None:
+        started.name_draws(functions.__getitem__, draws_heard)
+    return started.finish()
 
 
 class SteppedRun:
@@ -533,9 +550,14 @@ class SteppedRun:
         *,
         observer: Observer | None = None,
         arbiter: ArbiterFactory = Arbiter,
+        draws: DrawsGiven = None,
     ) -> None:
-        made = arbiter(federation.plan(), None if observer is None else GuardedObserver(observer))
+        rows, functions = read_rows(draws)
+        plan = replace_fields(federation.plan(), draws=rows)
+        made = arbiter(plan, None if observer is None else GuardedObserver(observer))
         self._run = _Run(federation, InOrder(), made, None, False, steered)
+        if rows:
+            self._run.name_draws(functions.__getitem__, None)
         self._thread = get_ident()
         self.halt: Callable[[str], None] = self._run.halt
         self.is_over = False

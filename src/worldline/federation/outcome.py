@@ -32,6 +32,7 @@ def outcome_of(
     arbiter: Arbiter, digest: bytes, journals: dict[str, list[Sent | Received]] | None = None
 ) -> FederationOutcome:
     """Return what came of the run that an arbiter has seen to its end."""
+    arbiter.check_draws()
     members = {name: End(now, arbiter.members[name].digest) for name, (_, now) in arbiter.participants().items()}
     return FederationOutcome(
         digest=digest,

@@ -21,6 +21,7 @@ from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
 from worldline.learning.task import AgentTask, Moment, as_beat, perform
 from worldline.model import UsageError
+from worldline.model.draw_rows import DrawsGiven
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.nearest import nearest
 from worldline.model.time import TimeLike
@@ -70,10 +71,10 @@ class Steering:
         """Return the hash of all that an agent has received and sent in this episode, or had in the last."""
         return self._agents[name].digest
 
-    def begin(self, seed: int, draws: Any = None) -> dict[str, Moment]:
+    def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, Moment]:
         """Begin another episode, with some draws replaced; return what all agents see first."""
         self.close()
-        self.run = SteppedRun(replace(self._federation, seed=seed), self._agents)
+        self.run = SteppedRun(replace(self._federation, seed=seed), self._agents, draws=draws)
         self._go_on()
         moments = {name: agent.moment for name, agent in self._agents.items()}
         for name, moment in moments.items():

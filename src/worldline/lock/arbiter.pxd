@@ -29,6 +29,7 @@ cdef class Arbiter:
     cdef long long _tell_every
     cdef long long _tells_at
     cdef object _aftermath
+    cdef set _replaced
     cdef readonly dict members
     cdef Py_ssize_t _absent
     cdef Py_ssize_t _present

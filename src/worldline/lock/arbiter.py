@@ -36,7 +36,7 @@ says `Lost`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -94,6 +94,8 @@ from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
 from worldline.lock.witness import Witness
 from worldline.model.buffer import as_buffer
+from worldline.model.draw_checks import check_matched
+from worldline.model.draw_names import concerns
 from worldline.model.errors import (
     ConfigurationError,
     PeerError,
@@ -145,6 +147,7 @@ class Arbiter:
         self._observer = observer
         self._tell_every = self._tells_at = tuning.TELL_EVERY
         self._aftermath = Aftermath()
+        self._replaced: set[int] = set()  # The places of rows that have matched draws of participants.
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
         self._absent = self._present = len(self.members) + plan.vacancies
@@ -301,8 +304,10 @@ class Arbiter:
             if self._observer is not None:
                 self._observer.began(member.name, member.start)
             member.reach = self.router.edges.reach(member)
-            control_latency = self.plan.network.control_latency
-            self._actions.append(StartRun(member.name, member.start, self.plan.seed, control_latency, member.reach))
+            plan, name = self.plan, member.name
+            draws = tuple(row for row in plan.draws if concerns(row.name, name))
+            control_latency = plan.network.control_latency
+            self._actions.append(StartRun(name, member.start, plan.seed, control_latency, member.reach, draws))
 
     # --- Acting ---
 
@@ -411,6 +416,8 @@ class Arbiter:
         member.digest = event.digest
         for topic, count in event.dropped.items():
             member.inbox.dropped[topic, DROPPED_BY_BUFFER] = count
+        if event.replaced:
+            self._note_replaced(member.name, event.replaced)
         member.move(Leave)
         self._aftermath.left(member.name, member.subscriptions, event.waited)
         self.router.dismiss(member, event.now + event.complete)
@@ -420,6 +427,20 @@ class Arbiter:
         self.bounds.change(member, FOREVER, FOREVER)
         self._present -= 1
         self._finish_if_deserted()
+
+    def _note_replaced(self, name: str, replaced: Iterable[int]) -> None:
+        """Note which rows of the table of draws a participant's streams have matched."""
+        told = [place for place, row in enumerate(self.plan.draws) if concerns(row.name, name)]
+        for place in replaced:
+            if not 0 <= place < len(told):
+                raise PeerError(f"it can't have replaced draws by row {place}: it was told {len(told)} rows")
+            self._replaced.add(told[place])
+
+    def check_draws(self) -> None:
+        """After the run, refuse its table of draws if some row of it has matched none."""
+        draws = self.router.draws
+        if draws is not None:
+            check_matched(self.plan.draws, self._replaced.union(draws.matched))
 
     def _finish_if_deserted(self) -> None:
         """End the run when all have left, and nobody comes any more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from worldline.model.buffer import UNBOUNDED, Buffer
+from worldline.model.draw_rows import DrawRow
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, Int64
 
@@ -127,6 +128,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
 
     `complete` says that I have been given what arrives at this very time; otherwise only what arrives before it.
     `waited` is since when I waited for a next message, if that is how the run ended for me: none could come any more.
+    `replaced` are the places of those rows among the draws I was told of at the start that have matched some of mine.
     """
 
     now: Int64
@@ -134,6 +136,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     complete: bool = False
     dropped: dict[str, Int64] = {}
     waited: Int64 | None = None
+    replaced: tuple[Int64, ...] = ()
 
 
 # --- What the operator says ---
@@ -165,7 +168,7 @@ class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     """You are in, your time is `now`: the epsilon tick for those who were there from the beginning.
 
     `reach` is the least time in which anybody could ever reach you on what you have subscribed to at joining, and so
-    how far you may peek; FOREVER if nobody can.
+    how far you may peek; FOREVER if nobody can. `draws` are the rows of the run's table that may concern your streams.
     """
 
     to: str
@@ -173,6 +176,7 @@ class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     seed: int
     control_latency: Int64
     reach: Int64 = 0
+    draws: tuple[DrawRow, ...] = ()
 
 
 class Grant(Struct, frozen=True, array_like=True, tag="grant", gc=False):

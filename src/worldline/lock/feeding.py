@@ -41,6 +41,7 @@ from worldline.lock.events import (
     Subscribe,
     Unsubscribe,
 )
+from worldline.model.draw_names import concerns
 from worldline.model.errors import UsageError
 from worldline.model.message import Message
 from worldline.model.plan import Plan
@@ -127,7 +128,8 @@ class Feeding:
         request = self._request
         if isinstance(request, Join):
             network = self._plan.network
-            return StartRun(self.name, self.now, self._plan.seed, network.control_latency, self._reach)
+            draws = tuple(row for row in self._plan.draws if concerns(row.name, self.name))
+            return StartRun(self.name, self.now, self._plan.seed, network.control_latency, self._reach, draws)
         assert request is not None
         return self._granted(request)
 

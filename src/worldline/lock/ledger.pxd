@@ -36,6 +36,10 @@ cdef class Ledger:
     cdef long long _control_latency
     cdef readonly long long reach
     cdef dict _streams
+    cdef public object load_draw_function
+    cdef public object draws_heard
+    cdef tuple _rows
+    cdef object _draws
     cdef public bint careful
     cdef bint _is_marked
     cdef bint _is_served

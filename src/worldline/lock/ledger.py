@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from worldline.history.journal import Journal
@@ -67,6 +67,8 @@ from worldline.lock.refusals import (
 )
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
+from worldline.model.draw_rows import DrawFunction, DrawRow
+from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.message import Message, check_name
 from worldline.model.payload import PAYLOAD_MAX
@@ -131,6 +133,10 @@ class Ledger:
         self._control_latency = 0
         self.reach = 0  # How far it may peek; 0 if nobody knows.
         self._streams: dict[tuple[str, ...], Stream] = {}
+        self.load_draw_function: Callable[[str], DrawFunction] | None = None  # Finds what the run's table names.
+        self.draws_heard: Callable[[Drawn], None] | None = None  # Told every draw of its streams.
+        self._rows: tuple[DrawRow, ...] = ()
+        self._draws: DrawTable | None = None
         self.careful = False  # Whether the program may be interrupted before it has what it is given: see `take_back`.
         self._is_marked = False
         self._is_served = False  # Whether a call was taken back of which the arbiter knows: see there.
@@ -182,6 +188,7 @@ class Ledger:
         if isinstance(action, StartRun):
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
+            self._rows = action.draws
             self._control_latency = action.control_latency
             self.reach = action.reach
         elif isinstance(action, Grant):  # The run ended before this newcomer's start.
@@ -558,13 +565,24 @@ class Ledger:
             for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
                 self.unsubscribe(topic)
         self._row = self._row.moves[Leave]
-        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited))
+        replaced = () if self._draws is None else tuple(self._draws.matched)
+        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited, replaced))
 
     def stream(self, *names: str) -> Stream:
         """Return the participant's stream of this name: the same object each time, the same draws in each run."""
         if names not in self._streams:
-            self._streams[names] = Stream(self._seed, self.name, *names)
+            self._streams[names] = self._stream(names)
         return self._streams[names]
+
+    def _stream(self, names: tuple[str, ...]) -> Stream:
+        if not self._rows and self.draws_heard is None:
+            return Stream(self._seed, self.name, *names)
+        if self._draws is None:
+            self._draws = DrawTable(self._seed, self._rows, load=self.load_draw_function, heard=self.draws_heard)
+        return NamedStream(self._draws, self._seed, self.name, *names, time=self._time)
+
+    def _time(self) -> int:
+        return self.now
 
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox, for whoever waits for it."""

@@ -41,6 +41,7 @@ cdef class _Publication:
 cdef class Router:
     cdef Bounds _bounds
     cdef Observer _observer
+    cdef readonly object draws
     cdef object _paths
     cdef readonly long long latest
     cdef long long _control_latency

@@ -5,11 +5,13 @@ cdef long long FOREVER
 
 cdef class Path:
     cdef long long _busy_until
+    cdef object _draws
     cdef object _key
     cdef object _key_at_sender
     cdef long long _last
     cdef long long _latency_least
     cdef object _link
+    cdef tuple _names
     cdef long long _opened
     cdef tuple _outages
     cdef readonly long long constant
@@ -19,6 +21,9 @@ cdef class Path:
     @cython.locals(departure="long long", stays=bint, drawn="long long", arrival="long long")
     cpdef tuple carry(self, long long sent, number, size)
     cpdef bint is_idle(self, long long now)
+    cdef bint _is_lost_at_sender(self, long long sent, number) except -1
+    cdef bint _happens(self, probability, long long sent, number, which) except -1
+    cdef long long _latency(self, long long sent, number, which) except? -1
     @cython.locals(departure="long long")
     cdef long long _departure(self, long long sent)
     cdef long long _queue(self, long long sent, long long departure, long long transmission)

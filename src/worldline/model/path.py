@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from worldline.model.distributions import Chance, Distribution
+from worldline.model.draw_names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
+from worldline.model.draws import DrawSource, DrawTable
 from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network, Outage, Rule
 from worldline.model.randomness import draw_bits, key_of, unit
@@ -26,6 +29,7 @@ CUT_OFF: Final = "sent into a partition or an endless hold"
 
 # Draw numbers of one message on one path. They are part of the recorded history: never renumber them.
 _LATENCY, _LATENCY_OF_COPY, _DUPLICATION, _LOSS = range(4)
+_PURPOSES = (LATENCY, LATENCY_OF_COPY, DUPLICATION, LOSS)
 
 
 class Path:
@@ -33,11 +37,13 @@ class Path:
 
     __slots__ = (
         "_busy_until",
+        "_draws",
         "_key",
         "_key_at_sender",
         "_last",
         "_latency_least",
         "_link",
+        "_names",
         "_opened",
         "_outages",
         "constant",
@@ -56,8 +62,11 @@ class Path:
         outages: tuple[Outage, ...] = (),
         latency_least: int = 0,
         opened: int = 0,
+        draws: DrawTable | None = None,
     ) -> None:
         self._link = link
+        self._draws = draws
+        self._names = (topic, sender, receiver)
         self._outages = outages
         self._latency_least = latency_least
         self._opened = opened
@@ -88,7 +97,7 @@ class Path:
         departure = self._departure(sent)
         stays = departure == FOREVER
         lost = None
-        if link.loss_at_sender and unit(draw_bits(self._key_at_sender, number)) < link.loss_at_sender:
+        if link.loss_at_sender and self._is_lost_at_sender(sent, number):
             lost = LOST_AT_SENDER
         elif stays:
             lost = CUT_OFF
@@ -96,20 +105,44 @@ class Path:
             departure = self._queue(sent, departure, _transmission(size, link.bandwidth))
         if stays:
             departure = sent
-        if lost is None and link.loss_at_receiver and unit(draw_bits(self._key, number, _LOSS)) < link.loss_at_receiver:
+        if lost is None and link.loss_at_receiver and self._happens(link.loss_at_receiver, sent, number, _LOSS):
             lost = LOST_AT_RECEIVER
-        drawn = link.latency.draw(draw_bits(self._key, number, _LATENCY))
+        drawn = self._latency(sent, number, _LATENCY)
         if lost is not None:
             return (self._in_range(sent, departure + drawn),), lost
         arrival = self._arrive(sent, departure + drawn)
-        if link.duplication and unit(draw_bits(self._key, number, _DUPLICATION)) < link.duplication:
-            drawn = link.latency.draw(draw_bits(self._key, number, _LATENCY_OF_COPY))
+        if link.duplication and self._happens(link.duplication, sent, number, _DUPLICATION):
+            drawn = self._latency(sent, number, _LATENCY_OF_COPY)
             return (arrival, self._arrive(sent, departure + drawn)), None
         return (arrival,), None
 
     def is_idle(self, now: int) -> bool:
         """Whether nothing that was sent so far matters to what is sent from now on: a new path would do the same."""
         return self._busy_until <= now and self._last <= now
+
+    def _is_lost_at_sender(self, sent: int, number: int) -> bool:
+        probability = self._link.loss_at_sender
+        if self._draws is None:
+            return unit(draw_bits(self._key_at_sender, number)) < probability
+        names = self._names[:2]
+        name = (LOSS_AT_SENDER, *names, str(number))
+        source = DrawSource(name, Chance(probability), ("loss at sender", *names), number)
+        return bool(self._draws.draw(source, sent))
+
+    def _happens(self, probability: float, sent: int, number: int, which: int) -> bool:
+        if self._draws is None:
+            return unit(draw_bits(self._key, number, which)) < probability
+        return bool(self._draws.draw(self._source(Chance(probability), number, which), sent))
+
+    def _latency(self, sent: int, number: int, which: int) -> int:
+        latency = self._link.latency
+        if self._draws is None or isinstance(latency, Fixed):  # What is fixed isn't drawn, and can't be replaced.
+            return latency.draw(draw_bits(self._key, number, which))
+        return int(self._draws.draw(self._source(latency, number, which), sent))
+
+    def _source(self, distribution: Distribution, number: int, which: int) -> DrawSource:
+        name = (_PURPOSES[which], *self._names, str(number))
+        return DrawSource(name, distribution, ("link", *self._names), number, which)
 
     def _departure(self, sent: int) -> int:
         """Return when the message leaves; FOREVER if it doesn't: into a partition, or a hold that is never released."""
@@ -143,8 +176,9 @@ class Path:
 class Paths:
     """Finds the link of every path of a run: an index of the network's rules."""
 
-    def __init__(self, network: Network, seed: int) -> None:
+    def __init__(self, network: Network, seed: int, draws: DrawTable | None = None) -> None:
         self._seed = seed
+        self._draws = draws
         self._default = network.default
         self._links = {(rule.topic, rule.sender, rule.receiver): rule.link for rule in network.rules}
         self._outages = tuple(sorted(network.outages, key=lambda outage: (outage.start, outage.end, str(outage))))
@@ -179,9 +213,14 @@ class Paths:
 
     def open(self, topic: str, sender: str, receiver: str, *, latency_least: int = 0, opened: int = 0) -> Path:
         """Make the path; `latency_least` is what the sender promised for all of its sends."""
-        link, outages = self.link(topic, sender, receiver), self.outages(topic, sender, receiver)
         return Path(
-            link, self._seed, topic, sender, receiver, outages=outages, latency_least=latency_least, opened=opened
+            self.link(topic, sender, receiver),
+            self._seed,
+            *(topic, sender, receiver),
+            outages=self.outages(topic, sender, receiver),
+            latency_least=latency_least,
+            opened=opened,
+            draws=self._draws,
         )
 
     def outages(self, topic: str, sender: str, receiver: str) -> tuple[Outage, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from worldline.model.draw_checks import check_draws
+from worldline.model.draw_rows import DrawRow
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name, exact
@@ -17,7 +19,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Who takes part, over which network, with which seed, until when (None: until all have left).
 
     `vacancies` is how many more take part from the beginning, under names that they choose. `guests` are names that
-    rules and outages may use although they aren't there from the beginning.
+    rules and outages may use although they aren't there from the beginning. `draws` are the rows of a table of draws.
     """
 
     roster: tuple[str, ...]
@@ -26,6 +28,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     seed: int = 0
     end: int | None = None
     vacancies: int = 0
+    draws: tuple[DrawRow, ...] = ()
 
 
 def plan(
@@ -36,6 +39,7 @@ def plan(
     seed: int = 0,
     until: TimeLike | None = None,
     vacancies: int = 0,
+    draws: tuple[DrawRow, ...] = (),
 ) -> Plan:
     """Make a plan and check it completely."""
     made = Plan(
@@ -45,6 +49,7 @@ def plan(
         seed=seed,
         end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,
+        draws=draws,
     )
     check_plan(made)
     return made
@@ -73,3 +78,4 @@ def check_plan(checked: Plan) -> None:
     # Whoever takes a vacancy may have any name.
     mentioned = [each for rule in checked.network.rules for each in (rule.sender, rule.receiver) if each]
     check_network(checked.network, (*names, *mentioned) if checked.vacancies else names)
+    check_draws(checked.draws, checked.network, None if checked.vacancies else names)

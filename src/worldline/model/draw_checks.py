@@ -1,0 +1,83 @@
+"""Checks a table of draws against the run that it is for: before the run as far as possible, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from worldline.model.distributions import Chance, Distribution, checked_value
+from worldline.model.draw_names import (
+    ANY,
+    DUPLICATION,
+    LATENCY,
+    LATENCY_OF_COPY,
+    LOSS,
+    LOSS_AT_SENDER,
+    PATH_NAMES,
+    PURPOSES,
+    check_participants,
+    names_in,
+)
+from worldline.model.draw_rows import DrawRow
+from worldline.model.errors import ConfigurationError
+from worldline.model.latency import Fixed
+from worldline.model.links import Link, Network
+from worldline.model.path import Paths
+
+
+def check_draws(rows: Iterable[DrawRow], network: Network, participants: Collection[str] | None) -> None:
+    """Refuse rows that can't apply to any draw of a run; `participants` is None if anybody may take part."""
+    paths = Paths(network, 0)
+    links = (network.default, *(rule.link for rule in network.rules))
+    for row in rows:
+        if participants is not None:
+            check_participants(row.name, participants)
+        purpose = row.name.split("/")[0]
+        if purpose in _OF_LINK:
+            names = names_in(row.name) or ()
+            is_one = PURPOSES[purpose][:3] == PATH_NAMES and len(names) > len(PATH_NAMES)
+            possible = (paths.link(*names[1:4]),) if is_one else links
+            _check_on_links(row, [_OF_LINK[purpose](link) for link in possible])
+
+
+def _check_on_links(row: DrawRow, drawn: list[Distribution | None]) -> None:
+    """Refuse a row that no link of the network has a draw for, or for which its value is possible."""
+    possible = [distribution for distribution in drawn if distribution is not None]
+    if not possible:
+        raise ConfigurationError(f"draw {row.name}: no link of this network draws that", advice=_WITHOUT)
+    if row.value is None:
+        return
+    refusals: list[ConfigurationError] = []
+    for distribution in possible:
+        try:
+            checked_value(distribution, row.value)
+        except ConfigurationError as error:
+            refusals.append(error)
+        else:
+            return
+    raise ConfigurationError(f"draw {row.name}: {refusals[0].problem}", advice=refusals[0].advice)
+
+
+_WITHOUT = "fixed latencies, and what never happens, aren't drawn"
+
+
+def _latency(link: Link) -> Distribution | None:
+    return None if isinstance(link.latency, Fixed) else link.latency
+
+
+_OF_LINK: dict[str, Callable[[Link], Distribution | None]] = {
+    LATENCY: _latency,
+    LATENCY_OF_COPY: lambda link: _latency(link) if link.duplication else None,
+    LOSS: lambda link: Chance(link.loss_at_receiver) if link.loss_at_receiver else None,
+    LOSS_AT_SENDER: lambda link: Chance(link.loss_at_sender) if link.loss_at_sender else None,
+    DUPLICATION: lambda link: Chance(link.duplication) if link.duplication else None,
+}
+
+
+def check_matched(rows: Iterable[DrawRow], matched: Collection[int]) -> None:
+    """Refuse rows that no draw of a run has matched; one that is for all draws can't be misspelled."""
+    idle = [row.name for place, row in enumerate(rows) if place not in matched and row.name != ANY]
+    if idle:
+        others = f", and {len(idle) - 1} more" if len(idle) > 1 else ""
+        raise ConfigurationError(
+            f"draw {idle[0]}{others}: the run made no such draw", advice="`worldline draws` lists those that it makes"
+        )

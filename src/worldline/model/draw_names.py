@@ -1,0 +1,142 @@
+"""Names of draws, and patterns that match them.
+
+A name is a purpose and what tells its draws apart, from the general to the particular, joined by slashes:
+``latency/image/camera/planner/17``. `PURPOSES` lists the parts of each; the last is a number, counted from 0. Signs
+that mean something in names and patterns are written as in a URL where they are part of a topic or a participant's
+name: ``%2F`` is a slash.
+
+Each part of a pattern may have wildcards (``*``, ``?``, ``[0-9]``), which never reach beyond it. Parts left out at the
+end may be anything: ``latency/image`` matches every latency on that topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from typing import Final
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.nearest import nearest
+
+LATENCY: Final = "latency"
+LATENCY_OF_COPY: Final = "latency-of-copy"
+LOSS: Final = "loss"
+LOSS_AT_SENDER: Final = "loss-at-sender"
+DUPLICATION: Final = "duplication"
+RANDOM: Final = "random"
+STREAM: Final = "stream"
+
+PATH_NAMES: Final = ("topic", "sender", "receiver")
+_PATH = (*PATH_NAMES, "number")
+PURPOSES: Final[dict[str, tuple[str, ...]]] = {
+    LATENCY: _PATH,
+    LATENCY_OF_COPY: _PATH,
+    LOSS: _PATH,
+    LOSS_AT_SENDER: ("topic", "sender", "number"),
+    DUPLICATION: _PATH,
+    RANDOM: ("participant", "number"),
+    STREAM: ("participant", "stream", "number"),
+}
+"""What the parts of a name mean after the purpose. Whatever begins with a participant is drawn on its side."""
+
+ANY: Final = "*"
+_RESERVED = re.compile(r"[/%*?\[\]]")
+_ESCAPED = re.compile(r"%([0-9A-F]{2})")
+_WILD = re.compile(r"[*?\[]")
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+_WHO = frozenset(("sender", "receiver", "participant"))
+
+
+def part_text(part: str) -> str:
+    """Write one part of a name."""
+    return _RESERVED.sub(lambda found: f"%{ord(found[0]):02X}", part) if _RESERVED.search(part) else part
+
+
+def name_text(parts: Iterable[str]) -> str:
+    """Write a name."""
+    return "/".join(map(part_text, parts))
+
+
+def names_in(pattern: str) -> tuple[str, ...] | None:
+    """Return what the parts of a pattern name; None if one has a wildcard."""
+    if _WILD.search(pattern):
+        return None
+    return tuple(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), part) for part in pattern.split("/"))
+
+
+def is_exact(pattern: str) -> bool:
+    """Whether a pattern is the whole name of a single draw."""
+    purpose, *parts = pattern.split("/")
+    return not _WILD.search(pattern) and len(PURPOSES.get(purpose, ())) == len(parts)
+
+
+class NamePattern:
+    """A pattern, ready to be tried on names."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, pattern: str) -> None:
+        self._parts = [_compiled(part) for part in pattern.split("/")]
+
+    def matches(self, name: list[str]) -> bool:
+        """Whether it matches a name, given as its written parts."""
+        return len(name) >= len(self._parts) and all(
+            pattern.match(part) for pattern, part in zip(self._parts, name, strict=False)
+        )
+
+
+def _compiled(part: str) -> re.Pattern[str]:
+    return re.compile(translate(part))
+
+
+def _matching(part: str, names: Iterable[str]) -> list[str]:
+    """Return which of some names, written out, one part of a pattern matches."""
+    if not _WILD.search(part):
+        return [name for name in names if name == part]
+    matches = _compiled(part).match
+    return [name for name in names if matches(name)]
+
+
+def purposes_of(pattern: str) -> list[str]:
+    """Return the purposes for which a pattern may match draws."""
+    purpose, *parts = pattern.split("/")
+    return [each for each in _matching(purpose, PURPOSES) if len(PURPOSES[each]) >= len(parts)]
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse a pattern that no draw of any run matches."""
+    purpose, *parts = pattern.split("/")
+    meant = _matching(purpose, PURPOSES)
+    if not meant:
+        advice = nearest(purpose, PURPOSES) or f"draws are for {', '.join(PURPOSES)}"
+        raise ConfigurationError(f"draw {pattern}: no draw is for {shown(purpose)}", advice=advice)
+    matching = purposes_of(pattern)
+    if not matching:
+        longest = max(meant, key=lambda each: len(PURPOSES[each]))
+        form = "/".join([longest, *map(str.upper, PURPOSES[longest])])
+        raise ConfigurationError(
+            f"draw {pattern}: it has too many parts", advice=f"write {form}, with %2F for a slash in a name"
+        )
+    if "" in parts:
+        raise ConfigurationError(f"draw {pattern}: a part of it is empty", advice="write * for anything")
+    is_number = all(len(PURPOSES[each]) == len(parts) for each in matching)
+    if is_number and not _WILD.search(parts[-1]) and not _NUMBER.fullmatch(parts[-1]):
+        raise ConfigurationError(f"draw {pattern}: {shown(parts[-1])} isn't a number", advice="count draws from 0")
+
+
+def check_participants(pattern: str, participants: Iterable[str]) -> None:
+    """Refuse a pattern that names a participant which doesn't exist; these are all that there can be."""
+    known = [part_text(name) for name in participants]
+    matching = purposes_of(pattern)
+    for place, part in enumerate(pattern.split("/")[1:]):
+        if {PURPOSES[each][place] for each in matching} <= _WHO and not _matching(part, known):
+            advice = nearest(part, known) or f"the roster is {', '.join(sorted(known))}"
+            raise ConfigurationError(f"draw {pattern}: there is no participant {shown(part)}", advice=advice)
+
+
+def concerns(pattern: str, participant: str) -> bool:
+    """Whether a pattern may match draws that are made on a participant's side."""
+    part = [*pattern.split("/"), ANY][1]
+    own = any(PURPOSES[each][0] == "participant" for each in purposes_of(pattern))
+    return own and bool(_matching(part, [part_text(participant)]))
