@@ -130,23 +130,22 @@ def test_terminated_and_truncated() -> None:
 
 def test_a_step_may_last_until_the_next_message() -> None:
     made = env(step=None, done=None)
-    observation, info = made.reset(seed=2)
+    observation, _ = made.reset(seed=2)
     assert observation[1] == 1  # It has waited for the first.
-    assert info["now"] > 0
-    times = [info["now"]]
+    times = [0, made.now]
     over = False
     while not over:
-        observation, _, terminated, over, info = made.step(COLD)
+        observation, _, terminated, over, _ = made.step(COLD)
         assert not terminated
         assert over or observation[1] >= 1
-        times.append(info["now"])
-    assert times == sorted(set(times)) or times[:-1] == sorted(set(times[:-1]))
+        times.append(made.now)
+    assert times[:-1] == sorted(set(times[:-1]))
 
 
 def test_the_agent_may_start_later() -> None:
     made = env(start="70ms")
-    observation, info = made.reset(seed=2)
-    assert info["now"] == 70_000_000
+    observation, _ = made.reset(seed=2)
+    assert made.now == 70_000_000
     assert observation[1] >= 2
 
 
@@ -170,6 +169,41 @@ def test_memory_lasts_for_an_episode() -> None:
     for _ in range(2):
         made.reset(seed=1)
         assert [made.step(COLD)[1] for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
+# --- Draws ---
+
+
+def test_draws_are_options_of_an_episode() -> None:
+    made = env()
+    latencies = {"latency": "10ms", "loss": False}
+    seen, _ = episode(made, seed=3, options={"draws": latencies})
+    assert [observation[1] for observation, *_ in seen[2:-1]] == [1.0] * (len(seen) - 3)  # Nothing lost, one a step.
+    assert episode(made, seed=3)[0] != seen
+
+
+def test_common_random_numbers_by_name() -> None:
+    """Two episodes with seeds of their own have the same network, and not the same noise."""
+    made = env(step="1ms", done=None)
+    network = {"latency": {"seed": 7}, "loss": {"seed": 7}}
+
+    def arrivals(seed: int, **options: Any) -> tuple[list[float], list[float]]:
+        seen, _ = episode(made, seed=seed, **options)
+        return [observation[1] for observation, *_ in seen], [observation[0] for observation, *_ in seen]
+
+    first, second = (arrivals(seed, options={"draws": network}) for seed in (1, 2))
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+    assert arrivals(1)[0] != arrivals(2)[0]
+
+
+def test_draws_that_no_run_makes() -> None:
+    made = env(done=None)
+    with pytest.raises(UsageError, match="latency/temperature"):
+        episode(made, seed=1, options={"draws": {"latency/temperature": "10ms"}})
+    with pytest.raises(UsageError, match="latency"):
+        made.reset(options={"draws": {"latency": "1h"}})
+    made.reset()
 
 
 FILE = """

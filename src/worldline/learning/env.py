@@ -10,14 +10,12 @@ import gymnasium
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import Participant
+from worldline.learning.seeds import SEED_END
 from worldline.learning.spaces import check_action, check_observation, check_spaces, fresh, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentTask, Moment
 from worldline.model import UsageError, WorldlineError
 from worldline.model.time import TimeLike
-
-SEED_END = 2**31
-"""Seeds that are drawn for episodes are below this."""
 
 
 class FederationEnv(gymnasium.Env[Any, Any]):
@@ -55,6 +53,8 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         self.observation_space = observation_space
         self.action_space = action_space
         self.agent = agent
+        self.now = 0
+        """The agent's own time, in nanoseconds."""
         self.task = AgentTask(
             observe=observe,
             act=act,
@@ -82,12 +82,15 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         draws = take_options(options)
         if seed is None and self._np_random is None:
             seed = self._steering.seed
-        super().reset(seed=seed)
+            super().reset(seed=abs(seed))
+        else:
+            super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(SEED_END))
         moment = self._steering.begin(seed, draws)[self.agent]
         observation = check_observation(moment.observation, self.observation_space, self.agent, moment.now)
-        return observation, {"seed": seed, "now": moment.now}
+        self.now = moment.now
+        return observation, {"seed": seed}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Let the agent act, and everybody go on until it has to act again."""
@@ -96,9 +99,10 @@ class FederationEnv(gymnasium.Env[Any, Any]):
             raise UsageError("no episode is under way", participant=self.agent, advice="call reset() first")
         check_action(action, self.action_space, self.agent)
         moment = steering.go_on({self.agent: action})[self.agent]
+        self.now = moment.now
         observation = fresh(moment.observation, moment.before)
         truncated = moment.is_end and not moment.is_done
-        return observation, moment.reward, moment.is_done, truncated, {"now": moment.now}
+        return observation, moment.reward, moment.is_done, truncated, {}
 
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
