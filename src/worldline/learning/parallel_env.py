@@ -22,7 +22,7 @@ from worldline.model.time import TimeLike
 Infos = dict[str, dict[str, Any]]
 
 
-class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc] - it has no types.
+class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     """An environment in which each episode is a run of a federation, and each agent is a participant.
 
     `tasks` has an `AgentTask` for each agent, by the participant's name. The other arguments are those of a
