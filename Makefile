@@ -56,7 +56,7 @@ types: $(TOOLS)  ## check types
 	$(PY) -m mypy
 
 bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELICS and mosaik, the kernel with SimPy
-	$(PIP) --editable '.[dev,mpi,drake,mujoco,zenoh,bench]'
+	$(PIP) --editable '.[dev,mpi,drake,mujoco,zenoh,learn,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/lock_curves.py
 	$(PY) benchmarks/hop.py
@@ -68,6 +68,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/spacetime.py
 	$(PY) benchmarks/parallel.py
 	$(PY) benchmarks/diff.py
+	$(PY) benchmarks/ensembles.py
 
 soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
@@ -78,7 +79,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --g
     --no-emit-index-url --custom-compile-command "make lock" pyproject.toml
 lock: $(STAMP)  ## renew requirements*.lock, from which everything here is installed
 	$(PIP) uv==0.13.7
-	$(COMPILE) --extra dev --extra mpi --extra drake --extra mujoco --extra zenoh -o requirements.lock
+	$(COMPILE) --extra dev --extra mpi --extra drake --extra mujoco --extra zenoh --extra learn -o requirements.lock
 	$(COMPILE) --extra build --extra greenlet --constraint requirements.lock -o requirements-run.lock
 
 sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worldline needs to run

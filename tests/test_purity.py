@@ -33,6 +33,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
     "metasim": {"model", "history", "lock", "wire", "federation", "launch", "recording", "saving", "loading"},
     "world": {"model", "history", "lock", "wire", "federation", "drawing", "recording", "saving"},
+    "learning": {"model", "history", "lock", "federation", "launch", "loading", "workers"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
         *("recording", "loading", "saving", "search", "nodes", "spacetime", "world"),

@@ -46,7 +46,16 @@ cdef class _Run:
     cdef bint _hold
     cdef long long _seen_turn
     cdef double _seen_at
+    cdef list _steered
+    cdef list _halted
 
+    @cython.locals(seat=_Seat)
+    cpdef go_on(self)
+    @cython.locals(seat=_Seat, chosen=_Seat)
+    cpdef halt(self, str name)
+    cdef bint _stands_still(self)
+    @cython.locals(chosen=_Seat)
+    cdef _drive(self)
     cdef bint is_due(self) except -1
     cdef pause(self, _Seat seat)
     cdef _come_back(self)

@@ -13,6 +13,9 @@ long, and takes what comes from the keyboard, which must end the run, and not on
 not change meanwhile, so it asks the run to stand still (`_hold`) and waits until it is away from the arbiter (`_away`):
 in a program, or standing still. The run says where it is before it looks whether it is asked to stand still, and the
 watch asks before it looks where the run is: so one of the two notices.
+
+A `SteppedRun` is the same run without a thread of its own: it goes on when its caller says so, until the programs that
+the caller steers have halted, and the caller is the only one to look at it.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from inspect import iscoroutine, isgenerator
+from threading import get_ident
 from typing import Any, Protocol
 
 from msgspec.structs import replace as replace_fields
@@ -148,7 +152,13 @@ class _Run:
     """One run under one schedule."""
 
     def __init__(
-        self, federation: Federation, schedule: Schedule, arbiter: Arbiter, watch: Watch | None, keep_journals: bool
+        self,
+        federation: Federation,
+        schedule: Schedule,
+        arbiter: Arbiter,
+        watch: Watch | None,
+        keep_journals: bool,
+        steered: Iterable[str] = (),
     ) -> None:
         self._schedule = schedule
         self._in_order = isinstance(schedule, InOrder)
@@ -169,7 +179,7 @@ class _Run:
                 self._uninvited.append(seat.name)
             else:
                 self._enable(seat)
-        self._thread = threading.Thread(target=self._drive, name="worldline run", daemon=True)
+        self._thread = threading.Thread(target=self._live, name="worldline run", daemon=True)
         self._ended = threading.Event()  # Python in every build: signals are handled while it is waited for.
         self._running: _Seat | None = None
         self._turns = 0  # How often somebody went on.
@@ -181,6 +191,8 @@ class _Run:
         self._hold = False
         self._seen_turn = 0
         self._seen_at = 0.0
+        self._steered = list(steered)  # Whose programs halt, as long as they haven't ended.
+        self._halted: list[_Seat] = []
 
     # --- In the caller's thread ---
 
@@ -204,12 +216,20 @@ class _Run:
             raise
         finally:
             self._error = None  # Its traceback leads back here.
+        return self._outcome()
+
+    def _outcome(self) -> FederationOutcome:
         assert self._digest is not None
         taken_part = self._arbiter.participants()
         journals = {name: self._seats[name].ledger.journal.entries or [] for name in taken_part}
-        self._seats.clear()  # Whoever keeps a participant doesn't keep all the others.
-        self._running = None
+        self._forget()
         return outcome_of(self._arbiter, self._digest, journals)
+
+    def _forget(self) -> None:
+        """Let go of the programs: whoever keeps a participant doesn't keep all the others."""
+        self._seats.clear()
+        self._halted.clear()
+        self._running = None
 
     def _watch(self) -> None:
         while not self._ends_within(_WATCH_EVERY_S) and not self._unwinding:
@@ -267,10 +287,46 @@ class _Run:
             self._running.strand.interrupt()
             self._ends_within(_PATIENCE_S)
 
+    # --- In the caller's thread, where the run has none of its own ---
+
+    def go_on(self) -> FederationOutcome | None:
+        """Go on until all steered programs have halted; return what came of the run if it is over."""
+        for seat in self._halted:
+            self._enable(seat)
+        self._halted.clear()
+        self._drive()
+        if self._error is None and self._digest is None:
+            self._arbiter.tell_passed()
+            return None
+        try:
+            self._unwind()
+            if self._error is not None:
+                with suppress(WorldlineError):
+                    self._arbiter.tell_passed()
+                raise self._error
+            self._arbiter.tell_passed()
+            return self._outcome()
+        finally:
+            self._error = None
+            self._forget()
+
+    def abandon(self) -> None:
+        """Unwind all programs, wherever they are."""
+        self._broken = True
+        self._unwind()
+        with suppress(WorldlineError):
+            self._arbiter.tell_passed()
+        self._forget()
+
     # --- In the run's thread ---
 
+    def _live(self) -> None:
+        self._drive()
+        self._unwind()
+        self._ended.set()
+
     def _drive(self) -> None:
-        """Start programs, and go on where one has finished, until the run is over; then unwind those that are left."""
+        """Start programs, and go on where one has finished, until the run is over or stands still."""
         try:
             chosen = self._next()
             while chosen is not None:
@@ -278,11 +334,13 @@ class _Run:
                 chosen = self._following()
         except BaseException as error:
             self._error = error
+
+    def _unwind(self) -> None:
+        """Unwind the programs that are left."""
         self._away = self._unwinding = True
         for seat in list(self._seats.values()):
             with suppress(StrandBroken):  # Somebody interrupts the program that has just come back.
                 seat.strand.break_off()
-        self._ended.set()
 
     def _following(self) -> _Seat | None:
         """Return who goes on after somebody has finished, if that is why the programs have stopped."""
@@ -293,6 +351,10 @@ class _Run:
         if ended.strand.failure is not None:
             raise self._failed(ended, ended.strand.failure)
         self._disable(ended)
+        if ended.name in self._steered:
+            self._steered.remove(ended.name)
+            if self._halted and self._stands_still():
+                return None
         return self._next()
 
     def is_due(self) -> bool:
@@ -314,6 +376,22 @@ class _Run:
             seat.strand.pause()
         elif chosen is not seat:
             seat.strand.hand_over(chosen.strand)
+
+    def halt(self, name: str) -> None:
+        """Stand still in a steered program; return when the caller has let the run go on."""
+        seat = self._seats[name]
+        seat.strand.check()
+        self._come_back()
+        self._disable(seat)
+        self._halted.append(seat)
+        chosen = None if self._stands_still() else self._next()
+        if chosen is None:
+            seat.strand.pause()
+        else:
+            seat.strand.hand_over(chosen.strand)
+
+    def _stands_still(self) -> bool:
+        return len(self._halted) == len(self._steered)
 
     def _come_back(self) -> None:
         """Return from a program to the arbiter, unless somebody looks at that just now."""
@@ -456,3 +534,61 @@ def run(
     if rows or draws_heard is not None:
         started.name_draws(functions.__getitem__, draws_heard)
     return started.finish()
+
+
+class SteppedRun:
+    """A run in the caller's thread that stands still whenever all `steered` programs that haven't ended have halted.
+
+    Such a program calls `halt(name)` at its sequence points, once it has left what the caller has to know. The caller
+    then says what it is to do, and calls `go_on`. All calls but `halt` come from the thread that has made this.
+    """
+
+    def __init__(
+        self,
+        federation: Federation,
+        steered: Iterable[str],
+        *,
+        observer: Observer | None = None,
+        arbiter: ArbiterFactory = Arbiter,
+        draws: DrawsGiven = None,
+    ) -> None:
+        rows, functions = read_rows(draws)
+        plan = replace_fields(federation.plan(), draws=rows)
+        made = arbiter(plan, None if observer is None else GuardedObserver(observer))
+        self._run = _Run(federation, InOrder(), made, None, False, steered)
+        if rows:
+            self._run.name_draws(functions.__getitem__, None)
+        self._thread = get_ident()
+        self.halt: Callable[[str], None] = self._run.halt
+        self.is_over = False
+        self.outcome: FederationOutcome | None = None
+
+    def go_on(self) -> bool:
+        """Let everybody go on until the steered programs have halted; False if the run is over.
+
+        What a program raises is raised here; the run is over then.
+        """
+        self._check()
+        try:
+            self.outcome = self._run.go_on()
+        except BaseException:
+            self.is_over = True
+            raise
+        self.is_over = self.outcome is not None
+        return not self.is_over
+
+    def close(self) -> None:
+        """Break the run off, wherever it is: all programs are unwound. One that is over stays as it is."""
+        if not self.is_over:
+            self._check()
+            self.is_over = True
+            self._run.abandon()
+
+    def _check(self) -> None:
+        if get_ident() != self._thread:
+            raise UsageError(
+                "the run goes on in the thread that has begun it, and in no other",
+                advice="give each thread a run of its own",
+            )
+        if self.is_over:
+            raise UsageError("the run is over")

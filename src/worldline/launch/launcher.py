@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
@@ -39,10 +41,19 @@ _DELAY_S_MAX = 0.05
 _BY_HAND = (Interrupted.exit_code, -signal.SIGINT)  # How a process ends when a person ends it with Ctrl-C.
 
 
-def federation_of(setup: Setup) -> Federation:
-    """Return the federation as programs for this process; all of it must be Python entry points."""
+def federation_of(setup: Setup, played: Mapping[str, Callable[[Participant], object]] | None = None) -> Federation:
+    """Return the federation as programs for this process; all of it must be Python entry points.
+
+    Those that are `played` have the programs given here, and declare what they declare otherwise.
+    """
     programs: dict[str, Program] = {}
     for name, part in setup.parts.items():
+        if played and name in played:
+            found = Program(played[name], guest=part.guest, **stated_by(part))
+            if part.entry is not None:
+                found = replace(load_program(part.entry, part.directory, stated_by(part)), run=played[name])
+            programs[name] = found
+            continue
         if part.entry is None:
             raise UsageError(
                 f"{name} has no Python entry point", advice="only those can be run in one process; use processes"

@@ -139,7 +139,7 @@ _EXAMPLES: dict[type[Executor], str] = {
 _PLAIN: dict[str, Callable[[], Executor]] = {
     **{text: kind for kind, text in _EXAMPLES.items() if "(" not in text},
     "processes": Unix,  # A federation has as many as it has participants.
-    "workers": lambda: SharedWorkers(min(_cores(), _WORKERS_MAX)),
+    "workers": lambda: SharedWorkers(min(cores(), _WORKERS_MAX)),
 }
 _NUMBERED: dict[str, Callable[[int], Executor]] = {
     "processes": Processes,
@@ -195,7 +195,7 @@ def readable_executor(text: str) -> Executor | None:
     return _PLAIN[word]() if word in _PLAIN else None
 
 
-def _cores() -> int:
+def cores() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

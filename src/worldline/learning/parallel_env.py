@@ -1,0 +1,136 @@
+"""A federation as PettingZoo's parallel environment: several participants are agents, which act at the same times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import gymnasium
+import numpy as np
+from pettingzoo import ParallelEnv
+
+from worldline.federation.outcome import FederationOutcome
+from worldline.learning.seeds import SeedSeries
+from worldline.learning.spaces import check_action, check_observation, check_spaces, fresh, take_options
+from worldline.learning.steering import Source, Steering
+from worldline.learning.task import AgentTask, Moment
+from worldline.model import UsageError, WorldlineError
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.time import TimeLike
+
+Infos = dict[str, dict[str, Any]]
+
+
+class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
+    """An environment in which each episode is a run of a federation, and each agent is a participant.
+
+    `tasks` has an `AgentTask` for each agent, by the participant's name. The other arguments are those of a
+    `FederationEnv`, but for `step`, which has to be a duration: all agents act at once. An agent that is done leaves
+    the run, and the others go on. The episode is over when all are done, or when the run ends.
+    """
+
+    metadata: dict[str, Any] = {"name": "federation", "render_modes": []}  # noqa: RUF012 - PettingZoo's declaration.
+
+    def __init__(
+        self,
+        federation: Source,
+        tasks: Mapping[str, AgentTask],
+        *,
+        step: TimeLike,
+        start: TimeLike = 0,
+        until: TimeLike | None = None,
+        settings: Sequence[str] = (),
+    ) -> None:
+        if not isinstance(tasks, Mapping) or not tasks:
+            raise ConfigurationError(
+                f"{shown(tasks)} are no agents", advice='write {"left": AgentTask(...), "right": AgentTask(...)}'
+            )
+        for name, task in tasks.items():
+            if not isinstance(task, AgentTask):
+                raise ConfigurationError(f"{name}: {shown(task)} isn't an AgentTask")
+            check_spaces(name, observation_space=task.observation_space, action_space=task.action_space)
+        if step is None:
+            raise ConfigurationError("several agents act at the same times", advice='write step="20ms"')
+        self.tasks = dict(tasks)
+        self.possible_agents = list(tasks)
+        self.agents: list[str] = []
+        self.observation_spaces: dict[str, gymnasium.Space[Any]] = {
+            name: task.observation_space for name, task in tasks.items()
+        }
+        self.action_spaces: dict[str, gymnasium.Space[Any]] = {name: task.action_space for name, task in tasks.items()}
+        self._steering = Steering(federation, tasks, step=step, start=start, until=until, settings=settings)
+        self._seeds = SeedSeries(self._steering.seed)
+
+    @property
+    def outcome(self) -> FederationOutcome | None:
+        """What came of the run, once an episode has gone to its end."""
+        return self._steering.outcome
+
+    def digest(self, agent: str) -> bytes:
+        """Return the hash of everything that an agent has received and sent in this episode so far."""
+        return self._steering.digest(agent)
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], Infos]:
+        """Begin another episode; the one under way is broken off."""
+        draws = take_options(options)
+        seed = self._seeds.next(seed)
+        moments = self._steering.begin(seed, draws)
+        self.agents = [*self.possible_agents]
+        observations = {
+            name: check_observation(moment.observation, self.observation_spaces[name], name, moment.now)
+            for name, moment in moments.items()
+        }
+        return observations, {name: {"seed": seed} for name in moments}
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
+        """Let all agents act, and everybody go on until they have to act again."""
+        if not self._steering.is_under_way:
+            raise UsageError("no episode is under way", advice="call reset() first")
+        self._check(actions)
+        moments = self._steering.go_on({name: actions[name] for name in self.agents})
+        self.agents = [name for name in self.agents if not moments[name].is_last]
+        return (
+            {name: fresh(moment.observation, moment.before) for name, moment in moments.items()},
+            {name: moment.reward for name, moment in moments.items()},
+            {name: moment.is_done for name, moment in moments.items()},
+            {name: _is_cut_off(moment) for name, moment in moments.items()},
+            {name: {} for name in moments},
+        )
+
+    def _check(self, actions: Mapping[str, Any]) -> None:
+        for name in actions:
+            if name not in self.agents:
+                what = "is done" if name in self.possible_agents else "isn't an agent"
+                raise UsageError(
+                    f"an action is for {name}, which {what}", advice=f"agents are {', '.join(self.agents)}"
+                )
+        for name in self.agents:
+            if name not in actions:
+                raise UsageError("there is no action for it", participant=name)
+            check_action(actions[name], self.action_spaces[name], name)
+
+    def close(self) -> None:
+        """Break off the episode that is under way. Another one may begin."""
+        self._steering.close()
+        self.agents = []
+
+    def render(self) -> np.ndarray[Any, Any] | str | list[Any] | None:
+        """There is nothing to be seen."""
+        return None
+
+    def __del__(self) -> None:
+        with suppress(WorldlineError, AttributeError):  # In another thread, or half made.
+            self.close()
+
+
+def _is_cut_off(moment: Moment) -> bool:
+    return moment.is_end and not moment.is_done

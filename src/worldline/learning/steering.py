@@ -1,0 +1,192 @@
+"""Steers agents from outside of the run that they take part in: one episode after the other, each a run of its own.
+
+The agents are strands like all programs. At the end of each step an agent leaves its moment and halts; once all have,
+the run stands still and the caller has control, which costs a switch of greenlets. Every episode leaves nothing behind:
+the run is over, or it is broken off and all programs are unwound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from worldline.federation.inprocess import SteppedRun
+from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant import Participant
+from worldline.federation.program import Federation, Program
+from worldline.launch.launcher import federation_of
+from worldline.launch.setup import read_setup
+from worldline.learning.task import AgentTask, Moment, as_beat, perform
+from worldline.model import UsageError
+from worldline.model.draw_rows import DrawsGiven
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.nearest import nearest
+from worldline.model.time import TimeLike
+
+Source = Federation | str | PathLike[str]
+"""A federation, or the path of its file."""
+
+
+class Steering:
+    """The agents of a federation, by name, and the episode that is under way, if there is one."""
+
+    def __init__(
+        self,
+        source: Source,
+        tasks: Mapping[str, AgentTask],
+        *,
+        step: TimeLike | None,
+        start: TimeLike,
+        until: TimeLike | None,
+        settings: Sequence[str],
+    ) -> None:
+        self._agents = {name: _Agent(self, name, task) for name, task in tasks.items()}
+        self._federation = _steered(_read(source, self._agents, settings), self._agents, until)
+        self.beat = as_beat(step, start, self._federation.until)
+        if self._federation.until is None and any(task.done is None for task in tasks.values()):
+            raise ConfigurationError(
+                "an episode would never end: the federation has no end, and there is no function `done`",
+                advice='write until="10s", or give `done`',
+            )
+        self.run: SteppedRun | None = None
+
+    @property
+    def seed(self) -> int:
+        """The seed that the federation has if nobody gives another one."""
+        return self._federation.seed
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.run is not None and not self.run.is_over
+
+    @property
+    def outcome(self) -> FederationOutcome | None:
+        """What came of the last run, if it went to its end."""
+        return None if self.run is None else self.run.outcome
+
+    def digest(self, name: str) -> bytes:
+        """Return the hash of all that an agent has received and sent in this episode, or had in the last."""
+        return self._agents[name].digest
+
+    def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, Moment]:
+        """Begin another episode, with some draws replaced; return what all agents see first."""
+        self.close()
+        self.run = SteppedRun(replace(self._federation, seed=seed), self._agents, draws=draws)
+        self._go_on()
+        moments = {name: agent.moment for name, agent in self._agents.items()}
+        for name, moment in moments.items():
+            if moment.is_end:
+                self.close()
+                raise UsageError(
+                    "the run had ended before its first step",
+                    participant=name,
+                    at=moment.now,
+                    advice="end it later, or start sooner; without a step, somebody has to send it a message",
+                )
+        return moments
+
+    def go_on(self, actions: Mapping[str, Any]) -> dict[str, Moment]:
+        """Let the agents do this; return what they see at the end of the step. The actions are checked by the caller.
+
+        Agents that were done before aren't among them.
+        """
+        for name, action in actions.items():
+            self._agents[name].action = action
+        self._go_on()
+        moments = {name: self._agents[name].moment for name in actions}
+        if any(not moment.is_last for moment in moments.values()):
+            return moments
+        if any(moment.is_end for moment in moments.values()):
+            self._go_on()  # The agents leave, and the others do what they do at the end.
+        self.close()
+        return moments
+
+    def close(self) -> None:
+        """Break off the episode that is under way, if there is one."""
+        if self.run is not None:
+            self._keep_digests()
+            self.run.close()
+
+    def _go_on(self) -> None:
+        assert self.run is not None
+        try:
+            self.run.go_on()
+        finally:
+            if self.run.is_over:
+                self._keep_digests()
+
+    def _keep_digests(self) -> None:
+        for agent in self._agents.values():
+            agent.let_go()
+
+
+class _Agent:
+    """One agent as both sides see it: its program leaves a moment, and finds an action."""
+
+    def __init__(self, steering: Steering, name: str, task: AgentTask) -> None:
+        self._steering = steering
+        self._name = name
+        self._task = task
+        self._me: Participant | None = None
+        self._digest = b""
+        self.moment: Any = None
+        self.action: Any = None
+
+    @property
+    def digest(self) -> bytes:
+        return self._digest if self._me is None else self._me.digest
+
+    def let_go(self) -> None:
+        self._digest, self._me = self.digest, None
+
+    def live(self, me: Participant) -> None:
+        """Be the program of the participant."""
+        run = self._steering.run
+        assert run is not None
+        halt, name = run.halt, self._name
+        self._me = me
+
+        def choose(moment: Moment) -> Any:
+            self.moment = moment
+            halt(name)
+            return self.action
+
+        perform(me, self._task, self._steering.beat, choose)
+
+
+def _read(source: Source, agents: Mapping[str, _Agent], settings: Sequence[str]) -> Federation:
+    if isinstance(source, Federation):
+        if settings:
+            raise UsageError("settings change a federation's file, and this is a Federation already")
+        return source
+    if not isinstance(source, str | PathLike):
+        raise UsageError(
+            f"{shown(source)} is neither a Federation nor the path of a federation's file",
+            advice="call the function that makes it" if callable(source) else None,
+        )
+    file = Path(source)
+    if file.suffix == ".py":
+        raise UsageError(f"{file} isn't a federation's file", advice="import it, and give the Federation that it makes")
+    setup = read_setup(file, changes=settings, starts=lambda name: name not in agents)
+    return federation_of(setup, {name: agent.live for name, agent in agents.items()})
+
+
+def _steered(federation: Federation, agents: Mapping[str, _Agent], until: TimeLike | None) -> Federation:
+    """Return the federation with the agents' programs."""
+    programs = dict(federation.programs)
+    for name, agent in agents.items():
+        program = programs.get(name)
+        if not isinstance(program, Program):
+            advice = nearest(name, programs) or f"participants are {', '.join(sorted(programs))}"
+            raise ConfigurationError(f"there is no participant {shown(name)} to be the agent", advice=advice)
+        if program.guest:
+            raise ConfigurationError(f"the agent {name} is a guest", advice="an agent is there from the beginning")
+        programs[name] = replace(program, run=agent.live)
+    made = replace(federation, programs=programs, until=federation.until if until is None else until)
+    made.plan()  # Whatever is wrong with it is said here, and not at the first reset.
+    for name in programs:
+        programs[name].join()
+    return made

@@ -1,0 +1,155 @@
+"""An agent's task: what it sees, what it can do, what it is rewarded for, and when it is done.
+
+The agent is a participant, and its program is always the same loop, `act`, wait, `observe`, `reward`, `done`. Only who
+chooses the actions differs: in an environment it is the learner, outside of the run, and in a run of its own it is a
+policy that has been learned (`play`). So both have the same history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from worldline.federation.participant import Participant
+from worldline.model import TIME_MAX, Message, ModelError, WorldlineError, as_time
+from worldline.model.blame import said_of
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.time import TimeLike
+
+
+class Moment(Struct):
+    """What an agent knows at the end of a step.
+
+    `number` counts the steps; it is 0 at the start of an episode. `messages` are those that arrived during the step, in
+    order, and `action` is what was done at the beginning of it. `before` is the observation of the step before,
+    `observation` the one that is made of this moment: `reward` and `done` find it there. `memory` is whatever the
+    task's functions keep for the rest of the episode.
+    """
+
+    number: int
+    now: int
+    messages: list[Message]
+    action: Any
+    before: Any
+    memory: dict[str, Any]
+    observation: Any = None
+    reward: float = 0.0
+    is_done: bool = False
+    is_end: bool = False
+    """Whether the run has ended for the agent."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the episode is over."""
+        return self.is_done or self.is_end
+
+
+class Beat(NamedTuple):
+    """When an agent acts: from `start` on, once in a `step`, or whenever messages have arrived if that is None.
+
+    At the `end` of the run it doesn't act any more, although it could: nobody would be reached.
+    """
+
+    step: int | None
+    start: int
+    end: int = TIME_MAX
+
+
+def as_beat(step: TimeLike | None, start: TimeLike, until: TimeLike | None) -> Beat:
+    """Return when an agent acts, checked."""
+    duration = None if step is None else as_time(step, "the step of an environment")
+    if duration == 0:
+        raise ConfigurationError("the step of an environment is 0", advice='write step="20ms", or None: any message')
+    end = TIME_MAX if until is None else as_time(until, "the end of an environment")
+    return Beat(duration, as_time(start, "the start of an environment"), end)
+
+
+@dataclass(frozen=True)
+class AgentTask:
+    """What an agent observes, does and is rewarded for, by small functions.
+
+    `observe(moment)` returns the observation, `reward(moment)` a number, and `done(moment)` whether the episode is over
+    for this agent. `act(me, action)` does what an action says, where `me` is the participant: usually, it publishes.
+    The spaces are Gymnasium's.
+    """
+
+    _: KW_ONLY
+    observe: Callable[[Moment], Any]
+    act: Callable[[Participant, Any], object]
+    reward: Callable[[Moment], float]
+    done: Callable[[Moment], bool] | None = None
+    observation_space: Any = None
+    action_space: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("observe", "act", "reward", "done"):
+            given = getattr(self, name)
+            if not callable(given) and not (name == "done" and given is None):
+                raise ConfigurationError(f"{name} is {shown(given)}, and not a function", advice=_FORMS[name])
+
+
+_FORMS = {
+    "observe": "write observe=function, where function(moment) returns an observation",
+    "act": "write act=function, where function(me, action) publishes what the action says",
+    "reward": "write reward=function, where function(moment) returns a number",
+    "done": "write done=function, where function(moment) returns True at the end of an episode, or leave it out",
+}
+
+
+def play(
+    task: AgentTask,
+    policy: Callable[[Any], Any],
+    *,
+    step: TimeLike | None,
+    start: TimeLike = 0,
+    until: TimeLike | None = None,
+) -> Callable[[Participant], None]:
+    """Return the program of a participant whose actions a policy chooses: a function of the observation.
+
+    On any executor it does what the agent of an environment does that is given the same actions; `until` is the end of
+    the run, at which an agent doesn't act any more.
+    """
+    beat = as_beat(step, start, until)
+
+    def program(me: Participant) -> None:
+        perform(me, task, beat, lambda moment: None if moment.is_last else policy(moment.observation))
+
+    return program
+
+
+def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Moment], Any]) -> None:
+    """Be an agent until the episode is over; `choose` is called at every step, also at the last."""
+    observe, act, reward, done = task.observe, task.act, task.reward, task.done
+    step, start, end = beat
+    memory: dict[str, Any] = {}
+    doing = "observe"
+    messages = me.advance(to=start) if start > me.now else []
+    if step is None and not messages:
+        messages = me.next()
+    moment = Moment(0, me.now, messages, None, None, memory)
+    try:
+        while True:
+            doing = "observe"
+            moment.observation = observe(moment)
+            if moment.number:
+                doing = "reward"
+                moment.reward = float(reward(moment))
+            if done is not None:
+                doing = "done"
+                moment.is_done = bool(done(moment))
+            moment.is_end = me.ended or me.now >= end
+            doing = "policy"
+            action = choose(moment)
+            if moment.is_last:
+                return
+            doing = "act"
+            act(me, action)
+            messages = me.next() if step is None else me.advance(by=step)
+            moment = Moment(moment.number + 1, me.now, messages, action, moment.observation, memory)
+    except WorldlineError:
+        raise
+    except Exception as error:
+        raise ModelError(f"its function `{doing}` raised {said_of(error)}") from error

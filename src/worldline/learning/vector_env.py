@@ -1,0 +1,206 @@
+"""Many environments at once, dealt out to worker processes, as Gymnasium's vector.
+
+Every worker has a share of them, and goes through it step by step; in each step, the program tells every worker the
+actions of its share, and waits for all. That costs some tens of microseconds, so each should have a dozen environments
+or more. What an episode is depends on its seed and its actions alone, and so not on the number of workers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from worldline.learning.vector_worker import RAISED, host, made_by
+from worldline.loading.python_file import loaded_files
+from worldline.model import UsageError
+from worldline.model.errors import ConfigurationError, shown
+from worldline.workers.executor import cores
+from worldline.workers.forking import check_guarded
+from worldline.workers.supervision import FAILED, GONE, LAST_WORDS_S, Supervision
+
+Told = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""A method of a worker's share, and its arguments."""
+
+
+class FederationVectorEnv(VectorEnv[Any, Any, Any]):
+    """`count` environments in `workers` processes, by default one for each core.
+
+    `make` is a function of a module that returns an environment, and is called in the workers. With a seed, each gets
+    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], gymnasium.Env[Any, Any]],
+        count: int,
+        *,
+        workers: int | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        check_guarded()
+        for what, number in (("environments", count), ("workers", 1 if workers is None else workers)):
+            if type(number) is not int or number < 1:
+                raise ConfigurationError(
+                    f"there can't be {shown(number)} {what}", advice="give a whole number from 1 on"
+                )
+        pickled = _pickled(make)
+        self.num_envs = count
+        self._describe_with(make, AutoresetMode(autoreset_mode))
+        shares = min(count, cores() if workers is None else workers)
+        sizes = [count // shares + (number < count % shares) for number in range(shares)]
+        self._shares = [slice(begin, end) for begin, end in pairwise([0, *accumulate(sizes)])]
+        self._seen: list[Any] = [None] * shares  # What was last observed, by share.
+        self._workers = Supervision(self._described)
+        mode = AutoresetMode(autoreset_mode).value
+        self._workers.start(host, [(loaded_files(), pickled, size, mode) for size in sizes], host.__module__)
+
+    def _describe_with(self, make: Callable[[], gymnasium.Env[Any, Any]], mode: AutoresetMode) -> None:
+        """Take from one environment, made here, what all of them are like."""
+        example = made_by(make)
+        self.metadata = {**example.metadata, "autoreset_mode": mode}
+        self.single_observation_space, self.single_action_space = example.observation_space, example.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        example.close()
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode in each environment, or in those for which `options` has a true `reset_mask`."""
+        seeds = self._seeds(seed)
+        given = dict(options or {})
+        mask = given.pop("reset_mask", np.ones(self.num_envs, dtype=np.bool_))
+        if np.shape(mask) != (self.num_envs,):
+            raise UsageError(f"the reset_mask has the shape {np.shape(mask)}, and there are {self.num_envs}")
+        mask = np.asarray(mask, dtype=np.bool_)
+        told: dict[int, Told] = {}
+        for worker, share in enumerate(self._shares):
+            if mask[share].any():
+                masked = {} if mask[share].all() else {"reset_mask": mask[share]}
+                told[worker] = "reset", (), {"seed": seeds[share], "options": {**given, **masked}}
+        infos: list[dict[str, Any]] = [{}] * len(self._shares)
+        for worker, (observations, info) in self._ask(told).items():
+            self._seen[worker], infos[worker] = observations, info
+        return self._observations(), self._merged(infos)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Let every agent act."""
+        told: dict[int, Told] = {
+            worker: ("step", (share,), {}) for worker, share in enumerate(self._dealt_out(actions))
+        }
+        infos: list[dict[str, Any]] = []
+        rest: list[tuple[Any, Any, Any]] = []
+        for worker, (observations, *results, info) in sorted(self._ask(told).items()):
+            self._seen[worker] = observations
+            rest.append(tuple(results))
+            infos.append(info)
+        rewards, terminations, truncations = map(np.concatenate, zip(*rest, strict=True))
+        return self._observations(), rewards, terminations, truncations, self._merged(infos)
+
+    def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
+        """Return an attribute of each environment, or what a method of each returns."""
+        told = dict.fromkeys(range(len(self._shares)), ("call", (name, *arguments), keywords))
+        return tuple(each for _, said in sorted(self._ask(told).items()) for each in said)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of each environment."""
+        return self.call(name)
+
+    def close_extras(self, **_: Any) -> None:
+        """End the workers."""
+        self._workers.end()
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int):
+            return [seed + number for number in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise UsageError(f"there are {len(seed)} seeds for {self.num_envs} environments")
+        return list(seed)
+
+    def _dealt_out(self, actions: Any) -> Iterator[Any]:
+        if isinstance(actions, np.ndarray):
+            if len(actions) != self.num_envs:
+                raise UsageError(f"there are {len(actions)} actions for {self.num_envs} environments")
+            yield from (actions[share] for share in self._shares)
+            return
+        single = list(iterate(self.action_space, actions))
+        for share in self._shares:
+            out: Any = create_empty_array(self.single_action_space, share.stop - share.start)
+            yield concatenate(self.single_action_space, single[share], out)
+
+    def _observations(self) -> Any:
+        if isinstance(self._seen[0], np.ndarray):
+            return np.concatenate(self._seen)
+        out: Any = create_empty_array(self.single_observation_space, self.num_envs)
+        single = [
+            each
+            for seen, share in zip(self._seen, self._shares, strict=True)
+            for each in iterate(batch_space(self.single_observation_space, share.stop - share.start), seen)
+        ]
+        return concatenate(self.single_observation_space, single, out)
+
+    def _merged(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Return the shares' infos as those of all: arrays, of which `_name` says for whom `name` is there."""
+        merged: dict[str, Any] = {}
+        for share, info in zip(self._shares, infos, strict=True):
+            if info:
+                for place in range(share.stop - share.start):
+                    merged = self._add_info(merged, _info_of(info, place), share.start + place)
+        return merged
+
+    def _ask(self, told: dict[int, Told]) -> dict[int, Any]:
+        """Have workers do something, all at once; return what each says."""
+        if self.closed:
+            raise UsageError("the environments are closed", advice="make others")
+        for worker, what in told.items():
+            self._workers.tell(worker, what)
+        answers: dict[int, Any] = {}
+        errors: dict[int, Exception] = {}
+        while len(answers) + len(errors) < len(told):
+            for worker, (kind, said) in self._workers.hear():
+                if kind in (GONE, FAILED):
+                    self._workers.processes[worker].join(LAST_WORDS_S)
+                    error = said.error if kind == FAILED else self._workers.loss(worker, "the others are ended")
+                    self.close()
+                    raise error
+                if kind == RAISED:
+                    errors[worker] = said
+                else:
+                    answers[worker] = said
+        if errors:
+            raise errors[min(errors)]
+        return answers
+
+    def _described(self, worker: int) -> str:
+        share = self._shares[worker]
+        return f"environments {share.start} to {share.stop - 1}"
+
+
+def _info_of(infos: dict[str, Any], place: int) -> dict[str, Any]:
+    """Return one environment's info out of a share's."""
+    return {
+        name: _info_of(value, place) if isinstance(value, dict) else value[place]
+        for name, value in infos.items()
+        if not name.startswith("_") and infos[f"_{name}"][place]
+    }
+
+
+def _pickled(make: object) -> bytes:
+    if not callable(make):
+        raise ConfigurationError(f"{shown(make)} isn't a function that makes an environment")
+    try:
+        return pickle.dumps(make)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigurationError(
+            f"the function that makes an environment can't be sent to workers: {error}",
+            advice="define it in a module, by `def`; functools.partial may give it arguments",
+        ) from error

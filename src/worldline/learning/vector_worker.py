@@ -1,0 +1,51 @@
+"""A worker's share of a vector of environments: Gymnasium's own vector, in a process of its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from worldline.loading.python_file import load_module
+from worldline.model.blame import said_of
+from worldline.model.errors import ConfigurationError, WorldlineError
+from worldline.workers.failures import raised_outside
+from worldline.workers.supervision import Pipe
+
+DONE, RAISED = "done", "raised"
+
+
+def made_by(make: Callable[[], gymnasium.Env[Any, Any]]) -> gymnasium.Env[Any, Any]:
+    """Return an environment that the user's function makes."""
+    try:
+        made = make()
+    except WorldlineError:
+        raise
+    except Exception as error:  # It is the user's code, and can raise anything.
+        raise ConfigurationError(f"the environment can't be made: {said_of(error)}") from error
+    if not isinstance(made, gymnasium.Env):
+        raise ConfigurationError(f"the function returns a {type(made).__name__}, and not an environment")
+    return made
+
+
+def host(pipe: Pipe, files: Sequence[Path], pickled: bytes, count: int, mode: str) -> None:
+    """Do what the program says to so many environments, until it has had enough."""
+    for file in files:
+        load_module(file)
+    make = pickle.loads(pickled)
+    # No copies: what is said is pickled at once.
+    envs = SyncVectorEnv([lambda: made_by(make)] * count, copy=False, autoreset_mode=AutoresetMode(mode))
+    try:
+        while True:
+            method, arguments, keywords = pipe.recv()
+            try:
+                said = DONE, getattr(envs, method)(*arguments, **keywords)
+            except WorldlineError as error:
+                said = RAISED, raised_outside(error).error
+            pipe.send(said)
+    finally:
+        envs.close()

@@ -1,0 +1,183 @@
+"""A federation as PettingZoo's parallel environment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+from worldline import Federation, Network, Participant, Program, link, payload, run
+from worldline.federation.strand import THREADS
+from worldline.learning import AgentTask, Moment, ParallelFederationEnv, play
+from worldline.model import ModelError, UsageError
+from worldline.model.errors import ConfigurationError
+
+pytestmark = pytest.mark.filterwarnings("ignore:the option 'options'")  # PettingZoo's own test gives one.
+
+
+@pytest.fixture(params=["greenlets", "threads"], autouse=True)
+def strands(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "threads":
+        monkeypatch.setenv(THREADS, "1")
+
+
+def idle(me: Participant) -> None:
+    for _ in me.messages():
+        pass
+
+
+def scale(me: Participant) -> None:
+    """Tells everybody every 5 ms what has come to it in all."""
+    total = 0
+    while not me.ended:
+        me.publish("total", payload.to_msgpack(total))
+        for message in me.advance(by="5ms"):
+            total += payload.from_msgpack(message.payload, int)
+
+
+def federation(**changes: Any) -> Federation:
+    player = Program(idle, publishes=["weight"], subscribes=["total"])
+    programs = {"ann": player, "bob": player, "cid": player, "scale": Program(scale, subscribes=["weight"])}
+    network = Network(default=link("uniform(1ms, 12ms)", loss=0.2))
+    return Federation(**{"programs": programs, "network": network, "until": "200ms", **changes})
+
+
+def observe(moment: Moment) -> Any:
+    totals = [payload.from_msgpack(message.payload, int) for message in moment.messages]
+    before = [0, 0] if moment.before is None else moment.before
+    return np.array([totals[-1] if totals else before[0], len(totals)], dtype=np.int64)
+
+
+def act(me: Participant, action: Any) -> None:
+    me.publish("weight", payload.to_msgpack(int(action)))
+
+
+def done_at(limit: int) -> Callable[[Moment], bool]:
+    return lambda moment: bool(moment.observation[0] >= limit)
+
+
+def task(limit: int, **changes: Any) -> AgentTask:
+    return AgentTask(
+        **{
+            "observe": observe,
+            "act": act,
+            "reward": lambda moment: float(moment.observation[0]),
+            "done": done_at(limit),
+            "observation_space": spaces.Box(0, 10**6, (2,), np.int64),
+            "action_space": spaces.Discrete(3),
+            **changes,
+        }
+    )
+
+
+def env(**changes: Any) -> ParallelFederationEnv:
+    tasks = {"ann": task(10), "bob": task(10**6), "cid": task(20)}
+    given = {"federation": federation(), "tasks": tasks, "step": "10ms", **changes}
+    return ParallelFederationEnv(given.pop("federation"), given.pop("tasks"), **given)
+
+
+def twos(made: ParallelFederationEnv) -> dict[str, int]:
+    return dict.fromkeys(made.agents, 2)
+
+
+def test_pettingzoos_own_tests() -> None:
+    parallel_api_test(env(), num_cycles=50)
+    parallel_seed_test(env, num_cycles=10)
+
+
+def test_agents_leave_one_by_one() -> None:
+    made = env()
+    made.reset(seed=1)
+    left: dict[str, int] = {}
+    steps = 0
+    while made.agents:
+        before = list(made.agents)
+        observations, rewards, terminations, truncations, _ = made.step(twos(made))
+        steps += 1
+        assert list(observations) == list(rewards) == before
+        for name in before:
+            if terminations[name] or truncations[name]:
+                left[name] = steps
+                assert terminations[name] == (name != "bob")
+    assert left["ann"] < left["cid"] < left["bob"] == 20
+    assert made.outcome is not None
+    assert made.outcome.members["ann"].at == left["ann"] * 10_000_000
+
+
+def test_policies_have_the_history_of_the_environment() -> None:
+    made = env()
+    made.reset(seed=7)
+    while made.agents:
+        made.step(twos(made))
+    programs = dict(federation().programs)
+    for name, limit in (("ann", 10), ("bob", 10**6), ("cid", 20)):
+        program = play(task(limit), lambda observation: 2, step="10ms", until="200ms")
+        programs[name] = replace(programs[name], run=program)
+    assert made.outcome is not None
+    assert run(federation(programs=programs, seed=7)).digest == made.outcome.digest
+
+
+def test_when_all_are_done_the_run_is_broken_off() -> None:
+    threads = threading.active_count()
+    made = env(tasks={"ann": task(4), "bob": task(4), "cid": task(4)})
+    for _ in range(3):
+        made.reset(seed=3)
+        while made.agents:
+            made.step(twos(made))
+        assert made.outcome is None
+    assert threading.active_count() == threads
+    with pytest.raises(UsageError, match=r"no episode is under way \(call reset"):
+        made.step({})
+
+
+def test_without_a_seed_episodes_follow_from_the_federations() -> None:
+    made, other = env(), env()
+    seeds = [made.reset()[1]["ann"]["seed"] for _ in range(3)]
+    assert seeds[0] == 0
+    assert len(set(seeds)) == 3
+    assert [other.reset()[1]["ann"]["seed"] for _ in range(3)] == seeds
+
+
+def test_wrong_actions() -> None:
+    made = env()
+    made.reset(seed=1)
+    with pytest.raises(UsageError, match="bob: there is no action for it"):
+        made.step({"ann": 1, "cid": 1})
+    with pytest.raises(UsageError, match=r"an action is for dan, which isn't an agent \(agents are ann, bob, cid\)"):
+        made.step({**twos(made), "dan": 1})
+    with pytest.raises(UsageError, match="cid: the action 7 isn't in its space"):
+        made.step({"ann": 1, "bob": 1, "cid": 7})
+    while "ann" in made.agents:
+        made.step(twos(made))
+    with pytest.raises(UsageError, match="an action is for ann, which is done"):
+        made.step({**twos(made), "ann": 1})
+    made.step(twos(made))
+
+
+def test_what_is_refused_before_any_episode() -> None:
+    with pytest.raises(ConfigurationError, match=r"\{\} are no agents"):
+        env(tasks={})
+    with pytest.raises(ConfigurationError, match="ann: None isn't an AgentTask"):
+        env(tasks={"ann": None})
+    with pytest.raises(ConfigurationError, match="ann: action_space is None"):
+        env(tasks={"ann": task(1, action_space=None)})
+    with pytest.raises(ConfigurationError, match="no participant 'amn' to be the agent"):
+        env(tasks={"amn": task(1)})
+    with pytest.raises(ConfigurationError, match="several agents act at the same times"):
+        env(step=None)
+
+
+def test_a_function_that_raises_ends_the_episode() -> None:
+    made = env(tasks={"ann": task(10), "bob": task(10, reward=lambda moment: 1 / 0)})
+    made.reset(seed=1)
+    with pytest.raises(ModelError, match=r"bob at 10ms: its function `reward` raised ZeroDivisionError"):
+        made.step({"ann": 1, "bob": 1})
+    made.reset(seed=1)
+    made.close()
+    assert made.agents == []

@@ -1,0 +1,174 @@
+"""Many environments in worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
+
+from tests.learning.heating import env, federation, observe
+from worldline.learning import FederationEnv, FederationVectorEnv, Moment
+from worldline.model import LossError, ModelError, UsageError
+from worldline.model.errors import ConfigurationError
+
+pytestmark = pytest.mark.once
+
+
+def make(until: str = "200ms", **changes: Any) -> FederationEnv:
+    return env(federation(until=until), **changes)
+
+
+def make_broken() -> FederationEnv:
+    return make(reward=_fail_when_warm)
+
+
+def _fail_when_warm(moment: Moment) -> float:
+    if moment.action[0] > 0.5:
+        raise ValueError("too warm")
+    return 0.0
+
+
+def make_tree() -> FederationEnv:
+    """Its observations and actions aren't plain arrays."""
+    observed = spaces.Dict({"degrees": spaces.Box(-100, 100, (1,), np.float64), "count": spaces.Discrete(50)})
+    return make(
+        observe=lambda moment: _tree(observe(Moment(0, 0, moment.messages, None, None, {}))),
+        reward=lambda moment: 0.0,
+        done=None,
+        observation_space=observed,
+        action_space=spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]),
+        act=lambda me, action: me.publish("power", bytes([202, 0, 0, 0, 0])),
+    )
+
+
+def _tree(seen: Any) -> Any:
+    return {"degrees": seen[:1], "count": np.int64(seen[1])}
+
+
+def kill_itself() -> FederationEnv:
+    made = make()
+    made.kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture(scope="module")
+def vector() -> Iterator[FederationVectorEnv]:
+    with_workers = FederationVectorEnv(make, 5, workers=2)
+    yield with_workers
+    with_workers.close()
+
+
+def played(envs: Any, steps: int = 15) -> list[Any]:
+    """Play with fixed actions over the end of the first episodes."""
+    actions = np.linspace(-1.0, 1.0, envs.num_envs).reshape(-1, 1)
+    seen: list[Any] = [*map(plain, envs.reset(seed=4))]
+    seen += [[*map(plain, envs.step(actions))] for _ in range(steps)]
+    seen.append(envs.call("digest"))
+    return seen
+
+
+def plain(value: Any) -> Any:
+    return {name: plain(each) for name, each in value.items()} if isinstance(value, dict) else value.tolist()
+
+
+def test_workers_change_nothing(vector: FederationVectorEnv) -> None:
+    expected = played(SyncVectorEnv([make] * 5))
+    assert played(vector) == expected
+    assert played(vector) == expected
+
+
+def test_autoreset_in_the_same_step() -> None:
+    envs = FederationVectorEnv(make, 3, workers=2, autoreset_mode="SameStep")
+    try:
+        assert repr(played(envs)) == repr(played(SyncVectorEnv([make] * 3, autoreset_mode="SameStep")))
+    finally:
+        envs.close()
+
+
+def test_spaces(vector: FederationVectorEnv) -> None:
+    alone = make()
+    assert vector.single_action_space == alone.action_space
+    assert vector.action_space.shape == (5, 1)
+    assert vector.observation_space.shape == (5, 2)
+
+
+def test_seeds_and_masks(vector: FederationVectorEnv) -> None:
+    _, infos = vector.reset(seed=[9, 8, 7, 6, 5])
+    assert infos["seed"].tolist() == [9, 8, 7, 6, 5]
+    before = vector.step(np.zeros((5, 1)))[0]
+    again, infos = vector.reset(seed=1, options={"reset_mask": np.array([False, False, False, False, True])})
+    assert infos["_seed"].tolist() == [False, False, False, False, True]
+    assert again[:4].tolist() == before[:4].tolist()
+
+
+def test_mistakes_leave_it_usable(vector: FederationVectorEnv) -> None:
+    vector.reset(seed=1)
+    with pytest.raises(UsageError, match="there are 4 actions for 5 environments"):
+        vector.step(np.zeros((4, 1)))
+    with pytest.raises(UsageError, match=r"heater: the action has the shape \(2,\), and its space \(1,\)"):
+        vector.step(np.zeros((5, 2)))
+    with pytest.raises(UsageError, match="there are 2 seeds for 5 environments"):
+        vector.reset(seed=[1, 2])
+    with pytest.raises(UsageError, match="the reset_mask has the shape"):
+        vector.reset(options={"reset_mask": np.ones(3, dtype=np.bool_)})
+    vector.reset(seed=1)
+    vector.step(np.zeros((5, 1)))
+
+
+def test_other_kinds_of_spaces() -> None:
+    envs, expected = FederationVectorEnv(make_tree, 3, workers=2), SyncVectorEnv([make_tree] * 3)
+    try:
+        actions = (np.array([0, 1, 1]), np.array([1, 0, 1]))
+        for each in zip(envs.reset(seed=2)[0].items(), expected.reset(seed=2)[0].items(), strict=True):
+            assert str(each[0]) == str(each[1])
+        seen, wanted = envs.step(actions)[0], expected.step(actions)[0]
+        assert {name: each.tolist() for name, each in seen.items()} == {
+            name: each.tolist() for name, each in wanted.items()
+        }
+    finally:
+        envs.close()
+
+
+def test_errors_in_workers() -> None:
+    envs = FederationVectorEnv(make_broken, 2, workers=2, autoreset_mode="SameStep")
+    try:
+        envs.reset(seed=1)
+        with pytest.raises(ModelError, match=r"heater at 20ms: its function `reward` raised ValueError: too warm"):
+            envs.step(np.array([[0.0], [1.0]]))
+        envs.reset(seed=1)
+        for _ in range(12):
+            envs.step(np.zeros((2, 1)))
+    finally:
+        envs.close()
+    with pytest.raises(UsageError, match="the environments are closed"):
+        envs.reset()
+
+
+def test_a_worker_that_is_killed() -> None:
+    envs = FederationVectorEnv(kill_itself, 2, workers=1)
+    with pytest.raises(LossError, match=r"worker 0, with environments 0 to 1, was killed by SIGKILL"):
+        envs.call("kill")
+    assert envs.closed
+    envs.close()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"can't be sent to workers: .* \(define it in a module"):
+        FederationVectorEnv(lambda: make(), 2)
+    with pytest.raises(ConfigurationError, match="3 isn't a function"):
+        FederationVectorEnv(3, 2)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="there can't be 0 environments"):
+        FederationVectorEnv(make, 0)
+    with pytest.raises(ConfigurationError, match="there can't be 0 workers"):
+        FederationVectorEnv(make, 1, workers=0)
+    with pytest.raises(ConfigurationError, match="the function returns a int, and not an environment"):
+        FederationVectorEnv(partial(int, 3), 2)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="the environment can't be made: ValueError"):
+        FederationVectorEnv(partial(int, "x"), 2)  # type: ignore[arg-type]
