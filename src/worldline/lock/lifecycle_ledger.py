@@ -409,7 +409,7 @@ class LifecycleLedger(Ledger):
                 resumes = self._after_hangs(min(resumes + fault.delay, FOREVER))
                 break
         if resumes > reached and self._period and resumes < FOREVER:
-            resumes = -(-resumes // self._period) * self._period
+            resumes = self.clock.due(self._period, resumes)
         return resumes
 
     def _after_hangs(self, time: int) -> int:
@@ -510,7 +510,7 @@ class LifecycleLedger(Ledger):
 
     def _on_time(self, time: int) -> int:
         """Return the first time from then on at which it sends."""
-        return -(-time // self._period) * self._period if self._period else time
+        return self.clock.due(self._period, time) if self._period else time
 
     # --- What happens to it ---
 
