@@ -14,7 +14,7 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import EndTime, Settings
+from worldline.cli.options import DrawnFaults, EndTime, Faults, Settings
 from worldline.cli.seeds import processors, watched
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.trial import FederationTrial
@@ -57,6 +57,8 @@ def search(
     seed: Annotated[int | None, typer.Option(help="The first seed (default: the target's own).")] = None,
     until: EndTime = None,
     settings: Settings = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
     ] = None,
@@ -74,10 +76,16 @@ def search(
         destination(save_to)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        _repeat(console, Path(target), properties, seed, until, settings)
+        _repeat(console, Path(target), any((properties, seed is not None, until, settings, fault, faults)))
         return
     request = TrialRequest(
-        target=target, seed=seed, until=until, settings=tuple(settings or ()), properties=tuple(properties or ())
+        target=target,
+        seed=seed,
+        until=until,
+        settings=tuple(settings or ()),
+        properties=tuple(properties or ()),
+        faults=tuple(fault or ()),
+        drawn_faults=faults,
     )
     trial = made_trial(request)
     with quietly():
@@ -108,20 +116,14 @@ def search(
         with quietly(), bar("runs", RUNS_MAX) as progress:
             short = shrink_federation(trial.with_seed(report.failure.seed), seconds_max=seconds_max, progress=progress)
         if save_to is not None:
-            save_trial(replace(failed, draws=short.draws), save_to)
+            left = tuple(map(str, short.faults))
+            save_trial(replace(failed, faults=(), drawn_faults=None, only_faults=left, draws=short.draws), save_to)
         _show_shrunk(console, short, save_to)
     raise typer.Exit(failure.exit_code)
 
 
-def _repeat(
-    console: Console,
-    file: Path,
-    properties: list[str] | None,
-    seed: int | None,
-    until: str | None,
-    settings: list[str] | None,
-) -> None:
-    if properties or settings or until is not None or seed is not None:
+def _repeat(console: Console, file: Path, says_more: bool) -> None:
+    if says_more:
         raise UsageError(f"{file} says itself what is to be run", advice="leave the other options out")
     trial = made_trial(load_trial_request(file))
     with quietly():
@@ -154,14 +156,19 @@ def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_g
 
 
 def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None) -> None:
-    runs, before = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
+    runs, before = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw and fault", "draws and faults")
+    draws = shrunk.draws or {}
     if shrunk.draws is None:
-        console.print(f"it can't be shrunk: it fails only with all that the seed draws ({runs})")
+        console.print(f"shrunk in {runs}; it takes all that the seed draws for messages")
     else:
-        console.print(f"shrunk in {runs}, from {before} to {len(shrunk.draws)}:")
-        console.print("every message takes the usual time and none gets lost" + (", but" if shrunk.draws else ""))
-        for name, value in shrunk.draws.items():
-            console.print(f"  {name} = {_drawn_text(value)}")
+        console.print(f"shrunk in {runs}, from {before} to {len(draws) + len(shrunk.faults)}:")
+        console.print(
+            "every message takes the usual time and none gets lost" + (", but" if draws or shrunk.faults else "")
+        )
+    for name, value in draws.items():
+        console.print(f"  {name} = {_drawn_text(value)}")
+    for each in shrunk.faults:
+        console.print(f"  {each}")
     if saved is None:
         console.print("(--save FILE.json keeps it, to be run again)")
     else:
@@ -196,4 +203,6 @@ def command_of(request: TrialRequest) -> str:
     words += [word for name in request.properties for word in ("--property", name)]
     words += ["--until", request.until] if request.until is not None else []
     words += [word for setting in request.settings for word in ("--set", setting)]
+    words += [word for fault in request.faults for word in ("--fault", fault)]
+    words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
     return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])

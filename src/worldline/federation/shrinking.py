@@ -1,9 +1,10 @@
 """Shrinking a federation's failure: from a seed to the few draws and faults that it takes.
 
-All that the seed has drawn for links is written down: how long each message took, and which got lost or came twice.
-What is written down is taken out again as far as the failure stays; a message of which nothing is written takes the
+All that the seed has drawn for links is written down: how long each message took, and which got lost or came twice;
+and so are the faults. What is written down is taken out again as far as the failure stays; a message of which nothing is written takes the
 usual time. What the programs draw themselves stays as the seed has it. Nothing gets worse on the way, as for nodes: no
-message gets lost that didn't, latencies stay within their bounds, and the run ends when it did.
+message gets lost that didn't, latencies stay within their bounds, faults don't last longer, and the run ends when it
+did.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from worldline.federation.trial import FederationTrial
 from worldline.model.distributions import DrawnValue
 from worldline.model.errors import UsageError, WorldlineError
+from worldline.model.faults import ParticipantFault, are_milder, as_faults
+from worldline.model.time import MS, SECOND
 from worldline.search.calm import DrawsSeen, WrittenDraws, rounded, usual
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.shrinking import RUNS_MAX, CountedRuns, reduced
 from worldline.search.story import Happening
 
+_UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
 _ROUND = 5  # A round time is a whole number of fifths of the usual one.
 
 Written = tuple[str, DrawnValue]
@@ -36,6 +42,11 @@ class ShrunkFederation:
     runs: int
 
     @property
+    def faults(self) -> tuple[ParticipantFault, ...]:
+        """The faults that it takes."""
+        return self.trial.faults or ()
+
+    @property
     def draws(self) -> dict[str, DrawnValue] | None:
         """The draws that it takes, besides calm circumstances; None if it fails only as the seed has it."""
         return self.trial.draws.written if isinstance(self.trial.draws, WrittenDraws) else None
@@ -51,19 +62,15 @@ def shrink_federation(
     """Return the calmest trial found that fails in the same way."""
     if trial.draws is not None and not isinstance(trial.draws, WrittenDraws):
         raise UsageError("draws that a function makes can't be shrunk")
+    trial = replace(trial, faults=as_faults(trial.federation().faults), kinds={})
     seen = DrawsSeen(trial.draws)
     outcome, before = replace(trial, draws=seen).told()
     if outcome.failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
     runs = CountedRuns(outcome.failure, runs_max, seconds_max, progress)
 
-    def with_draws(written: Sequence[Written]) -> FederationTrial:
-        return replace(trial, draws=WrittenDraws(dict(written)))
-
-    drawn = len(seen.restless)
-    if runs.fails(with_draws(list(seen.restless.items()))):
-        trial = with_draws(reduced(list(seen.restless.items()), lambda rest: runs.fails(with_draws(rest))))
-        trial = _with_round_latencies(trial, seen, runs)
+    drawn = len(seen.restless) + len(trial.faults or ())
+    trial = _taken_out(trial, seen, runs)
     outcome, happenings = trial.told()
     assert outcome.failure is not None
     return ShrunkFederation(
@@ -74,6 +81,48 @@ def shrink_federation(
         drawn=drawn,
         runs=runs.done,
     )
+
+
+def _taken_out(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> FederationTrial:
+    harshest = trial.faults or ()
+
+    def with_faults(faults: Sequence[ParticipantFault]) -> FederationTrial:
+        return replace(trial, faults=tuple(faults))
+
+    def fails_with(faults: Sequence[ParticipantFault]) -> bool:
+        return are_milder(faults, harshest) and runs.fails(with_faults(faults))
+
+    def with_draws(written: Sequence[Written]) -> FederationTrial:
+        return replace(trial, draws=WrittenDraws(dict(written)))
+
+    written = list(seen.restless.items())
+    for _ in range(2):  # Without some of the draws, faults may turn out to be needless too.
+        trial = with_faults(reduced(trial.faults or (), fails_with))
+        if runs.fails(with_draws(written)):
+            written = reduced(written, lambda rest: runs.fails(with_draws(rest)))
+            trial = with_draws(written)
+    if isinstance(trial.draws, WrittenDraws):
+        trial = _with_round_latencies(trial, seen, runs)
+    return _with_round_faults(trial, runs)
+
+
+def _with_round_faults(trial: FederationTrial, runs: CountedRuns) -> FederationTrial:
+    """Let what goes wrong at a time begin a bit later and last less: never the other way round."""
+    for fault in trial.faults or ():
+        if fault.after is not None:
+            continue
+        for unit in _UNITS:
+            at = -(-fault.at // unit) * unit
+            lasts = None if fault.lasts is None else (fault.at + fault.lasts - at) // unit * unit
+            if lasts is not None and lasts <= 0:
+                continue
+            rounded_fault = structs.replace(fault, at=at, lasts=lasts)
+            faults = tuple(rounded_fault if each is fault else each for each in trial.faults or ())
+            changed = replace(trial, faults=as_faults(faults))
+            if are_milder(faults, trial.faults or ()) and runs.fails(changed):
+                trial = changed
+                break
+    return trial
 
 
 def _with_round_latencies(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> FederationTrial:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.observer import LOG, Observer
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
+from worldline.model.faults import ENDED_BY, ParticipantFault, draw_participant_faults
 from worldline.model.payload import from_json
 from worldline.search.properties import Property
 from worldline.search.story import Happening, Story, told_by
@@ -31,20 +32,30 @@ class _Notes(Observer):
 class FederationTrial:
     """All that a run of a federation depends on. `make` makes its programs anew, since they may keep state.
 
-    `draws` is a function that replaces draws.
+    `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults` are
+    all there are. `draws` is a function that replaces draws.
     """
 
     make: Callable[[], Federation]
     properties: tuple[Property, ...] = ()
     seed: int = 0
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[ParticipantFault, ...] | None = None
     draws: DrawFunction | None = None
 
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed)
 
     def federation(self) -> Federation:
-        """Return what is run."""
-        return replace(self.make(), seed=self.seed)
+        """Return what is run, with all of its faults written out."""
+        made = replace(self.make(), seed=self.seed)
+        if self.faults is not None:
+            return replace(made, faults=self.faults)
+        if self.kinds:
+            names = dict.fromkeys(self.kinds, tuple(made.programs))
+            drawn = draw_participant_faults(self.kinds, names, made.plan().end, self.seed)
+            return replace(made, faults=(*made.faults, *drawn))
+        return made
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
@@ -77,7 +88,7 @@ class FederationTrial:
                 dropped=outcome.dropped,
                 failure=failure,
                 seed=self.seed,
-                faults=0,
+                faults=sum(isinstance(each, ParticipantFault) and each.verb in ENDED_BY for each in federation.faults),
             ),
             story.happenings,
         )

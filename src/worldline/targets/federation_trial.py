@@ -12,6 +12,7 @@ from worldline.federation.trial import FederationTrial
 from worldline.launch.entry import load_object
 from worldline.model.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.faults import parse_fault_kinds
 from worldline.search.calm import WrittenDraws
 from worldline.search.properties import AT_END, Property
 from worldline.targets.finding import federation_like
@@ -22,8 +23,9 @@ from worldline.targets.ready import Options
 class TrialRequest:
     """What is to be tried, as it was written: plain data, which other processes understand.
 
-    Properties are ``module:name``, as seen from the target's folder. `draws` are those that a shrunk failure takes;
-    with them, everything else is calm.
+    Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
+    `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `draws` are those that a
+    shrunk failure takes; with them, everything else is calm.
     """
 
     target: str
@@ -31,7 +33,9 @@ class TrialRequest:
     until: str | None = None
     settings: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
-    faults: tuple[str, ...] | None = None
+    faults: tuple[str, ...] = ()
+    drawn_faults: str | None = None
+    only_faults: tuple[str, ...] | None = None
     draws: dict[str, DrawnValue] | None = None
 
     @property
@@ -42,7 +46,14 @@ class TrialRequest:
 
 def made_trial(request: TrialRequest) -> FederationTrial:
     """Return the trial that is asked for, in this process."""
-    options = Options(seed=request.seed, until=request.until, settings=request.settings)
+    options = Options(
+        seed=request.seed,
+        until=request.until,
+        settings=request.settings,
+        faults=request.faults,
+        only_faults=request.only_faults,
+    )
+    kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
     with quietly():
         found = federation_like(request.target, options)
         first = found if isinstance(found, Federation) else found()
@@ -51,6 +62,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         make=(lambda: found) if isinstance(found, Federation) else found,
         properties=properties,
         seed=first.seed,
+        kinds=kinds,
         draws=None if request.draws is None else WrittenDraws(request.draws),
     )
 

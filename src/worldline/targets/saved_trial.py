@@ -25,7 +25,9 @@ class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     until: str | None = None
     settings: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
-    faults: tuple[str, ...] | None = None
+    faults: tuple[str, ...] = ()
+    drawn_faults: str | None = None
+    only_faults: tuple[str, ...] | None = None
     draws: dict[str, bool | int | float] | None = None
 
 
@@ -41,6 +43,8 @@ def save_trial(request: TrialRequest, path: Path) -> None:
         settings=request.settings,
         properties=request.properties,
         faults=request.faults,
+        drawn_faults=request.drawn_faults,
+        only_faults=request.only_faults,
         draws=request.draws,
     )
     save(path, json.format(json.encode(saved), indent=1) + b"\n")
