@@ -17,7 +17,7 @@ PAUSE = 150 * MS
 
 def coordinate(me: Participant) -> None:
     """Decide one transaction after the other. What was decided is written down before anybody is told."""
-    decided: dict[str, bool] = {}
+    decided: dict[str, bool] = me.stable.get("decided", {})
     number = len(decided)
     while not me.ended:
         me.publish("prepare", payload.to_json(number))
@@ -31,6 +31,7 @@ def coordinate(me: Participant) -> None:
                 elif said["number"] == number:
                     votes[message.sender] = said["yes"]
         decided[str(number)] = len(votes) == len(VOTERS) and all(votes.values())
+        me.stable["decided"] = decided
         for voter in VOTERS:
             answer(me, voter, number, decided)
         number += 1

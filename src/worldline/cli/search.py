@@ -193,7 +193,7 @@ def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
         console.print(f"... {len(happenings) - _LINES_MAX:,} before that")
     for each in happenings[-_LINES_MAX:]:
         of = "" if each.sender == each.who else f" from {each.sender}"
-        about = each.text if each.kind == "noted" else f"{each.topic}{of}: {shortened(each.text)}"
+        about = each.text if each.kind in ("noted", "befell") else f"{each.topic}{of}: {shortened(each.text)}"
         console.print(f"{format_time(each.at):>12}  {each.who}  {each.kind}  {about}")
 
 

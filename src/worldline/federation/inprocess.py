@@ -552,7 +552,7 @@ class SteppedRun:
         arbiter: ArbiterFactory = Arbiter,
         draws: DrawsGiven = None,
     ) -> None:
-        rows, functions = read_rows(draws)
+        rows, functions = with_functions(read_draws(draws))
         plan = replace_fields(federation.plan(), draws=rows)
         made = arbiter(plan, None if observer is None else GuardedObserver(observer))
         self._run = _Run(federation, InOrder(), made, None, False, steered)

@@ -1,10 +1,10 @@
 """Shrinking a federation's failure: from a seed to the few draws and faults that it takes.
 
-All that the seed has drawn for links is written down: how long each message took, and which got lost or came twice;
-and so are the faults. What is written down is taken out again as far as the failure stays; a message of which nothing is written takes the
-usual time. What the programs draw themselves stays as the seed has it. Nothing gets worse on the way, as for nodes: no
-message gets lost that didn't, latencies stay within their bounds, faults don't last longer, and the run ends when it
-did.
+All that the seed has drawn for links is written down: how long each message took, and which got lost or came twice; and
+so are the faults. What is written down is taken out again as far as the failure stays; a message of which nothing is
+written takes the usual time. What the programs draw themselves stays as the seed has it. Nothing gets worse on the way,
+as for nodes: no message gets lost that didn't, latencies stay within their bounds, faults don't last longer, and the
+run ends when it did.
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ def shrink_federation(
     progress: Callable[[int], None] | None = None,
 ) -> ShrunkFederation:
     """Return the calmest trial found that fails in the same way."""
-    if trial.draws is not None and not isinstance(trial.draws, WrittenDraws):
+    written = trial.draws
+    if written is not None and not isinstance(written, WrittenDraws):
         raise UsageError("draws that a function makes can't be shrunk")
     trial = replace(trial, faults=as_faults(trial.federation().faults), kinds={})
-    seen = DrawsSeen(trial.draws)
+    seen = DrawsSeen(written)
     outcome, before = replace(trial, draws=seen).told()
     if outcome.failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")

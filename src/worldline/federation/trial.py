@@ -32,8 +32,8 @@ class _Notes(Observer):
 class FederationTrial:
     """All that a run of a federation depends on. `make` makes its programs anew, since they may keep state.
 
-    `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults` are
-    all there are. `draws` is a function that replaces draws.
+    `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults`
+    are all there are. `draws` is a function that replaces draws.
     """
 
     make: Callable[[], Federation]

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from worldline.history.journal import Received, Sent
+from worldline.history.journal import Befell, Entry, Sent
 from worldline.model.payload import from_json
 from worldline.search.properties import Property, Verdicts
 
-HappeningKind = Literal["sent", "received", "noted"]
+HappeningKind = Literal["sent", "received", "noted", "befell"]
 
 
 class Happening:
     """One participant has sent, received or noted something.
 
-    `who` did it, at `at`; `sender` is whose message it is. What a participant wrote to its log was `noted`, and so was
-    whatever befell it.
+    `who` did it, at `at`; `sender` is whose message it is. What a participant wrote to its log was `noted`; a crash and
+    the like `befell` it.
     """
 
     def __init__(self, at: int, who: str, kind: HappeningKind, topic: str, payload: bytes, sender: str) -> None:
@@ -93,25 +93,27 @@ class Story:
         verdicts.finish(self)
 
 
-def told_by(
-    journals: Mapping[str, Sequence[Sent | Received]], notes: Iterable[tuple[int, str, str, bytes]]
-) -> list[Happening]:
+def told_by(journals: Mapping[str, Sequence[Entry]], notes: Iterable[tuple[int, str, str, bytes]]) -> list[Happening]:
     """Return what journals tell, and notes of (time, who, topic, payload), in one order."""
     found = [
         (each.at, name, place, each) for name, own in journals.items() for place, each in enumerate(_told(name, own))
     ]
-    # What is noted at a time comes behind what happened then.
+    befell = {(at, who): each.payload for at, who, _, each in found if each.kind == "befell"}
+    # What is noted at a time comes behind what happened then. What befell somebody is noted as well, for recordings.
     found += [
         (at, who, len(journals.get(who, ())) + place, Happening(at, who, "noted", topic, payload, who))
         for place, (at, who, topic, payload) in enumerate(notes)
+        if not ((at, who) in befell and payload.endswith(befell[at, who]))
     ]
     return [happening for *_, happening in sorted(found, key=lambda each: each[:3])]
 
 
-def _told(name: str, entries: Iterable[Sent | Received]) -> Iterator[Happening]:
+def _told(name: str, entries: Iterable[Entry]) -> Iterator[Happening]:
     for entry in entries:
         if isinstance(entry, Sent):
             yield Happening(entry.at, name, "sent", entry.topic, entry.payload, name)
-        elif isinstance(entry, Received):
+        elif isinstance(entry, Befell):
+            yield Happening(entry.at, name, "befell", "", entry.what.encode(), name)
+        else:
             message = entry.message
             yield Happening(entry.now, name, "received", message.topic, message.payload, message.sender)
