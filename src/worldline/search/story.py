@@ -98,12 +98,15 @@ def told_by(journals: Mapping[str, Sequence[Entry]], notes: Iterable[tuple[int, 
     found = [
         (each.at, name, place, each) for name, own in journals.items() for place, each in enumerate(_told(name, own))
     ]
-    befell = {(at, who): each.payload for at, who, _, each in found if each.kind == "befell"}
+    befell: dict[tuple[int, str], tuple[bytes, ...]] = {}
+    for at, who, _, each in found:
+        if each.kind == "befell":
+            befell[at, who] = (*befell.get((at, who), ()), each.payload)
     # What is noted at a time comes behind what happened then. What befell somebody is noted as well, for recordings.
     found += [
         (at, who, len(journals.get(who, ())) + place, Happening(at, who, "noted", topic, payload, who))
         for place, (at, who, topic, payload) in enumerate(notes)
-        if not ((at, who) in befell and payload.endswith(befell[at, who]))
+        if not payload.endswith(befell.get((at, who), ()))
     ]
     return [happening for *_, happening in sorted(found, key=lambda each: each[:3])]
 
