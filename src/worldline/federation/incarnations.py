@@ -18,7 +18,7 @@ def run_program(program: Callable[[P], object], participant: P) -> object:
     A run that ends, and an emergency stop that the program doesn't catch, are ordinary ends of it.
     """
     with suppress(RunEnded, EmergencyStop):
-        while participant.revive():
-            with suppress(Crashed):
-                return program(participant)
+        while True:
+            with suppress(Crashed):  # It may crash again before it is back.
+                return program(participant) if participant.revive() else None
     return None
