@@ -328,9 +328,9 @@ class AsyncParticipant(Operations):
 async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[object]], me: AsyncParticipant) -> object:
     """Do as `run_program`, for a program that is a coroutine function."""
     with contextlib.suppress(RunEnded, EmergencyStop):
-        while await me.revive():
-            with contextlib.suppress(Crashed):
-                return await program(me)
+        while True:
+            with contextlib.suppress(Crashed):  # It may crash again before it is back.
+                return await program(me) if await me.revive() else None
     return None
 
 
