@@ -233,7 +233,7 @@ def test_faults_can_be_replaced() -> None:
         run(replace(made, faults=("1s crash nobody",)))
 
 
-def test_a_run_that_is_uneventful_has_the_digest_it_always_had() -> None:
+def test_a_fault_that_meets_no_sequence_point_changes_no_digest() -> None:
     quiet = federation(ticking)
     assert run(replace(quiet, faults=("199ms hang me 1ns",))).digest == run(quiet).digest
 
