@@ -386,7 +386,7 @@ def test_a_file_may_begin_with_a_mark_and_have_the_line_ends_of_another_system(f
 TOP = [
     ("sed = 3", 'sed: there is no such key (did you mean "seed"?)'),
     ("wheels = 3", "wheels: there is no such key (the keys here are name, seed, until, "),
-    ('latency = "1ms"', "latency: there is no such key here (it belongs to [link] or [[links]])"),
+    ('latency = "1ms"', "latency: there is no such key here (it belongs to [link] or [[links]] or [estop])"),
     ('"\\n" = 1', '"\\n": there is no such key'),
     ("name = 5", 'name: 5 isn\'t text (write text in quotes: "...")'),
     ('name = ""', "name: '' can't name a federation"),

@@ -286,7 +286,6 @@ class AsyncParticipant(Operations):
 
     async def revive(self) -> bool:
         """If it has crashed, wait until its program is started again. Return whether the program is to run."""
-        await self._yield()
         if self._ledger.revive() is None:
             await self._wait()
         return not (self.ended or self._ledger.is_crashed)

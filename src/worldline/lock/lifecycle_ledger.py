@@ -203,6 +203,7 @@ class LifecycleLedger(Ledger):
         if target < self.now:
             self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
         self._kind, self._goal, self._aim, self._stage = kind, goal, target, _REACHING
+        self._batch = []
         if self._period:
             acts = self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now
             self._keep_period(target if kind == _ADVANCE and not self._is_listening() else acts)
@@ -218,13 +219,15 @@ class LifecycleLedger(Ledger):
 
     def _go_on(self) -> list[Message] | None:
         """Take the steps that can be taken now. None: there is a request in the outbox."""
-        if self._stage == _BEING_DOWN and not self._stay_down():
-            return None
-        if self._stage == _REACHING and not self._reach():
-            return None
-        if self._stage == _STALLING and not self._stall():
-            return None
-        return self._give()
+        while True:
+            if self._stage == _BEING_DOWN and not self._stay_down():
+                return None
+            if self._stage == _REACHING and not self._reach():
+                return None
+            if self._stage == _STALLING and not self._stall():
+                return None
+            if self._stage != _BEING_DOWN:
+                return self._give()
 
     def _reach(self) -> bool:
         """Go to the sequence point that the program has asked for."""
@@ -261,7 +264,13 @@ class LifecycleLedger(Ledger):
             if not self._move(limit, limit == FOREVER):
                 return False
             if self._crash_at <= self.now and not self._row.ended:
-                self._crash()
+                if self._kind != _REVIVAL:
+                    self._crash()
+                self._go_down()  # Its program hasn't begun, and needn't be ended.
+                self._kind = _REVIVAL
+                if self._row is DOWN:
+                    self._row, self._stage = _ACTING, _BEING_DOWN
+                return True
         if self.now < self._resumes:  # It would have gone on after the run's end.
             self._lose(self._batch)
             self._batch = []
@@ -308,7 +317,13 @@ class LifecycleLedger(Ledger):
 
     def _crash(self) -> NoReturn:
         """End the program here."""
-        self._arrived = self._batch + self._arrived
+        fault = self._go_down()
+        raise Crashed(f"{self.name} at {format_time(self.now)}: {fault}")
+
+    def _go_down(self) -> ParticipantFault:
+        """Be down, for good or until it recovers; return because of what."""
+        if self._stage != _NO_STAGE:  # Otherwise the program has been given them.
+            self._arrived = self._batch + self._arrived
         self._batch = []
         self._kind, self._stage = _NOTHING, _NO_STAGE
         until = max(crash[1] for crash in self._crashes if crash[0] <= self.now)
@@ -324,9 +339,10 @@ class LifecycleLedger(Ledger):
             self.is_crashed = True
             self._resumes = until
             self._row = DOWN
-        raise Crashed(f"{self.name} at {format_time(self.now)}: {fault}")
+        return fault
 
     def _end_for_good(self, fault: ParticipantFault) -> None:
+        self.is_crashed = False  # Until it has said its last words.
         self._befall(str(fault))
         self._lose(self._arrived)
         self._arrived = []
@@ -401,13 +417,11 @@ class LifecycleLedger(Ledger):
     def _resumption(self, reached: int) -> int:
         """Return when the program goes on after a sequence point."""
         resumes = self._after_hangs(reached)
-        for start, end, fault in self._slows:
-            if start <= resumes < end:
-                if fault not in self._told_of:
-                    self._told_of.append(fault)
-                    self._befall(str(fault))
-                resumes = self._after_hangs(min(resumes + fault.delay, FOREVER))
-                break
+        slows = [fault for start, end, fault in self._slows if start <= resumes < end]
+        for fault in slows:
+            self._befall_once(fault)
+        if slows:
+            resumes = self._after_hangs(min(resumes + max([fault.delay for fault in slows]), FOREVER))
         if resumes > reached and self._period and resumes < FOREVER:
             resumes = self.clock.due(self._period, resumes)
         return resumes
@@ -416,10 +430,8 @@ class LifecycleLedger(Ledger):
         """Return the first time from then on at which it doesn't hang."""
         covering = [hang for hang in self._hangs if hang[0] <= time < hang[1]]
         while covering:
-            time, fault = covering[0][1], covering[0][2]
-            if fault not in self._told_of:
-                self._told_of.append(fault)
-                self._befall(str(fault))
+            time = covering[0][1]
+            self._befall_once(covering[0][2])
             covering = [hang for hang in self._hangs if hang[0] <= time < hang[1]]
         return time
 
@@ -534,6 +546,11 @@ class LifecycleLedger(Ledger):
         if not self._row.ended:
             self.journal.note_fate(self.now, what)
             Ledger.log(self, heading + what)
+
+    def _befall_once(self, fault: ParticipantFault) -> None:
+        if fault not in self._told_of:
+            self._told_of.append(fault)
+            self._befall(str(fault))
 
     def _lose(self, messages: Iterable[Message]) -> None:
         """Count messages that arrived and that the program will never be given."""

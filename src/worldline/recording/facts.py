@@ -152,8 +152,11 @@ def to_metadata(facts: Header | RunFacts) -> dict[str, str]:
         if not value and field.name in _OFTEN_EMPTY:
             continue
         if isinstance(value, Network):
-            value = _without_later(msgspec.to_builtins(value))
-        found[field.name] = value if field.type is str else msgspec.json.encode(value, order="deterministic").decode()
+            # In the order of its fields, as structs are encoded: sorted, it would be another text.
+            found[field.name] = msgspec.json.encode(_without_later(msgspec.to_builtins(value))).decode()
+        else:
+            text = value if field.type is str else msgspec.json.encode(value, order="deterministic").decode()
+            found[field.name] = text
     return found
 
 

@@ -1,0 +1,149 @@
+"""Faults of a federation on the command line, in its file, and on the page about them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+PAGE = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
+
+PROGRAMS = """
+def camera(me):
+    while True:
+        me.publish("image", b"picture")
+        me.advance(by="10ms")
+
+def planner(me):
+    for image in me.messages():
+        me.publish("target", b"%d" % me.incarnation)
+"""
+
+CELL = """
+until = "100ms"
+{more}
+[[participants]]
+name = "camera"
+entry = "cell:camera"
+publishes = ["image"]
+[[participants]]
+name = "planner"
+entry = "cell:planner"
+publishes = ["target"]
+subscribes = ["image"]
+[[participants]]
+name = "logger"
+command = "true"
+publishes = []
+"""
+
+
+def cell(more: str = "", *, logger: bool = False) -> None:
+    Path("cell.py").write_text(PROGRAMS)
+    text = CELL.format(more=more)
+    Path("cell.toml").write_text(text if logger else text.rpartition("[[participants]]")[0])
+
+
+IN_PROCESS = ("run", "cell.toml", "--executor", "in-process")
+
+
+def digest(output: str) -> str:
+    return re.findall(r"digest (\w+)", output)[0]
+
+
+def test_the_page_shows_what_happens(worldline: Command) -> None:
+    for name in ("cell.toml", "cell.py"):
+        found = re.search(rf"```\w+\n# {re.escape(name)}\n(.*?)```", PAGE, re.DOTALL)
+        assert found is not None
+        Path(name).write_text(found[1])
+    command, shown = re.findall(r"```console\n\$ worldline (.*?)\n(.*?)```", PAGE, re.DOTALL)[0]
+    code, output, errors = worldline(*command.split())
+    assert (code, errors) == (0, "")
+    assert output.startswith(shown)
+
+
+def test_the_programs_of_the_page_do_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    *_, federation, stop = re.findall(r"```python\n(from worldline.*?)```", PAGE, re.DOTALL)
+    shown = re.findall(r"```\n(30ms.*?)```", PAGE, re.DOTALL)[0]
+    exec(federation, {})
+    exec(stop, {})
+    assert capsys.readouterr().out == shown
+
+
+def test_a_fault_of_the_command_line_is_recorded_and_replayed(worldline: Command) -> None:
+    cell()
+    _, quiet, _ = worldline(*IN_PROCESS, "--no-record")
+    fault = ("--fault", "planner sends target 2: crash planner 20ms")
+    code, output, errors = worldline(*IN_PROCESS, *fault, "--record", "run.mcap")
+    assert code == 0, errors
+    assert digest(output) != digest(quiet)
+    cell(f"faults = ['{fault[1]}']")
+    assert digest(worldline(*IN_PROCESS, "--no-record")[1]) == digest(output)
+    cell()
+    code, compared, errors = worldline("replay", "run.mcap", "--until-differs")
+    assert (code, errors) == (0, "")
+    assert "planner: the same up to its end" in compared
+
+
+def test_drawn_faults_depend_on_the_seed_alone(worldline: Command) -> None:
+    cell()
+    drawn = ("--faults", "crash=1,hang=2,slow=1,dropout=1", "--no-record")
+    digests = [digest(worldline(*IN_PROCESS, *drawn, "--seed", seed)[1]) for seed in "112"]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_other_schedules_make_no_difference(worldline: Command) -> None:
+    cell("faults = ['30ms crash planner 20ms', '60ms hang camera 15ms']\n[estop]\nlatency = '3ms'")
+    code, output, errors = worldline("check", "cell.toml", "--schedules", "30")
+    assert code == 0, output + errors
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("faults = ['1ms crash palnner']", "line 3: faults[1]: 1ms crash palnner: there is no participant 'palnner'"),
+        ("faults = ['100ms crash planner']", "100ms crash planner: the run ends at 100ms"),
+        ("faults = ['1ms explode planner']", "'1ms explode planner' isn't a fault"),
+        ("faults = ['1ms recover planner']", "1ms recover planner: there is no crash before that it could end"),
+        ("faults = ['1ms crash planner', '2ms crash planner 1ms']", "it is down then already"),
+        ("faults = ['1ms slow planner 0s']", "it takes no time"),
+        ("faults = ['1ms crash logger']", "only a Python entry can crash"),
+        ("faults = ['camera sends image: crash planner']", "only what planner itself sends or receives"),
+        ("faults = 'x'", "'x' isn't a list of faults"),
+        ("[estop]\nlatency = '0s'", "the latency of an emergency stop is at least 1ns"),
+        ("[link]\ncorruption = 2", "2 isn't a probability"),
+    ],
+)
+def test_what_cant_be_is_refused_before_the_run(worldline: Command, more: str, said: str) -> None:
+    cell(more, logger=True)
+    code, output, errors = worldline("run", "cell.toml", "--no-record")
+    assert (code, output) == (2, "")
+    assert said in " ".join(textwrap.dedent(errors).split())
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--fault", "1ms crash nobody"), "there is no participant"),
+        (("--fault", "whenever crash planner"), "isn't a fault"),
+        (("--faults", "meteor=1"), "can't be drawn"),
+    ],
+)
+def test_so_is_what_the_command_line_says(worldline: Command, option: tuple[str, ...], said: str) -> None:
+    cell()
+    code, _, errors = worldline(*IN_PROCESS, "--no-record", *option)
+    assert code == 2
+    assert said in errors
+
+
+def test_durable_topics_are_subscribed_to(worldline: Command) -> None:
+    cell()
+    text = Path("cell.toml").read_text()
+    Path("cell.toml").write_text(text + 'durable = ["target"]\nboot = "uniform(0ms, 5ms)"\n')
+    code, _, errors = worldline(*IN_PROCESS, "--no-record")
+    assert code == 2
+    assert 'it doesn\'t subscribe to "target"' in errors

@@ -1,0 +1,249 @@
+"""What a program sees of crashes, hangs, slowness and emergency stops, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, link, run
+from worldline.federation.stable_store import StableStore
+from worldline.lock import Crashed
+from worldline.model import ConfigurationError, UsageError
+
+
+def ticking(self: Participant) -> None:
+    for number in range(1, 20):
+        self.advance(to=number * 10 * MS)
+        self.publish("tick", bytes([number]))
+
+
+def federation(
+    program: Callable[[Participant], object], *faults: str, estop: str | None = None, **declared: Any
+) -> Federation:
+    programs = {
+        "clock": Program(ticking, publishes=["tick"]),
+        "me": Program(program, **{"subscribes": ["tick"], **declared}),
+    }
+    return Federation(programs, until="200ms", faults=faults, estop=estop)
+
+
+def heard(messages: list[Message]) -> list[int]:
+    return [message.payload[0] for message in messages]
+
+
+def test_a_hang_holds_what_arrives() -> None:
+    seen: list[tuple[int, list[int]]] = []
+
+    def program(self: Participant) -> None:
+        while batch := self.next(until="95ms"):
+            seen.append((self.now // MS, heard(batch)))
+
+    run(federation(program, "30ms hang me 35ms"))
+    assert seen == [(11, [1]), (21, [2]), (65, [3]), (65, [4, 5, 6]), (71, [7]), (81, [8]), (91, [9])]
+
+
+def test_buffers_apply_to_what_a_hang_has_held() -> None:
+    seen: list[list[int]] = []
+
+    def program(self: Participant) -> None:
+        seen.extend(heard(self.advance(to=time * MS)) for time in range(20, 120, 20))
+
+    run(federation(program, "35ms hang me 50ms", subscribes={"tick": "mailbox"}))
+    assert seen == [[1], [3], [8], [], [9]]
+
+
+def test_whoever_is_slow_acts_later_each_time() -> None:
+    times: list[int] = []
+
+    def program(self: Participant) -> None:
+        for _ in range(4):
+            self.next()
+            times.append(self.now // MS)
+
+    run(federation(program, "15ms slow me 4ms 10ms"))
+    assert times == [11, 25, 31, 41]
+
+
+def test_a_crash_takes_everything_but_what_is_stable() -> None:
+    lives: list[tuple[int, int, list[int]]] = []
+    raised: list[str] = []
+
+    def program(self: Participant) -> None:
+        mine: list[int] = self.stable.get("heard", [])
+        lives.append((self.incarnation, self.now // MS, list(mine)))
+        self.subscribe("other")
+        try:
+            for tick in self.messages():
+                mine.append(tick.payload[0])
+                self.stable["heard"] = mine[-2:]
+        except Exception as error:
+            raised.append(repr(error))
+        finally:
+            if self.now < 100 * MS:
+                with pytest.raises(Crashed):
+                    self.publish("news", b"never sent")
+
+    outcome = run(federation(program, "45ms crash me 30ms"))
+    assert lives == [(0, 0, []), (1, 75, [3, 4])]
+    assert not raised
+    assert outcome.dropped["me", "tick", "dropped by its buffer"] == 3
+
+
+def test_what_is_durable_waits_and_the_rest_is_lost() -> None:
+    first: list[tuple[int, list[int]]] = []
+
+    def program(self: Participant) -> None:
+        batch = self.next()
+        first.append((self.now // MS, heard(batch)))
+        self.advance(to="190ms")
+
+    faults = ("5ms crash me 40ms",)
+    run(federation(program, *faults))
+    run(federation(program, *faults, durable=["tick"]))
+    run(federation(program, *faults, durable=["tick"], subscribes={"tick": "newest(2)"}))
+    assert first == [(51, [5]), (45, [1, 2, 3, 4]), (45, [3, 4])]
+
+
+def test_a_crash_without_recovery_is_the_end() -> None:
+    outcome = run(federation(lambda self: self.advance(to="150ms"), "45ms crash me"))
+    assert outcome.times["me"] == 45 * MS
+    assert outcome.times["clock"] == 190 * MS
+
+
+def test_a_promise_outlives_a_crash() -> None:
+    def program(self: Participant) -> None:
+        if not self.incarnation:
+            self.promise(until="80ms")
+        self.publish("news", b"", at=None if self.incarnation else "80ms")
+        self.advance(to="150ms")
+
+    outcome = run(federation(program, "20ms crash me 10ms"), keep_journals=True)
+    assert [entry.at // MS for entry in outcome.journals["me"] if hasattr(entry, "payload")] == [80, 80]
+
+
+def test_a_period_holds_after_a_boot_and_a_hang() -> None:
+    times: list[int] = []
+
+    def program(self: Participant) -> None:
+        while self.now < 90 * MS:
+            times.append(self.now // MS)
+            self.publish("news", b"")
+            self.advance(by="10ms")
+
+    run(federation(program, "35ms hang me 21ms", boot="7ms", period="10ms"))
+    assert times == [10, 20, 30, 60, 70, 80]
+
+
+def test_a_fault_after_an_event() -> None:
+    times: list[int] = []
+
+    def program(self: Participant) -> None:
+        times.append(self.now // MS)
+        for _ in self.messages():
+            self.publish("a", b"")
+            self.publish("b", b"")
+
+    outcome = run(federation(program, "me sends a 3: crash me 25ms"), keep_journals=True)
+    assert times == [0, 56]
+    sent = [entry.topic for entry in outcome.journals["me"] if hasattr(entry, "payload")]
+    assert sent[:6] == ["a", "b", "a", "b", "a", "a"]
+
+
+def test_a_crash_in_a_hang_before_the_program_has_begun() -> None:
+    lives: list[int] = []
+    faults = ("10ms crash me 10ms", "15ms hang me 20ms", "30ms crash me 20ms")
+    run(federation(lambda self: lives.append(self.now // MS), *faults, boot="1ms"))
+    assert lives == [1]
+
+    def program(self: Participant) -> None:
+        lives.append(self.now // MS)
+        self.advance(to="100ms")
+
+    run(federation(program, *faults))
+    assert lives == [1, 0, 50]
+
+
+def test_peeking_sees_no_further_than_a_crash() -> None:
+    seen: list[int] = []
+
+    def program(self: Participant) -> None:
+        while self.now < 40 * MS:
+            seen.append(self.peek() // MS)
+            self.advance(to=seen[-1] * MS)
+            self.next(until=self.now + 1)
+
+    made = federation(program, "15ms crash me 10ms", publishes=[])
+    run(replace(made, network=Network(default=link("5ms"))))
+    assert 15 in seen
+
+
+def test_messages_arrive_with_a_bit_flipped() -> None:
+    found: list[int] = []
+
+    def program(self: Participant) -> None:
+        found.extend(bin(tick.payload[0] ^ tick.sequence + 1).count("1") for tick in self.messages())
+
+    run(replace(federation(program), network=Network(default=link("1ms", corruption=1.0))))
+    assert found == [1] * 19
+
+
+def test_an_emergency_stop_reaches_everybody_in_time() -> None:
+    told: list[tuple[int, str, int]] = []
+
+    def guard(self: Participant) -> None:
+        self.advance(to="42ms")
+        assert self.estop("smoke") == 47 * MS
+        assert self.estop("again") == 47 * MS
+        self.advance(to="60ms")
+
+    def program(self: Participant) -> None:
+        with pytest.raises(EmergencyStop) as raised:
+            self.advance(to="150ms")
+        told.append((self.now // MS, raised.value.reason, raised.value.at // MS))
+        assert self.estopped is not None
+        self.estop_done("stopped")
+        assert heard(self.advance(to="50ms")) == [1, 2, 3, 4]
+
+    made = federation(program, estop="5ms")
+    outcome = run(replace(made, programs={**made.programs, "guard": Program(guard)}))
+    assert told == [(47, "smoke", 42)]
+    assert outcome.times["clock"] == 47 * MS  # It doesn't catch it.
+    assert [str(note) for note in outcome.emergency if note.participant != "clock"] == [
+        "42ms guard: emergency stop: smoke",
+        "47ms me: emergency stop, told by guard: smoke",
+        "47ms me: emergency stop, done: stopped",
+    ]
+
+
+def test_without_a_latency_there_is_no_emergency_stop() -> None:
+    with pytest.raises(UsageError, match="has no emergency stop"):
+        run(federation(lambda self: self.estop("smoke")))
+    with pytest.raises(UsageError, match="nobody has called"):
+        run(federation(lambda self: self.estop_done("nothing"), estop="1ms"))
+
+
+def test_faults_can_be_replaced() -> None:
+    made = federation(ticking, "10ms crash me", publishes=["x", "tick"])
+    assert run(replace(made, faults=())).digest != run(made).digest
+    assert run(replace(made, faults=tuple(map(str, made.faults)))).digest == run(made).digest
+    with pytest.raises(ConfigurationError, match="there is no participant"):
+        run(replace(made, faults=("1s crash nobody",)))
+
+
+def test_a_fault_that_meets_no_sequence_point_changes_no_digest() -> None:
+    quiet = federation(ticking)
+    assert run(replace(quiet, faults=("199ms hang me 1ns",))).digest == run(quiet).digest
+
+
+def test_what_is_stored_is_copied() -> None:
+    store, value = StableStore(), [1]
+    store["a"] = value
+    value.append(2)
+    store["a"].append(3)
+    assert store["a"] == [1]
+    assert (list(store), len(store)) == (["a"], 1)
+    del store["a"]
+    assert not store

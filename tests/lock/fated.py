@@ -1,0 +1,380 @@
+"""Federations to which things happen: a generator, an oracle of its own, and a harness.
+
+The oracle knows faults as plain spans of time, and decides by looking at everything. It shares with the lock only what
+`oracle.py` shares with it: the model of links, and what participants do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from msgspec.structs import replace as replace_fields
+
+from tests.lock.harness import Driver, Harness
+from tests.lock.oracle import History
+from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_world
+from worldline.lock import Action, Crashed, LifecycleLedger, State
+from worldline.lock.arbiter import DROPPED_BY_BUFFER
+from worldline.model import FOREVER, Message
+from worldline.model.faults import FaultTrigger, ParticipantFault
+from worldline.model.lifecycle import Lifecycle
+from worldline.model.path import Path, Paths
+
+KEPT = ("advance", "next", "publish")
+
+
+@dataclass(frozen=True)
+class Befalling:
+    """Something that happens to a participant, at a time or after its nth event of a kind on a topic."""
+
+    verb: str
+    at: int
+    lasts: int | None
+    delay: int = 0
+    after: tuple[str, str, int] | None = None
+
+    def fault(self, name: str) -> ParticipantFault:
+        after = None if self.after is None else FaultTrigger(name, *self.after)  # type: ignore[arg-type]
+        at = 0 if after is not None else self.at
+        return ParticipantFault(
+            at=at,
+            verb=self.verb,  # type: ignore[arg-type]
+            participant=name,
+            delay=self.delay,
+            lasts=self.lasts,
+            after=after,
+        )
+
+
+Fates = dict[str, tuple[tuple[Befalling, ...], tuple[str, ...]]]
+"""By name: what happens, and which topics are durable."""
+
+
+def make_fated_world(random: Random) -> tuple[World, Fates]:
+    world = make_world(random)
+    members = {
+        name: Member(
+            replace_fields(member.join, controls=False),
+            tuple(step for step in member.script if step[0] in KEPT),
+            member.replies,
+        )
+        for name, member in world.members.items()
+        if name in world.plan.roster
+    }
+    fates = {name: (_befalling(random, world.plan.end), _durable(random, members[name])) for name in members}
+    return replace(world, members=members), fates
+
+
+def _durable(random: Random, member: Member) -> tuple[str, ...]:
+    return tuple(each.topic for each in member.join.subscribes if random.random() < 0.3)
+
+
+def _befalling(random: Random, end: int | None) -> tuple[Befalling, ...]:
+    found, down_until = [], -1
+    for _ in range(random.choice((0, 1, 1, 2, 3))):
+        verb = random.choice(("crash", "crash", "hang", "slow"))
+        at, lasts = random.randint(0, 30), random.choice((1, 2, 5, 10, None))
+        if verb == "hang" and end is None:
+            lasts = lasts or 20
+        delay = random.choice((1, 2, 4)) if verb == "slow" else 0
+        after = None
+        if random.random() < 0.3:
+            after = (random.choice(("sends", "receives")), random.choice(("red", "green")), random.choice((1, 1, 2)))
+        elif verb == "crash":  # Nobody crashes while it is down.
+            at += down_until + 1
+            down_until = FOREVER if lasts is None else at + lasts
+        if at >= (end or FOREVER):
+            continue
+        found.append(Befalling(verb, at, lasts, delay, after))
+    return tuple(found)
+
+
+@dataclass
+class _Actor:
+    name: str
+    behavior: Behavior | None
+    history: History
+    befalling: list[Befalling]
+    durable: tuple[str, ...]
+    spans: list[tuple[str, int, int, int]] = field(default_factory=list)  # Verb, from, to, delay.
+    now: int = 0
+    op: Op | None = None
+    batch: list[Message] | None = None  # What it will be given when it goes on,
+    resumes: int = 0  # and when that is.
+    down_until: int | None = None
+    arrivals: list[Message] = field(default_factory=list)
+    gone: set[tuple[int, int, str, int, int]] = field(default_factory=set)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def waiting(self) -> list[Message]:
+        return sorted(message for message in self.arrivals if message[:5] not in self.gone)
+
+    def crash_at(self) -> int:
+        return min([start for verb, start, _, _ in self.spans if verb == "crash"], default=FOREVER)
+
+
+class FatedOracle:
+    def __init__(self, world: World, fates: Fates) -> None:
+        self.world = world
+        self.paths = Paths(world.plan.network, world.plan.seed)
+        self.end = world.plan.end or FOREVER
+        self.open_paths: dict[tuple[str, str, str], Path] = {}
+        self.numbers: Counter[tuple[str, str]] = Counter()
+        self.actors = {
+            name: _Actor(name, None, History(), list(fates[name][0]), fates[name][1]) for name in world.members
+        }
+
+    def run(self) -> dict[str, History]:
+        for _, actor in sorted(self.actors.items()):
+            for each in [each for each in actor.befalling if each.after is None]:
+                self.befall(actor, each, each.at)
+            actor.down_until = 0
+            self.rise(actor, 0)
+        while moments := [(self.moment(actor), name) for name, actor in self.actors.items() if self.is_there(actor)]:
+            time, name = min(moments)
+            self.act(self.actors[name], time)
+        return {name: actor.history for name, actor in self.actors.items()}
+
+    def is_there(self, actor: _Actor) -> bool:
+        return actor.down_until is not None or actor.op is not None
+
+    def befall(self, actor: _Actor, each: Befalling, at: int) -> None:
+        actor.spans.append((each.verb, at, FOREVER if each.lasts is None else at + each.lasts, each.delay))
+
+    def moment(self, actor: _Actor) -> int:
+        if actor.down_until is not None:
+            return min(actor.down_until, self.end, self.doom(actor))
+        crash = actor.crash_at()
+        if actor.batch is not None:
+            return min(actor.resumes, crash, self.end)
+        assert actor.op is not None
+        times = [actor.op.time, crash, self.end]
+        if actor.op.kind == "next":
+            times += [max(message.arrival, actor.now) for message in actor.waiting()]
+        return min(times)
+
+    def doom(self, actor: _Actor) -> int:
+        """Return when somebody that is down crashes for good."""
+        spans = [span for span in actor.spans if span[0] == "crash" and span[2] == FOREVER]
+        until = FOREVER if actor.down_until is None else actor.down_until
+        return max(actor.now, min([span[1] for span in spans if span[1] <= until], default=FOREVER))
+
+    def act(self, actor: _Actor, time: int) -> None:
+        actor.now = time
+        if actor.down_until is not None:
+            if time < actor.down_until or self.doom(actor) <= time:
+                self.leave(actor)
+            else:
+                self.rise(actor, time)
+            return
+        op = actor.op
+        assert op is not None
+        is_last = time == self.end
+        if actor.batch is not None:
+            if actor.crash_at() <= time:
+                self.crash(actor)
+            elif time < actor.resumes:
+                assert is_last
+                self.lose(actor, actor.batch)
+                self.give(actor, [], ended=True)
+            else:
+                self.give(actor, actor.batch)
+            return
+        backlog = [message for message in actor.waiting() if message.arrival < time]
+        here = [message for message in actor.waiting() if message.arrival == time]
+        if op.kind == "next" and backlog:
+            batch, ended = backlog, False
+        elif op.kind == "next" and here and time < op.time and time < actor.crash_at() and time != self.end:
+            batch, ended = here, False
+        else:
+            batch, ended = backlog, is_last and time < op.time
+            if not ended and actor.crash_at() <= time:
+                self.crash(actor)
+                return
+        actor.gone.update(message[:5] for message in batch)
+        kept = [message for message in batch if self.survives(actor, message, batch)]
+        self.lose(actor, [message for message in batch if message not in kept])
+        if ended:
+            self.give(actor, kept, ended=True)
+            return
+        for message in kept:
+            self.count(actor, "receives", message.topic, time)
+        actor.batch = kept
+        if actor.crash_at() <= time:
+            self.crash(actor)
+            return
+        actor.resumes = self.resumption(actor, time)
+        if actor.resumes == time:
+            self.give(actor, kept)
+
+    def resumption(self, actor: _Actor, time: int) -> int:
+        """Step by step through time: as long as it hangs it does nothing, and being slow delays it once."""
+
+        def after_hangs(time: int) -> int:
+            while ends := [end for verb, start, end, _ in actor.spans if verb == "hang" and start <= time < end]:
+                time = ends[0]
+            return time
+
+        time = after_hangs(time)
+        delays = [delay for verb, start, end, delay in actor.spans if verb == "slow" and start <= time < end]
+        return after_hangs(time + max(delays)) if delays and time < FOREVER else time
+
+    def survives(self, actor: _Actor, message: Message, batch: list[Message]) -> bool:
+        buffer = self.buffer(actor, message.topic)
+        rivals = [other for other in batch if other.topic == message.topic]
+        place = rivals.index(message) if buffer.oldest else len(rivals) - 1 - rivals.index(message)
+        return buffer.limit is None or place < buffer.limit
+
+    def buffer(self, actor: _Actor, topic: str):  # type: ignore[no-untyped-def]
+        found = [each.buffer for each in self.world.members[actor.name].join.subscribes if each.topic == topic]
+        return found[0] if found else None
+
+    def lose(self, actor: _Actor, messages: list[Message]) -> None:
+        actor.gone.update(message[:5] for message in messages)
+        actor.history.dropped.update((message.topic, DROPPED_BY_BUFFER) for message in messages)
+
+    def crash(self, actor: _Actor) -> None:
+        due = [span for span in actor.spans if span[0] == "crash" and span[1] <= actor.now]
+        actor.spans = [span for span in actor.spans if span not in due]
+        until = max(end for _, _, end, _ in due)
+        if until == FOREVER:
+            self.lose(actor, actor.batch or [])
+        else:
+            actor.gone.difference_update(message[:5] for message in actor.batch or ())  # They wait, if durable.
+        actor.op = actor.batch = None
+        actor.down_until = until
+        if until == FOREVER:
+            self.leave(actor)
+
+    def leave(self, actor: _Actor) -> None:
+        self.lose(actor, [message for message in actor.waiting() if message.arrival < actor.now])
+        actor.history.left = actor.now
+        actor.op = actor.batch = actor.down_until = None
+
+    def rise(self, actor: _Actor, time: int) -> None:
+        assert actor.down_until is not None
+        meanwhile = [span for span in actor.spans if span[0] == "crash" and span[1] <= time]
+        if meanwhile:
+            actor.spans = [span for span in actor.spans if span not in meanwhile]
+            actor.down_until = max(end for _, _, end, _ in meanwhile)
+            if actor.down_until == FOREVER:
+                self.leave(actor)
+            elif actor.down_until <= time:
+                self.rise(actor, time)
+            return
+        lost = [m for m in actor.waiting() if m.arrival < time and m.topic not in actor.durable]
+        self.lose(actor, lost)
+        actor.down_until = None
+        actor.op = Op("start", time)
+        actor.batch = []
+        actor.behavior = None
+        actor.resumes = self.resumption(actor, time)
+        if actor.resumes == time:
+            self.give(actor, [])
+
+    def give(self, actor: _Actor, batch: list[Message], *, ended: bool = False) -> None:
+        actor.batch = None
+        if ended and actor.behavior is None:  # It was never started.
+            self.leave(actor)
+            return
+        actor.history.received += [(actor.now, message) for message in batch]
+        try:
+            if actor.behavior is None:
+                actor.behavior = behave(self.world.members[actor.name], Result(actor.now))
+                op = next(actor.behavior)
+            else:
+                op = actor.behavior.send(Result(actor.now, batch, ended))
+            while op.kind == "publish":
+                self.publish(actor, op)
+                if actor.crash_at() <= actor.now:
+                    self.crash(actor)
+                    return
+                op = actor.behavior.send(Result(actor.now))
+            actor.op = op
+        except StopIteration:
+            self.leave(actor)
+
+    def publish(self, actor: _Actor, op: Op) -> None:
+        sequence = len(actor.history.sent)
+        actor.history.sent.append((op.time, op.topic, op.payload))
+        number = self.numbers[actor.name, op.topic]
+        self.numbers[actor.name, op.topic] += 1
+        least = self.world.members[actor.name].join.latency_least
+        for receiver in self.actors.values():
+            buffer = self.buffer(receiver, op.topic)
+            if receiver is actor:
+                continue
+            key = (op.topic, actor.name, receiver.name)
+            if key not in self.open_paths:
+                self.open_paths[key] = self.paths.open(*key, latency_least=least, opened=0)
+            arrivals, lost = self.open_paths[key].carry(op.time, number, len(op.payload))
+            if lost is None and buffer is not None and buffer.limit != 0:
+                for copy, arrival in enumerate(arrivals):
+                    message = Message(arrival, op.time, actor.name, sequence, copy, op.topic, op.payload)
+                    receiver.arrivals.append(message)
+        self.count(actor, "sends", op.topic, op.time)
+
+    def count(self, actor: _Actor, verb: str, topic: str, at: int) -> None:
+        actor.counts[verb, topic] += 1
+        for each in list(actor.befalling):
+            if each.after == (verb, topic, actor.counts[verb, topic]):
+                actor.befalling.remove(each)
+                self.befall(actor, each, at)
+
+
+class FatedDriver(Driver):
+    """A participant whose program is started again after a crash."""
+
+    def __init__(self, name: str, world: World, fates: Fates, random: Random, seen: Counter[str]) -> None:
+        super().__init__(name, world, random, seen)
+        befalling, durable = fates[name]
+        life = Lifecycle(faults=tuple(each.fault(name) for each in befalling), durable=durable)
+        self.ledger = LifecycleLedger(name, self.member.join, life, keep_journal=True)
+        self.frames = [self.ledger.take_outbox()]
+        self.starting = True
+
+    def answer(self, action: Action) -> None:
+        try:
+            messages = self.ledger.receive(action)
+        except Crashed:
+            self.crashed()
+            return
+        if messages is None:
+            self.seen["wait made of several"] += 1
+            self.frames.append(self.ledger.take_outbox())
+        elif self.starting:
+            self.start()
+        else:
+            self.go_on(Result(self.ledger.now, messages, self.ledger.ended))
+
+    def start(self) -> None:
+        self.starting = False
+        if self.ledger.is_crashed or self.ledger.ended:
+            self.ledger.leave()
+            self.frames.append(self.ledger.take_outbox())
+            return
+        self.behavior = behave(self.member, Result(self.ledger.now))
+        self.go_on(None)
+
+    def go_on(self, result: Result | None) -> None:
+        try:
+            super().go_on(result)
+        except Crashed:
+            self.crashed()
+
+    def crashed(self) -> None:
+        self.seen["crash"] += 1
+        self.seen["crash for good"] += self.ledger.state is State.LEFT
+        self.starting = True
+        if self.ledger.revive() is None:
+            self.frames.append(self.ledger.take_outbox())
+        else:
+            self.start()
+
+
+class FatedHarness(Harness):
+    def __init__(self, world: World, fates: Fates, random: Random, seen: Counter[str]) -> None:
+        super().__init__(world, random, seen)
+        self.drivers = {name: FatedDriver(name, world, fates, random, seen) for name in world.members}

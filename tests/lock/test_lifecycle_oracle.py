@@ -1,0 +1,46 @@
+"""Whatever befalls participants, in any interleaving, the lock delivers what an all-seeing oracle delivers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lock.fated import FatedHarness, FatedOracle, make_fated_world
+from tests.lock.oracle import History
+from tests.soaking import later
+from worldline.lock.arbiter import DROPPED_BY_BUFFER
+
+
+def compare(number: int | Random, seed: int, seen: Counter[str]) -> None:
+    world, fates = make_fated_world(number if isinstance(number, Random) else Random(number))
+    expected = FatedOracle(world, fates).run()
+    found = FatedHarness(world, fates, Random(seed), seen).run()
+    assert {name: comparable(each) for name, each in found.items()} == {
+        name: comparable(each) for name, each in expected.items()
+    }, f"world {number}: {fates}\n{world}"
+
+
+def comparable(history: History) -> tuple[object, ...]:
+    kept = {what: count for what, count in history.dropped.items() if what[1] == DROPPED_BY_BUFFER}
+    return history.received, history.sent, history.left, kept
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 2**32))
+@settings(max_examples=50)
+def test_faults_do_what_the_oracle_says(random: Random, seed: int) -> None:
+    compare(random, seed, Counter())
+
+
+@pytest.mark.parametrize("first", [0, *later(range(1000, 8000, 1000))])
+def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
+    seen: Counter[str] = Counter()
+    for number in range(first, first + 500):
+        for interleaving in (2 * number, 2 * number + 1):
+            compare(number, interleaving, seen)
+    assert seen["crash"] > 200
+    assert seen["crash for good"] > 30
+    assert seen["wait made of several"] > 200
