@@ -31,8 +31,9 @@ from worldline.federation.participant import Participant as Blocking
 from worldline.history.journal import Sent
 from worldline.lock import Grant, Join, Ledger, StartRun
 from worldline.model import BrokenPromise, ConfigurationError, LocalClock, UsageError
-from worldline.model.clock import BILLION, RunningClock
+from worldline.model.clock import RunningClock
 
+BILLION = 10**9
 FAST = clock(drift="1234567ppb")
 
 
