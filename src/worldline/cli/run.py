@@ -203,14 +203,15 @@ def run(
     if as_json:
         print(report(target, ready, outcome, failure, shelf))
     if failure is not None:
-        if traceback and not _is_shown(ready, quiet=quiet):
+        if traceback and not _is_shown(ready, failure, quiet=quiet):
             _show_trace(failure)
         raise failure
 
 
-def _is_shown(ready: Ready, *, quiet: bool) -> bool:
+def _is_shown(ready: Ready, failure: WorldlineError, *, quiet: bool) -> bool:
     """Whether the traceback of a failure has been shown as its participant's own words."""
-    return isinstance(ready, ReadyFederation) and ready.federation is not None and not quiet
+    is_here = isinstance(ready, ReadyFederation) and ready.federation is not None
+    return is_here and not quiet and not isinstance(failure.__cause__, WorldlineError)
 
 
 # What it takes to run the one is of no use to the other, and takes long to load.

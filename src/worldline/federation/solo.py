@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import iscoroutine, isgenerator
 
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.participant import Participant
-from worldline.federation.program import Program
+from worldline.federation.program import Program, check_played
 from worldline.history.retelling import RetoldDifference
 from worldline.lock import Join, RunEnded, StartRun
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver
-from worldline.model import ModelError, Plan, UsageError, WorldlineError
+from worldline.model import ModelError, Plan, WorldlineError
 from worldline.model.blame import located
 from worldline.model.path import Paths
 from worldline.model.payload import PAYLOAD_MAX
@@ -82,9 +81,7 @@ def replay_alone(
 def _play(program: Program, participant: Participant, call: Call) -> None:
     try:
         if not participant.ended:
-            result = call(program.run, participant)
-            if isgenerator(result) or iscoroutine(result):
-                raise UsageError("its program is a generator or a coroutine, which never ran")
+            check_played(call(program.run, participant))
     except RunEnded:
         return
     except SystemExit as error:
