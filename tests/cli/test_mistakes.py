@@ -181,7 +181,8 @@ def test_a_programs_mistake_is_its_authors_on_every_executor(  # type: ignore[no
     said, tmp_path: Path, call: str, words: str, executors: tuple[str, ...]
 ) -> None:
     (tmp_path / "program.py").write_text(
-        f"def talk(me):\n    me.advance('10ms')\n    {call}\n\nfrom worldline.model import ConfigurationError, LossError\n"
+        f"def talk(me):\n    me.advance('10ms')\n    {call}\n\n"
+        "from worldline.model import ConfigurationError, LossError\n"
     )
     (tmp_path / "wrong.toml").write_text(TOML.replace("cell:talk", "program:talk") + '[limits]\npayload = "1kB"\n')
     options = ("--no-record", "--quiet")
