@@ -123,9 +123,8 @@ def _in_one_process(
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":
                 raise Interrupted("the debugger was quit", participant=error.participant, at=error.at) from None
-            if cause is not None and not isinstance(
-                cause, WorldlineError
-            ):  # Its author sees all of it, as if it had a process of its own.
+            if cause is not None and not isinstance(cause, WorldlineError):
+                # Its author sees all of it, as if it had a process of its own.
                 for line in trace_of(cause).split("\n"):
                     screen.say(error.participant or "", error.at, line)
             raise
