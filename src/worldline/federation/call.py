@@ -93,6 +93,7 @@ class Call:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
         ledger = self._declaration.completed(welcome.declared, welcome.period).ledger(self.name)
         ledger.payload_max = welcome.payload_max
+        ledger.has_snapshot = welcome.has_snapshot
         return ledger
 
     def dial(self, patience_s: float) -> socket.socket:

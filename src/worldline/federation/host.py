@@ -525,8 +525,14 @@ class Host:
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         declared, period = self.stated(hello.name)
         limits, returns = self.limits, int(self.returns_s * 1e9)
-        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns)
+        snapshot = self._has_snapshot(hello.name)
+        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns, snapshot)
         self._put(session, frame(welcome.body()))
+
+    def _has_snapshot(self, name: str) -> bool | None:
+        """Whether a participant can be restored from a snapshot; None: none are kept here."""
+        del name
+        return None
 
     def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
         """Let an operator in, if there is a desk left."""

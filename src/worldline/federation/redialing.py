@@ -24,7 +24,7 @@ from worldline.lock import Action, ParticipantEvent
 from worldline.model import LossError, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
 from worldline.wire.handshake import OVER, TAKEN
-from worldline.wire.words import Resume
+from worldline.wire.words import Restored, Resume
 
 _RETRY_S = 0.05
 
@@ -72,7 +72,8 @@ class RedialingWire:
             answer = self._answer()
         finally:
             self._asks = False
-        self._said, self._unsaid, self._answers = [], [], self._answers + 1
+        answers = self._place().answers + (answer.__class__ is not Restored)
+        self._said, self._unsaid, self._answers = [], [], answers
         return answer
 
     def _answer(self) -> Action:
@@ -168,11 +169,18 @@ class RedialingWire:
                     return
                 time.sleep(_RETRY_S)
 
+    def _place(self) -> Resume:
+        """Return where it stood before it said what it has said since: as it says itself, if it was restored."""
+        if self._said and isinstance(first := self._said[0], Resume):
+            return first
+        return Resume(self._answers)
+
     def _resumed(self) -> SocketConnection:
         connection = self._dial()
         try:
-            said = list(self._said)
-            connection.tell([Resume(self._answers), *said])  # type: ignore[list-item] # A word of the wire alone.
+            place = self._place()
+            again = [event for event in self._said if event is not place]
+            connection.tell([place, *again])  # type: ignore[list-item] # A word of the wire alone.
         except BaseException:
             connection.close()
             raise

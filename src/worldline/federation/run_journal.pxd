@@ -12,6 +12,7 @@ cdef class RunJournal:
     cdef public bint is_resumed
     cdef public long long size
     cdef public dict answers
+    cdef public dict snapshots
     cdef dict _numbers
     cdef list _names
     cdef list _last

@@ -62,6 +62,7 @@ class RecordKind(IntEnum):
     ENROLLED = 4  # It has taken a vacancy, and wants to join so.
     LOST = 5  # It has gone before its start, and is expected anew: what it said before counts no more.
     OPERATED = 6  # What an operator said: an event of the lock.
+    SNAPSHOT = 7  # What a participant can be restored from. Only the last one counts.
 
 
 _HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
@@ -93,6 +94,7 @@ class RunJournal:
         self.is_resumed = False
         self.size = 0  # Where the next record begins.
         self.answers: dict[str, int] = {}  # How many each participant was given.
+        self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
         self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
@@ -131,6 +133,11 @@ class RunJournal:
         """Note that somebody has gone before its start, and is expected anew."""
         self._append(RecordKind.LOST, name, body)
         self.answers[name] = 0
+
+    def restorable(self, name: str, body: bytes) -> None:
+        """Note a snapshot."""
+        self._append(RecordKind.SNAPSHOT, name, body)
+        self.snapshots[name] = self._last[self._numbers[name]]
 
     def operated(self, body: bytes) -> None:
         """Note what an operator said."""
@@ -242,13 +249,14 @@ class RunJournal:
         if not count:
             return 0
         for place in reversed(self.places(name)):
-            if self._kind(place) == RecordKind.ANSWERED:
+            if self.kind(place) == RecordKind.ANSWERED:
                 if given == count:
                     return place
                 given -= 1
         return None
 
-    def _kind(self, place: int) -> int:
+    def kind(self, place: int) -> int:
+        """Return the kind of the record that begins there."""
         kind: int = self._map[place + _KIND_PLACE]
         return kind
 
@@ -319,7 +327,7 @@ class RunJournal:
 
     def _scan(self) -> None:
         """Go through all records: who is named, where each one's last is, and whether all is as it was written (J5)."""
-        self._names, self._last, self._numbers, self.answers, self._check = [], [], {}, {}, 0
+        self._names, self._last, self._numbers, self.answers, self.snapshots, self._check = [], [], {}, {}, {}, 0
         self._know("")
         file, place, count = self._map, self._first, 0
         while place < self._room:
@@ -349,6 +357,8 @@ class RunJournal:
                 self.answers[name] += 1
             elif kind == RecordKind.LOST:
                 self.answers[name] = 0
+            elif kind == RecordKind.SNAPSHOT:
+                self.snapshots[name] = place
             place, count = end, count + 1
         self.size = place
 

@@ -12,7 +12,7 @@ from worldline.model import Message
 from worldline.wire.codec import checked, decode_answer, decode_events
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import Fail, Refused, Welcome
-from worldline.wire.words import Deliver, Resume
+from worldline.wire.words import Deliver, Restored, Resume
 
 _decode_welcome = msgpack.Decoder(Welcome | Refused).decode
 
@@ -52,7 +52,7 @@ class OverheardScript:
             if isinstance(event, Fail | Resume):
                 self.is_broken = True
                 return
-            self._rehearsal.said(event)
+            self._rehearsal.said(event)  # type: ignore[arg-type] # others aren't compared
 
     def _take_welcome(self, body: bytes) -> None:
         welcome = checked(_decode_welcome, body)
@@ -68,6 +68,8 @@ class OverheardScript:
         answer = decode_answer(body)
         if isinstance(answer, Abort | Refused):
             self.is_broken = True
+        elif isinstance(answer, Restored):
+            pass  # Whether it goes on from there is for it to say.
         elif isinstance(answer, Deliver):
             self._ahead += answer.messages
         elif isinstance(answer, Grant) and self._ahead:

@@ -2,7 +2,7 @@
 
     server       Challenge(protocol, version, nonce)
     participant  Hello(version, federation, name, nonce, proof, agreement)
-    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max, returns), or Refused(code, reason)
+    server       Welcome(proof, heartbeat, frame_max, declared, ...), or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
 so neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
@@ -63,6 +63,7 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
 
     `declared` is what the server's file says of you, with your `period`, if it says anything: join with that. If the
     connection is lost, try for `returns` nanoseconds to connect again and to resume; 0: the server won't come back.
+    `has_snapshot` says whether there is one from which you can be restored; None: the server keeps none.
     """
 
     proof: bytes
@@ -72,10 +73,13 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     period: _Time = 0
     payload_max: _PayloadSize = PAYLOAD_MAX
     returns: _Time = 0
+    has_snapshot: bool | None = None
 
     def body(self) -> bytes:
         """Return it as it is sent: as short as it can be, if nothing is declared or all is as usual."""
         said = ("welcome", self.proof, self.heartbeat, self.frame_max, self.declared, self.period, self.payload_max)
+        if self.has_snapshot is not None:
+            return _encode((*said, self.returns, self.has_snapshot))
         if self.returns:
             return _encode((*said, self.returns))
         if self.payload_max != PAYLOAD_MAX:
