@@ -167,7 +167,7 @@ class Operations:
         """
         with self._lock:
             self._ledger.snapshot(state)
-            self._say()
+            self._say(True)  # It is of use only to whoever survives this process.
 
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""

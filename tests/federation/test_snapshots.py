@@ -1,0 +1,235 @@
+"""Participants that offer snapshots: whoever is lost goes on from its last one, and the history is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import worldline
+from tests.federation.test_rejoin import MS, PLAN, TOPICS, Killed, kill, serve, together, undisturbed
+from tests.federation.test_rejoin import live as live_anew
+from worldline import Federation, Participant, Program, Server, connect_async, run
+from worldline.federation.client import Client
+from worldline.federation.journaled_host import JournaledHost
+from worldline.federation.limits import Limits
+from worldline.model import NonDeterminism, PeerError, UsageError
+from worldline.model.errors import BrokenOff
+from worldline.model.payload import from_json, to_json
+
+__all__ = ["undisturbed"]  # A fixture: the digest of the same steps without snapshots and without kills.
+
+
+def step(me: Participant, killed_at: int | None = None, *, began: list[int] | None = None, forgets: str = "") -> None:
+    """Do as `test_rejoin.step`, and offer a snapshot every 5 ms."""
+    state = from_json(me.restored) if me.restored is not None else {"heard": 0}
+    if began is not None:
+        began.append(me.now)
+    heard = state["heard"]
+    while not me.ended:
+        if me.now % (5 * MS) == 0:
+            me.snapshot(to_json({"heard": heard if forgets != "heard" else 0}))
+        me.publish(me.name, to_json({"draw": me.random.random(), "heard": heard}))
+        if killed_at is not None and me.now >= killed_at * MS:
+            raise Killed
+        for message in me.advance(by="1ms"):
+            heard += from_json(message.payload)["heard"] % 7 + 1
+
+
+def live(address: Any, name: str, deaths: Sequence[int | None], began: list[int], forgets: str = "") -> None:
+    program: Any = partial(step, began=began, forgets=forgets)
+    live_anew(address, name, deaths, program)
+
+
+def test_whoever_is_killed_goes_on_from_its_last_snapshot(undisturbed: bytes) -> None:
+    began: list[int] = []
+    with Server(PLAN, on_loss="rejoin") as server:
+        together(
+            partial(live, server.address, "ann", [12, 27, 38, None], began),
+            partial(live, server.address, "bob", [0, 49, None], []),
+        )
+        assert server.wait(60).digest == undisturbed
+    assert began == [0, 10 * MS, 25 * MS, 35 * MS]
+
+
+def test_so_does_everybody_when_the_server_was_killed_with_them(tmp_path: Path, undisturbed: bytes) -> None:
+    began: list[int] = []
+    digests: list[bytes] = []
+    together(
+        lambda: digests.append(
+            serve([5, 25], tmp_path / "run.journal", f"unix://{tmp_path}/run", on_loss="rejoin"),
+        ),
+        partial(live, f"unix://{tmp_path}/run", "ann", [12, 33, None], began),
+        partial(live, f"unix://{tmp_path}/run", "bob", [30, None], []),
+    )
+    assert digests == [undisturbed]
+    assert began == [0, 10 * MS, 30 * MS]
+
+
+def test_a_program_that_doesnt_read_them_begins_at_the_beginning(undisturbed: bytes) -> None:
+    with Server(PLAN, on_loss="rejoin") as server:
+        began: list[int] = []
+
+        def live_otherwise() -> None:
+            with pytest.raises(Killed):
+                client = worldline.connect(server.address, "ann", subscribes=TOPICS)
+                with client as me:
+                    try:
+                        step(me, 12)
+                    except Killed:
+                        kill(client)
+                        raise
+            live_anew(server.address, "ann")
+            began.append(0)
+
+        together(live_otherwise, partial(live_anew, server.address, "bob"))
+        assert server.wait(60).digest == undisturbed
+    assert began
+
+
+def test_asyncio_programs_offer_and_read_them(undisturbed: bytes) -> None:
+    began: list[int] = []
+
+    async def walk(address: Any, killed_at: int | None) -> None:
+        participant = await connect_async(address, "ann", subscribes=TOPICS)
+        async with participant as me:
+            heard = int(me.restored or b"0")
+            began.append(me.now)
+            while not me.ended:
+                if me.now % (5 * MS) == 0:
+                    me.snapshot(b"%d" % heard)
+                me.publish(me.name, to_json({"draw": me.random.random(), "heard": heard}))
+                if killed_at is not None and me.now >= killed_at * MS:
+                    me.catch_up()
+                    await participant._connection.drain()
+                    participant._connection.disown()
+                    return
+                for message in await me.advance(by="1ms"):
+                    heard += from_json(message.payload)["heard"] % 7 + 1
+
+    def live_async(address: Any) -> None:
+        asyncio.run(walk(address, 12))
+        asyncio.run(walk(address, None))
+
+    with Server(PLAN, on_loss="rejoin") as server:
+        together(partial(live_async, server.address), partial(live_anew, server.address, "bob"))
+        assert server.wait(60).digest == undisturbed
+    assert began == [0, 10 * MS]
+
+
+# --- Where nobody can be restored ---
+
+
+def test_elsewhere_they_change_nothing(undisturbed: bytes) -> None:
+    """In one process and over a connection whose server keeps none."""
+    programs = {name: Program(step, subscribes=TOPICS) for name in TOPICS}
+    assert run(Federation(PLAN, programs)).digest == undisturbed
+    with Server(PLAN) as server:
+        together(*(partial(live, server.address, name, [None], []) for name in TOPICS))
+        assert server.wait(60).digest == undisturbed
+
+
+# --- What is wrong with one ---
+
+
+def test_one_that_lacks_something_is_found_out_by_the_first_difference() -> None:
+    with Server(PLAN, on_loss="rejoin") as server:
+        with pytest.raises(PeerError, match="the server refused to go on: ann at 10ms"):
+            together(
+                partial(live, server.address, "ann", [14, None], [], "heard"), partial(live_anew, server.address, "bob")
+            )
+        restored = r"ann at 10ms: .*message 10 on ann: heard: \d+ → 0 \(it was restored from its snapshot at 10ms"
+        with pytest.raises(NonDeterminism, match=restored) as caught:
+            server.wait(60)
+    assert caught.value.facts["message"] == 10
+
+
+@pytest.mark.parametrize(
+    ("offered", "problem"),
+    [
+        ("text", r"ann at 0ns: a snapshot is bytes, not str"),
+        (bytearray(3), r"a snapshot is bytes, not bytearray"),
+        (bytes(1001), r"a snapshot of 1,001 bytes is too large \(the limit is 1,000; raise limits.payload\)"),
+    ],
+)
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_cant_be_one_is_refused(offered: Any, problem: str, kept: bool) -> None:
+    limits = Limits(payload_max=1000)
+    with Server(PLAN, on_loss="rejoin" if kept else "abort", limits=limits) as server:
+
+        def offer() -> None:
+            with worldline.connect(server.address, "ann", subscribes=TOPICS) as me:
+                assert me.restored is None
+                with pytest.raises(UsageError, match=problem):
+                    me.snapshot(offered)
+                me.advance(to="60ms")
+
+        together(offer, partial(live_anew, server.address, "bob"))
+        server.wait(60)
+
+
+def test_whoever_offers_them_must_read_them_first() -> None:
+    def offers_only(me: Participant) -> None:
+        with pytest.raises(UsageError, match=r"offers a snapshot and never reads one.*read `restored` before anything"):
+            me.snapshot(b"")
+
+    def draws_first(me: Participant) -> None:
+        me.random.random()
+        with pytest.raises(UsageError, match="`restored` was read too late"):
+            _ = me.restored
+
+    def asks_first(me: Participant) -> None:
+        me.advance(by="1ms")
+        with pytest.raises(UsageError, match="`restored` was read too late"):
+            _ = me.restored
+
+    def reads_twice(me: Participant) -> None:
+        assert me.restored is None
+        me.advance(by="1ms")
+        assert me.restored is None
+
+    for program in (offers_only, draws_first, asks_first, reads_twice):
+        run(Federation(PLAN, {"ann": Program(program), "bob": Program(lambda me: None)}))
+
+
+def test_the_last_one_counts_whatever_else_is_in_the_journal(tmp_path: Path) -> None:
+    def offers_one_at_a_time(me: Client, _: int | None) -> None:
+        _ = me.restored
+        for number in range(20):
+            me.snapshot(b"%d" % number)
+            me.advance(by="1ms")
+        raise Killed
+
+    journal = tmp_path / "run.journal"
+    server = Server(PLAN, journal=journal, on_loss="rejoin")
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    together(
+        partial(_killed, server.address, offers_one_at_a_time),
+        partial(_until_it_ends, server, 21),
+    )
+    thread.join(60)
+    host = Server(PLAN, journal=journal).host
+    assert isinstance(host, JournaledHost)
+    place = host.journal.snapshots["ann"]
+    assert host.journal.record(place).kind.name == "SNAPSHOT"
+    assert b"\xc4\x0219" in host.journal.record(place).body
+    host.journal.close()
+
+
+def _killed(address: Any, program: Any) -> None:
+    live_anew(address, "ann", [0], program)
+
+
+def _until_it_ends(server: Server, at: int) -> None:
+    with pytest.raises(BrokenOff), worldline.connect(server.address, "bob", subscribes=TOPICS) as me:
+        me.advance(to=f"{at}ms")
+        while not server.ask(lambda: server.host.away()):  # type: ignore[attr-defined]
+            pass
+        server.ask(lambda: server.host.end(UsageError("enough")))
+        me.advance(to="60ms")
