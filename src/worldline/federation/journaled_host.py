@@ -72,14 +72,15 @@ from worldline.model.errors import shortened
 from worldline.model.printable import printable
 from worldline.wire.codec import decode_events, encode_answer
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
-from worldline.wire.words import Restore, Restored, Resume, Snapshot, Told
+from worldline.wire.words import Recall, Recalled, Restore, Resume, Snapshot, Told
 
 Mark = tuple[int, int]
 """A place in a participant's conversation: how many answers it had been given, and what it had said since then."""
 
 _PORTION = 256  # Records of a script that are read at a time.
 _SHOWN_MAX = 3  # Messages.
-_ASIDE = (Snapshot, Restore, Resume)  # What isn't for the arbiter.
+_ASIDE = (Snapshot, Recall, Restore)  # What isn't for the arbiter.
+_CHANGED = "its code isn't what it was when it joined, so it may not do the same again"
 _START: Mark = (1, 0)  # It has started, and has said nothing since.
 
 _encode = msgpack.Encoder().encode
@@ -102,8 +103,9 @@ _decode_kept: Callable[[bytes], KeptSnapshot] = msgpack.Decoder(KeptSnapshot).de
 class Returning:
     """Somebody who has come back, and isn't live yet."""
 
-    def __init__(self, name: str) -> None:
-        self.rehearsal = Rehearsal(name, open_answer=opened)
+    def __init__(self, name: str, doubt: str | None = None) -> None:
+        self.rehearsal = Rehearsal(name, open_answer=opened, advice=doubt)
+        self._doubt = doubt  # Why it may not do the same again.
         self.begun = False
         self.answers = 0  # How many it has been given.
         self.said = 0  # What it has said since the last of them.
@@ -117,12 +119,14 @@ class Returning:
 
     def go_on_at(self, mark: Mark, after: int, snapshot: KeptSnapshot | None = None) -> None:
         """Go on from another place than the beginning. `after` is where its last answer before that is."""
-        more: dict[str, Any] = {}
+        advice, sent, now = self._doubt, 0, 0
         if snapshot is not None:
-            taken = format_time(snapshot.at)
-            advice = f"it was restored from its snapshot at {taken}: does that hold all of the program's state?"
-            more = {"sent": snapshot.sent, "now": snapshot.at, "advice": advice}
-        self.rehearsal = Rehearsal(self.rehearsal.name, open_answer=opened, skipped=mark[1], **more)
+            sent, now = snapshot.sent, snapshot.at
+            restored = f"it was restored from its snapshot at {format_time(now)}"
+            advice = f"{restored}; {advice or 'does that hold all of its state?'}"
+        self.rehearsal = Rehearsal(
+            self.rehearsal.name, open_answer=opened, skipped=mark[1], sent=sent, now=now, advice=advice
+        )
         self.answers, self.said = mark
         self.after = after
         self.places.clear()
@@ -219,9 +223,9 @@ class JournaledHost(Host):
             why = "there is no snapshot of it" if place is None else "it has said something since its start"
             raise PeerError(f"it can't be restored: {why}", participant=name)
         kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
-        if isinstance(aside, Restore):
-            self._put(session, encode_answer(Restored(*where, kept.state), self._frame_max))
-        elif not isinstance(aside, Resume) or (aside.answers, aside.said) != where:
+        if isinstance(aside, Recall):
+            self._put(session, encode_answer(Recalled(*where, kept.state), self._frame_max))
+        elif not isinstance(aside, Restore) or (aside.answers, aside.said) != where:
             raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
         return kept, where
 
@@ -239,6 +243,8 @@ class JournaledHost(Host):
         try:
             super()._joined(session, event)
             self._write()
+            if session.code and session.member is not None and session.code != self.journal.codes.get(name):
+                self.journal.coded(name, session.code)
         finally:
             self._unwritten, self._enrolls = None, False
 
@@ -425,7 +431,11 @@ class JournaledHost(Host):
         super()._admit(session, name)
         member = self.arbiter.members.get(name)
         if member is not None and member.state is not State.EXPECTED:
-            self._returning[name] = Returning(name)
+            is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
+            if is_changed:
+                self.doubts.append((name, _CHANGED))
+                self.notices.append(f"{name}: {_CHANGED}")
+            self._returning[name] = Returning(name, "its code has been changed since" if is_changed else None)
 
     def _rehearse(self, session: Session, events: list[Told]) -> None:
         back = self._returning[session.name]
@@ -443,9 +453,9 @@ class JournaledHost(Host):
             self._drop(session, cause, ModelError(cause, participant=session.name, at=at))
             return
         for number, event in enumerate(events, 1):
-            if isinstance(event, Restore | Resume):
+            if isinstance(event, Recall | Restore):
                 kept, where = self._restore(session, event, back.mark)
-                if isinstance(event, Resume):
+                if isinstance(event, Restore):
                     back.go_on_at(where, self.journal.place_of_answer(session.name, where[0]) or 0, kept)
             else:
                 back.rehearsal.hear(event)  # type: ignore[arg-type] # what isn't of the lock isn't compared
@@ -459,10 +469,11 @@ class JournaledHost(Host):
         """Take the first word of somebody who has come back; return whether it is rehearsed."""
         name, first = session.name, events[0]
         member = self.arbiter.members[name]
-        if isinstance(first, Resume):
+        if isinstance(first, Resume | Restore):
             place = self.journal.place_of_answer(name, first.answers)
             known, said = self._mark(name)
-            if place is None or (first.answers == known and first.said > said):
+            skipped = first.said if isinstance(first, Restore) else 0
+            if place is None or (first.answers == known and skipped > said):
                 self._turn_away(
                     session,
                     UNEXPECTED,
@@ -470,7 +481,7 @@ class JournaledHost(Host):
                     "missing; start this participant anew",
                 )
                 return False
-            back.go_on_at((first.answers, first.said), place)
+            back.go_on_at((first.answers, skipped), place)
             del events[0]
         elif isinstance(first, Join):
             if member.state is State.LEFT:
@@ -557,7 +568,7 @@ class JournaledHost(Host):
             return
         expected: deque[tuple[str, bytes]] = deque()
         for record in journal.records():
-            if record.kind is RecordKind.SNAPSHOT:
+            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE):
                 continue
             if record.kind is RecordKind.ANSWERED:
                 if not expected or expected.popleft() != (record.name, record.body):

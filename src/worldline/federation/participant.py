@@ -20,7 +20,7 @@ from typing import Protocol
 
 from worldline.lock import Action, ParticipantEvent
 from worldline.lock.ledger import Ledger
-from worldline.lock.restoring import Restore
+from worldline.lock.restoring import Recall
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
 from worldline.model.time import TimeLike
 
@@ -228,7 +228,7 @@ class Participant(Operations):
             self._take_asked()
         self._wait()
         if self._ledger.misses_snapshot:
-            self._asked.append(Restore())  # type: ignore[arg-type] # of the server, not the arbiter
+            self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
             self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:

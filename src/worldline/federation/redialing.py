@@ -24,7 +24,7 @@ from worldline.lock import Action, ParticipantEvent
 from worldline.model import LossError, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
 from worldline.wire.handshake import OVER, TAKEN
-from worldline.wire.words import Restored, Resume
+from worldline.wire.words import Recalled, Restore, Resume
 
 _RETRY_S = 0.05
 
@@ -72,7 +72,7 @@ class RedialingWire:
             answer = self._answer()
         finally:
             self._asks = False
-        answers = self._place().answers + (answer.__class__ is not Restored)
+        answers = self._place().answers + (answer.__class__ is not Recalled)
         self._said, self._unsaid, self._answers = [], [], answers
         return answer
 
@@ -169,9 +169,9 @@ class RedialingWire:
                     return
                 time.sleep(_RETRY_S)
 
-    def _place(self) -> Resume:
+    def _place(self) -> Resume | Restore:
         """Return where it stood before it said what it has said since: as it says itself, if it was restored."""
-        if self._said and isinstance(first := self._said[0], Resume):
+        if self._said and isinstance(first := self._said[0], Restore):
             return first
         return Resume(self._answers)
 

@@ -12,7 +12,7 @@ from worldline.model import Message
 from worldline.wire.codec import checked, decode_answer, decode_events
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import Fail, Refused, Welcome
-from worldline.wire.words import Deliver, Restored, Resume
+from worldline.wire.words import Deliver, Recalled, Restore, Resume
 
 _decode_welcome = msgpack.Decoder(Welcome | Refused).decode
 
@@ -49,7 +49,7 @@ class OverheardScript:
 
     def _take_events(self, body: bytes) -> None:
         for event in decode_events(body):
-            if isinstance(event, Fail | Resume):
+            if isinstance(event, Fail | Resume | Restore):
                 self.is_broken = True
                 return
             self._rehearsal.said(event)  # type: ignore[arg-type] # others aren't compared
@@ -68,7 +68,7 @@ class OverheardScript:
         answer = decode_answer(body)
         if isinstance(answer, Abort | Refused):
             self.is_broken = True
-        elif isinstance(answer, Restored):
+        elif isinstance(answer, Recalled):
             pass  # Whether it goes on from there is for it to say.
         elif isinstance(answer, Deliver):
             self._ahead += answer.messages

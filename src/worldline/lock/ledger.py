@@ -70,7 +70,7 @@ from worldline.lock.refusals import (
     undeclared,
     unreadable_snapshot,
 )
-from worldline.lock.restoring import LedgerState, Restored, Resume, Snapshot
+from worldline.lock.restoring import LedgerState, Recalled, Restore, Snapshot
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
@@ -140,7 +140,7 @@ class Ledger:
         self.reach = 0  # How far it may peek; 0 if nobody knows.
         self._streams: dict[tuple[str, ...], Stream] = {}
         self.has_snapshot: bool | None = None  # Whether the server has one of it; None: it keeps none.
-        self._kept: Restored | None = None  # That one.
+        self._kept: Recalled | None = None  # That one.
         self._is_fresh = False  # Whether it has started, and nothing has been said since.
         self._asked_for_state = False  # Whether the program has asked from where it goes on, and so can be restored.
         self._restored: bytes | None = None  # The program's part of the snapshot from which it goes on.
@@ -188,7 +188,7 @@ class Ledger:
             raise broken_off(action)
         row = self._row.moves.get(action.__class__)
         if row is None:
-            if isinstance(action, Restored):
+            if isinstance(action, Recalled):
                 self._kept = action
                 return []
             self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
@@ -596,7 +596,7 @@ class Ledger:
         """Go on from the last snapshot, if there is one; return the program's part of it. To be asked first of all."""
         if not self._asked_for_state:
             if self._row is not _ACTING:
-                self._check(Resume)
+                self._check(Restore)
             if not self._is_fresh or self._outbox or self._streams:
                 self._refuse(not_at_the_beginning())
             self._asked_for_state = True
@@ -606,7 +606,7 @@ class Ledger:
                 self._go_on_from(self._kept)
         return self._restored
 
-    def _go_on_from(self, kept: Restored) -> None:
+    def _go_on_from(self, kept: Recalled) -> None:
         try:
             state: LedgerState = _decode_state(kept.state)
         except (msgspec.DecodeError, ValueError) as error:
@@ -622,7 +622,7 @@ class Ledger:
         self.journal.take_up(state.sent, state.received, state.digest)
         self._is_marked = False
         self._restored = state.program
-        self._outbox.append(Resume(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
+        self._outbox.append(Restore(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
 
     def snapshot(self, program: bytes) -> None:
         """Offer to be restored from here, with this state of the program."""

@@ -20,11 +20,11 @@ class Snapshot(Struct, frozen=True, array_like=True, tag="snapshot", gc=False):
     state: bytes
 
 
-class Restore(Struct, frozen=True, array_like=True, tag="restore", gc=False):
-    """I have been started again, and have done nothing yet: what was my last snapshot? The answer is `Restored`."""
+class Recall(Struct, frozen=True, array_like=True, tag="recall", gc=False):
+    """I have been started again, and have done nothing yet: what was my last snapshot?"""
 
 
-class Restored(Struct, frozen=True, array_like=True, tag="restored", gc=False):
+class Recalled(Struct, frozen=True, array_like=True, tag="recalled", gc=False):
     """This was your last snapshot. You had been given so many answers then, and had said so much since the last.
 
     What you had said to have reached (`Reached`) isn't counted.
@@ -35,15 +35,14 @@ class Restored(Struct, frozen=True, array_like=True, tag="restored", gc=False):
     state: bytes
 
 
-class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
-    """I stand where I had been given so many answers (`start` and grants), and had said so much since the last.
+class Restore(Struct, frozen=True, array_like=True, tag="restore", gc=False):
+    """I go on from my last snapshot, of which you have told me this. The first word after the start.
 
-    The first word on a new connection, in the place of `join`, if only the connection was lost; or, after the start,
-    the first word of one that is restored.
+    Or on a new connection, if the one before was lost before the next answer.
     """
 
     answers: int
-    said: int = 0
+    said: int
 
 
 class LedgerState(Struct, frozen=True, array_like=True):

@@ -1,7 +1,7 @@
 """The handshake: how a server and a participant make sure of each other before anything is said about the run.
 
     server       Challenge(protocol, version, nonce)
-    participant  Hello(version, federation, name, nonce, proof, agreement)
+    participant  Hello(version, federation, name, nonce, proof, agreement, code)
     server       Welcome(proof, heartbeat, frame_max, declared, ...), or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
@@ -42,7 +42,10 @@ class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
-    """I am this participant of that federation, and take it that both sides agree on this."""
+    """I am this participant of that federation, and take it that both sides agree on this.
+
+    `code` is a hash of what I am made of, if that is known: it shows if I come back as another program.
+    """
 
     version: int
     federation: str
@@ -50,12 +53,14 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
     nonce: bytes
     proof: bytes
     agreement: dict[str, str] = {}
+    code: str = ""
 
     def body(self) -> bytes:
         """Return it as it is sent: with nothing to agree on, as short as it can be."""
-        if not self.agreement:
-            return _encode(("hello", self.version, self.federation, self.name, self.nonce, self.proof))
-        return _encode(self)
+        if self.code:
+            return _encode(self)
+        said = ("hello", self.version, self.federation, self.name, self.nonce, self.proof, self.agreement)
+        return _encode(said if self.agreement else said[:-1])
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from worldline.lock.events import Abort, Grant, ParticipantEvent, StartRun
-from worldline.lock.restoring import Restore, Restored, Resume, Snapshot
+from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.model.message import Message
 from worldline.wire.handshake import Fail, Refused
 
@@ -16,8 +16,17 @@ class Deliver(Struct, frozen=True, array_like=True, tag="deliver"):
     messages: list[Message]
 
 
-Answer = StartRun | Grant | Abort | Refused | Deliver | Restored
+class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
+    """I am still here, though our connection was lost: the first word on a new one, in the place of `join`.
+
+    I have been given so many answers (`start` and grants), and say again all that I have said since the last of them.
+    """
+
+    answers: int
+
+
+Answer = StartRun | Grant | Abort | Refused | Deliver | Recalled
 """What a server says."""
 
-Told = ParticipantEvent | Fail | Resume | Restore | Snapshot
+Told = ParticipantEvent | Fail | Resume | Snapshot | Recall | Restore
 """What a participant says."""
