@@ -22,7 +22,6 @@ from worldline.lock.events import (
     Leave,
     Log,
     Next,
-    ParticipantEvent,
     Peek,
     Promise,
     Publish,
@@ -217,9 +216,10 @@ def test_the_page_shows_the_bytes_that_are_sent() -> None:
 
 
 def test_the_page_names_every_kind_with_its_fields() -> None:
+    pages = PAGE + (Path(__file__).parents[2] / "docs" / "rejoin.md").read_text()  # With what few need.
     for struct in (*Told.__args__, *Answer.__args__, Challenge, Hello, Welcome):
         tag = struct.__struct_config__.tag
-        (shown,) = re.findall(rf'^\|[^`]*`\["{tag}"(?:, )?([^`]*)\]`', PAGE, re.MULTILINE)
+        (shown,) = re.findall(rf'^\|[^`]*`\["{tag}"(?:, )?([^`]*)\]`', pages, re.MULTILINE)
         names = re.findall(r"(?:^|, )([a-z_]+)", re.sub(r"\{.*?\}|\[.*?\]", "", shown))
         assert names == list(struct.__struct_fields__), tag
 
