@@ -32,6 +32,7 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
+from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.model.buffer import MAILBOX, Buffer
 from worldline.model.frames import PIECE_LEAST, frame
 from worldline.model.message import Message
@@ -40,7 +41,7 @@ from worldline.wire import handshake
 from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome, client_proof, server_proof
-from worldline.wire.words import Answer, Deliver, Recall, Recalled, Restore, Resume, Snapshot, Told
+from worldline.wire.words import Answer, Deliver, Resume, Told
 
 TOKEN = b"secret"
 CHALLENGE = Challenge("worldline", 1, bytes(range(16)))

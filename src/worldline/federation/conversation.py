@@ -91,8 +91,11 @@ class Conversation:
             self._parts = []
         return encode_events(events, self._frames.longest)
 
-    def answer(self) -> StartRun | Grant | Recalled | None:
-        """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it."""
+    def answer(self) -> StartRun | Grant | None:
+        """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it.
+
+        Or what was recalled: the ledger knows what it has asked for.
+        """
         while not self._is_whole():
             if not self._bodies:
                 self.check()

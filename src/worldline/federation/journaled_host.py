@@ -57,6 +57,7 @@ from worldline.lock import (
 from worldline.lock.member import Member
 from worldline.lock.refusals import impossible
 from worldline.lock.rehearsal import Rehearsal
+from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.lock.states import STARTED
 from worldline.model import (
     LossError,
@@ -72,7 +73,7 @@ from worldline.model.errors import shortened
 from worldline.model.printable import printable
 from worldline.wire.codec import decode_events, encode_answer
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
-from worldline.wire.words import Recall, Recalled, Restore, Resume, Snapshot, Told
+from worldline.wire.words import Resume, Told
 
 Mark = tuple[int, int]
 """A place in a participant's conversation: how many answers it had been given, and what it had said since then."""

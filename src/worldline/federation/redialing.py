@@ -18,13 +18,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from worldline.federation.connection import SocketConnection
 from worldline.lock import Action, ParticipantEvent
+from worldline.lock.restoring import Recalled, Restore
 from worldline.model import LossError, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
 from worldline.wire.handshake import OVER, TAKEN
-from worldline.wire.words import Recalled, Restore, Resume
+from worldline.wire.words import Resume
 
 _RETRY_S = 0.05
 
@@ -69,12 +71,12 @@ class RedialingWire:
             del events[:]
             self._asks = True
         try:
-            answer = self._answer()
+            answer: Any = self._answer()
         finally:
             self._asks = False
         answers = self._place().answers + (answer.__class__ is not Recalled)
         self._said, self._unsaid, self._answers = [], [], answers
-        return answer
+        return answer  # type: ignore[no-any-return] # it may be what was recalled
 
     def _answer(self) -> Action:
         while True:
@@ -179,8 +181,8 @@ class RedialingWire:
         connection = self._dial()
         try:
             place = self._place()
-            again = [event for event in self._said if event is not place]
-            connection.tell([place, *again])  # type: ignore[list-item] # A word of the wire alone.
+            again: list[Any] = [place, *(event for event in self._said if not isinstance(event, Restore))]
+            connection.tell(again)
         except BaseException:
             connection.close()
             raise

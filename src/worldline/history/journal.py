@@ -106,7 +106,8 @@ class Journal:
 
     def digest(self) -> bytes:
         self._catch_up()
-        return self._hash.digest()
+        digest: bytes = self._hash.digest()
+        return digest
 
     def _catch_up(self) -> None:
         if self._weight >= _HEAVY:

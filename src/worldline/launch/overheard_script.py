@@ -8,11 +8,12 @@ from msgspec.structs import replace
 from worldline.launch.script_files import SAID, Overheard
 from worldline.lock import Abort, Grant
 from worldline.lock.rehearsal import Rehearsal
+from worldline.lock.restoring import Recalled, Restore
 from worldline.model import Message
 from worldline.wire.codec import checked, decode_answer, decode_events
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import Fail, Refused, Welcome
-from worldline.wire.words import Deliver, Recalled, Restore, Resume
+from worldline.wire.words import Deliver, Resume
 
 _decode_welcome = msgpack.Decoder(Welcome | Refused).decode
 

@@ -657,7 +657,7 @@ class Ledger:
             dropped=self.dropped,
             reach=self.reach,
             held=list(self._held),
-            streams=[(names, stream.getstate()) for names, stream in self._streams.items()],  # type: ignore[misc]
+            streams=[(names, stream.getstate()) for names, stream in self._streams.items()],
             sent=sent,
             received=received,
             digest=digest,
