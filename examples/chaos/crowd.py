@@ -1,4 +1,4 @@
-"""The members of the crowd: three programs that step, answer and look ahead."""
+"""The members of the crowd: three programs that step, answer and look ahead. Those that step offer snapshots."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from worldline import MS, Participant, RunEnded, payload
 
 
 def walk(me: Participant) -> None:
-    """Take a step every millisecond, in a direction that depends on everything heard so far."""
-    place, heard = 0.0, 0
+    """Take a step every millisecond, in a direction that depends on everything heard so far; can be restored."""
+    place, heard = (0.0, 0) if me.restored is None else payload.from_json(me.restored)
     while not me.ended:
+        if me.now % (20 * MS) == 0:
+            me.snapshot(payload.to_json([place, heard]))
         place += me.random.uniform(-1, 1) + heard % 3 - 1
         me.publish("steps", payload.to_json({"place": place, "heard": heard}))
         report(me)

@@ -34,13 +34,20 @@ class Greeting:
     """One handshake: `hello` answers the server's challenge, `settle` judges its verdict."""
 
     def __init__(
-        self, federation: str, name: str, token: str | None, nonce: bytes, agreement: dict[str, str] | None = None
+        self,
+        federation: str,
+        name: str,
+        token: str | None,
+        nonce: bytes,
+        agreement: dict[str, str] | None = None,
+        code: str = "",
     ) -> None:
         self._federation = federation
         self._name = name
         self._token = (token or "").encode()
         self._nonce = nonce
         self._agreement = agreement or {}
+        self._code = code
         self._challenge: Challenge | None = None
         self._hello: Hello | None = None
 
@@ -54,7 +61,7 @@ class Greeting:
             )
         proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
         self._challenge = challenge
-        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof, self._agreement)
+        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code)
         return frame(self._hello.body())
 
     def settle(self, body: bytes) -> Welcome:

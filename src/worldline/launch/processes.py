@@ -16,7 +16,8 @@ import selectors
 import signal
 import threading
 import time
-from collections import deque
+from array import array
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from worldline.federation.environment import LaunchEnvironment
@@ -48,7 +49,7 @@ class _Pipe:
         self.name = name
         self.descriptor = descriptor
         self.lines = LineSplitter(_LINE_MAX)
-        self.count = 0  # How many lines have come.
+        self.counts: Counter[str] = Counter()  # How many lines have come, by speaker.
 
     def fileno(self) -> int:
         return self.descriptor
@@ -72,7 +73,7 @@ class ParticipantProcesses:
         self._pids: dict[str, int] = {}
         self._started: dict[str, tuple[ParticipantSetup, LaunchEnvironment]] = {}
         self._pipes: dict[str, _Pipe] = {}  # Of those who were started last under a name.
-        self._heard: dict[str, int] = {}  # How many lines were passed on of each.
+        self._heard: dict[str, array[int]] = {}  # When each has printed the lines that were passed on; -1: unknown.
         self._codes: dict[str, int] = {}  # Of those who have ended,
         self._since: dict[str, float] = {}  # and when,
         self._silent: set[str] = set()  # and of whom nothing more is to be heard.
@@ -242,6 +243,18 @@ class ParticipantProcesses:
             self._fall_silent(name)
         return is_gone
 
+    def _is_repeated(self, pipe: _Pipe, name: str, now: int | None) -> bool:
+        """Whether a line was passed on already; one that was restored from a snapshot leaves out those before it."""
+        heard = self._heard.setdefault(name, array("q"))
+        count = pipe.counts[name]
+        while now is not None and count < len(heard) and heard[count] < now:
+            count += 1
+        pipe.counts[name] = count + 1
+        if count < len(heard):
+            return True
+        heard.append(-1 if now is None else now)
+        return False
+
     def _take(self, pipe: _Pipe) -> bool:
         """Pass on what there is; return whether more may follow at once."""
         try:
@@ -249,13 +262,11 @@ class ParticipantProcesses:
         except BlockingIOError:
             return False
         for line in pipe.lines.feed(data) if data else pipe.lines.finish():
-            pipe.count += 1
-            if pipe.count <= self._heard.get(pipe.name, 0):
-                continue
-            self._heard[pipe.name] = pipe.count
             speaker, line = read_speaker(line)
             now, text = read_stamp(line)
             name = speaker or pipe.name
+            if self._is_repeated(pipe, name, now):
+                continue
             self._last_words.setdefault(name, deque(maxlen=_LAST_WORDS)).append(text)
             self._hear(name, now, text)
         if not data:

@@ -34,7 +34,10 @@ class Revival:
         self._unlucky: Counter[str] = Counter()  # How often each has been killed before it had joined.
 
     def look(self) -> None:
-        """Start those again that have died, once the server has noticed it."""
+        """Start those again that have died, once the server has noticed it; tell why one may not do the same again."""
+        while self._host.doubts:
+            name, doubt = self._host.doubts.pop(0)
+            self._hear(name, None, f"worldline: {doubt}")
         for process, code in self._processes.exits().items():
             missed = [name for name in self._names_of(process) if not self._has_left(name)]
             if self._host.over or not missed or any(name in self._host.sessions for name in missed):
