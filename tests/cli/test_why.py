@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -15,14 +15,14 @@ from tests.federation.transports import PATIENCE_S, Strand, brief, eventually, s
 from tests.waiting.casts import CELL, cell
 from tests.waiting.theater import run
 from worldline import Network, Server, connect, link
-from worldline.cli import why_follow
+from worldline.cli import why_follow, why_recorded
 from worldline.federation.operator import Operator
 from worldline.federation.registry import RunEntry, runtime_folder
 from worldline.lock import Advance, Join, Subscription
-from worldline.model import FOREVER, MS, plan
+from worldline.model import FOREVER, MS, Plan, plan
 from worldline.recording import Recorder
 from worldline.recording.timing import TimingWriter
-from worldline.waiting.heard import Heard
+from worldline.waiting.heard import Heard, HeardSending
 
 
 @pytest.fixture(autouse=True)
@@ -261,10 +261,13 @@ def test_mistakes(worldline: Command, arguments: tuple[str, ...], said: str) -> 
 
 def note(path: Path, *, digest: bytes | None = b"\x01") -> None:
     made = cell()
-    heard = run(made, CELL).heard
-    walls = iter([0, *(each.wall for each in heard)])
+    write(path, made, run(made, CELL).heard, digest=digest)
+
+
+def write(path: Path, made: Plan, noted: Sequence[Heard], *, digest: bytes | None = b"\x01") -> None:
+    walls = iter([0, *(each.wall for each in noted)])
     writer = TimingWriter(path, "cell", made, clock=lambda: next(walls))
-    for each in heard:
+    for each in noted:
         writer.hears(each.who, list(each.events))
     writer.close(digest)
 
@@ -279,6 +282,30 @@ def test_the_account_of_a_run_and_advice(worldline: Command, tmp_path: Path) -> 
     assert found["advice"][0]["share"] > 0.6
     assert found["links"][0]["sender"] == "planner"
     assert "would remove" not in worldline("why", "cell.timing", "--no-advice")[1]
+
+
+def test_what_is_advised_to_declare_holds_for_the_whole_run(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part that is played again doesn't show the alarm, and nobody who never waits."""
+    monkeypatch.setattr(why_recorded, "HEARD_MAX", 12)
+    made = plan(["a", "b", "idle"], network=Network(default=link("5ms")), until="1s")
+    noted = [
+        Heard(0, "a", (Join(("y",), (Subscription("alarm"),)),)),
+        Heard(0, "b", (Join(("x", "alarm"), (Subscription("y"),)),)),
+        Heard(0, "idle", (Join((), ()),)),
+    ]
+    for step in range(1, 12):
+        now = step * 10 * MS
+        noted += [
+            Heard(step * 10 * MS, "a", (Advance(now),)),
+            Heard(step * 10 * MS + MS, "b", (HeardSending("x", 0, now - 10 * MS), Advance(now))),
+        ]
+    noted += [Heard(200 * MS, "b", (HeardSending("alarm", 0, 110 * MS), Advance(123 * MS)))]
+    write(tmp_path / "cell.timing", made, noted)
+    found = json.loads(worldline("why", "cell.timing", "--json")[1])
+    assert not [each["text"] for each in found["advice"] if not each["changes_results"]]
+    assert worldline("why", "cell.timing", "--no-advice")[1].startswith("cell: 3 participants, 200 ms;")
 
 
 def test_a_moment_of_it(worldline: Command, tmp_path: Path) -> None:
