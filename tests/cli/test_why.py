@@ -401,6 +401,7 @@ def test_a_run_notes_its_timing_and_its_recording_stays_the_same(worldline: Comm
     [
         (("run", "news.toml", "--timing", "--executor", "in-process"), "--timing needs processes"),
         (("run", "raft", "--timing"), "--timing is for federations"),
+        (("run", "raft", "--patience", "5"), "--patience is for federations"),
     ],
 )
 def test_a_timing_is_refused_where_nobody_waits(
