@@ -190,13 +190,12 @@ def test_pdb_can_be_quit_and_shows_where_a_program_fails(
     assert (code, errors) == (130, "worldline: planner at 0s: the debugger was quit\n")
     edit(tmp_path, "speed = 250", "speed = 250 // (seen != 3)")
     monkeypatch.setattr("sys.stdin", io.StringIO("continue\np seen\ncontinue\n"))
-    code, output, errors = belt("replay", "then/run.mcap", "--only", "planner", "--target", "now/belt.toml", "--pdb")
+    code, output, _ = belt("replay", "then/run.mcap", "--only", "planner", "--target", "now/belt.toml", "--pdb")
     assert code == 1
     assert "planner fails: ZeroDivisionError: " in output
     assert "(Pdb) 3\n" in output
     assert "  planner at 31." in output
     assert "    now:    raises ZeroDivisionError: " in output
-    assert "its program raised ZeroDivisionError" in errors
 
 
 def test_the_speed_of_one_alone(belt: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -101,41 +101,37 @@ def test_as_a_picture(worldline: Command, held: HeldRun) -> None:
     assert "why.png isn't the name of a picture" in errors
 
 
-def test_it_can_be_followed_to_the_end(worldline: Command, held: HeldRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = 0
-    real = Operator.situation
-
-    def situation(self: Operator, *, links: bool = False) -> object:
-        nonlocal looks
-        looks += 1
-        if looks == 20:
-            held.go.set()
-        return real(self, links=links)
-
-    monkeypatch.setattr(Operator, "situation", situation)
+@pytest.fixture
+def _let_go_once_shown(held: HeldRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the run go on after something was shown of it."""
     monkeypatch.setattr(why_follow.time, "sleep", lambda _: None)  # type: ignore[attr-defined]
+
+    def letting_go(real: Callable[..., None]) -> Callable[..., None]:
+        def show(*seen: object) -> None:
+            real(*seen)
+            held.go.set()
+
+        return show
+
+    for name in ("_print_json", "_print_line"):
+        monkeypatch.setattr(why_follow, name, letting_go(getattr(why_follow, name)))
+
+
+@pytest.mark.usefixtures("_let_go_once_shown")
+def test_it_can_be_followed_to_the_end(worldline: Command, held: HeldRun) -> None:
     code, output, _ = worldline("why", "cell", "--follow", "--every", "0.05")
     assert code == 0
     assert output.splitlines()[-1] == f"the run is over, digest {held.server.wait(PATIENCE_S).digest.hex()}"
 
 
+@pytest.mark.usefixtures("_let_go_once_shown")
 def test_followed_as_json_it_adds_up_what_was_waited_for(worldline: Command, held: HeldRun) -> None:
-    from tests.federation.transports import eventually as until
-
-    opened = Strand(lambda: until(lambda: len(held.server.ask(lambda: held.server.host._trunks)) > 0))
-
-    def let_go() -> None:
-        opened.result()
-        Event().wait(0.3)
-        held.go.set()
-
-    strand = Strand(let_go)
     code, output, _ = worldline("why", "cell", "--follow", "--every", "0.05", "--json")
-    strand.result()
     assert code == 0
-    last = json.loads(output.splitlines()[-2])
+    *_, last, over = (json.loads(line) for line in output.splitlines())
     assert last["waited"][0]["sender"] == "slow"
     assert last["waited"][0]["seconds"] > 0
+    assert over == {"phase": "over", "digest": held.server.wait(PATIENCE_S).digest.hex(), "failure": None}
 
 
 def test_a_page_of_what_is_seen(held: HeldRun) -> None:

@@ -343,6 +343,34 @@ def test_whoever_talks_nonsense_is_cut_off_and_the_run_goes_on(said: bytes, dige
         assert server.outcome().digest == digest
 
 
+def test_what_is_answered_too_late_isnt_taken_for_another_answer() -> None:
+    go = Event()
+
+    def slow() -> None:
+        with connect(server, "slow", publishes=["x"], subscribes=["y"]) as me:
+            go.wait(PATIENCE_S)
+            me.advance(to="50ms")
+
+    def waiting() -> None:
+        with connect(server, "waits", publishes=["y"], subscribes=["x"]) as me:
+            me.advance(to="50ms")
+
+    with Server(plan(["slow", "waits"], network=NETWORK)) as server, Operator(server.address) as operator:
+        operator.pause()
+        strands = [Strand(slow), Strand(waiting)]
+        begun(server)
+        with pytest.raises(LossError, match="hasn't answered"):
+            operator.step(to=20 * MS, within_s=0.01)
+        go.set()
+        eventually(lambda: states(server) == {"slow": "advancing", "waits": "advancing"})
+        for _ in range(3):
+            assert seen(operator).barrier == 20 * MS
+        assert operator.step(to=40 * MS) == 40 * MS
+        operator.resume()
+        for strand in strands:
+            strand.result()
+
+
 def test_an_operator_who_hangs_up_leaves_the_run_as_it_is(digest: bytes) -> None:
     with Server(FEDERATION.plan()) as server:
         operator = Operator(server.address)

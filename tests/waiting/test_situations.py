@@ -174,6 +174,16 @@ def test_one_that_goes_on_in_tiny_steps() -> None:
     assert hint.endswith("10,000 events/s move it on by 1ns each; snail is the one that goes on in such small steps")
 
 
+def test_a_loop_that_is_far_longer_than_the_steps_isnt_blamed_for_them() -> None:
+    made = table(a=listens_to("x", publishes="y"), snail=listens_to("y", publishes="x"))
+    made.say("a", Advance(20 * MS))
+    situation = seen(made.arbiter, speed=1e-6, rate=10_000.0, with_links=True)
+    assert tightest_loop(situation.links)
+    (hint,) = [hint for hint in hints(situation) if "creeps" in hint]
+    told = "time creeps: 10,000 events/s move it on by less than 1ns each"
+    assert hint == f"{told}; snail is the one that goes on in such small steps"
+
+
 def test_one_that_doesnt_leave_though_the_run_is_over_for_it() -> None:
     made = table(a=listens_to("x", publishes="y"), b=Join(publishes=("x",), controls=True))
     made.say("b", Stop(10 * MS))
