@@ -312,6 +312,21 @@ def test_a_moment_of_it(worldline: Command, tmp_path: Path) -> None:
     assert "cell: at 500ms of 1s" in (tmp_path / "then.svg").read_text()
 
 
+def test_moments_at_its_two_ends(worldline: Command, tmp_path: Path) -> None:
+    note(tmp_path / "cell.timing")
+    assert worldline("why", "cell.timing", "--at", "0s")[1].startswith("cell: at 0s of 1s\n")
+    assert worldline("why", "cell.timing", "--at", "1s")[0] == 0
+    code, _, errors = worldline("why", "cell.timing", "--at", "2s")
+    assert (code, errors) == (2, "worldline: it never came to 2s (it ended at 1s: --at end)\n")
+
+
+def test_a_timing_of_somebody_who_never_joined(worldline: Command, tmp_path: Path) -> None:
+    write(tmp_path / "cell.timing", cell(), [Heard(0, "stranger", (Advance(5),)), Heard(1, "stranger", ())])
+    code, _, errors = worldline("why", "cell.timing")
+    assert code == 2
+    assert "'stranger' says something, and never joined" in errors
+
+
 def test_the_timing_is_looked_for_beside_the_recording(worldline: Command, tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "cell.mcap", cell(), federation="cell")
     for name in CELL:
@@ -341,11 +356,14 @@ def test_a_run_that_was_killed_says_how_it_stood(worldline: Command, tmp_path: P
     for each in noted:
         writer.hears(each.who, list(each.events))
     writer._flush()
-    code, output, _ = worldline("why", "cell.timing")
-    assert code == 0
+    code, output, errors = worldline("why", "cell.timing")
+    assert (code, errors) == (0, "")
     assert "the run wasn't over when this was noted; this is how it stood:" in output
     assert "b holds a: 1 participant waits for it, the longest for 9.0 s" in output
     writer.close()
+    path = tmp_path / "cell.timing"
+    path.write_bytes(path.read_bytes()[:-2])
+    assert worldline("why", "cell.timing")[2] == "warning: cell.timing is cut off, or just being written\n"
 
 
 # --- From the beginning to the advice ---

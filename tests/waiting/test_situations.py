@@ -196,6 +196,33 @@ def test_one_that_doesnt_leave_though_the_run_is_over_for_it() -> None:
     assert "  it has been told that the run is over, and hasn't left for 12.0 s" in lines
 
 
+def test_one_that_has_come_to_the_very_end_and_doesnt_leave() -> None:
+    """As in `while not self.ended: self.advance(…)`: it is told so by the last grant."""
+    made = table(a=listens_to("x", publishes="y"), b=Join(publishes=("x",), controls=True))
+    made.say("b", Stop(10 * MS))
+    made.say("a", Advance(10 * MS))
+    made.leaving("b", Advance(10 * MS))
+    lines = in_words(seen(made.arbiter, {"a": Activity(seconds=12.0)}))
+    assert "  it has been told that the run is over, and hasn't left for 12.0 s" in lines
+
+
+def test_where_somebody_is_who_was_granted_time_ahead_isnt_known() -> None:
+    made = table(a=listens_to("x", publishes="y"), slow=listens_to(publishes="x"))
+    made.say("slow", Advance(30 * MS))
+    made.say("a", Advance(10 * MS))  # All before 35ms is known to it: it may be there when it asks again.
+    made.say("a", Advance(40 * MS))
+    (line,) = [line for line in in_words(seen(made.arbiter)) if line.startswith("a ")]
+    assert line.startswith("a  at 10ms or later: wants to go to 40ms")
+
+
+def test_one_that_cant_run_since_another_runs_in_its_process() -> None:
+    made = in_a_row()
+    made.say("a", Advance(20 * MS))
+    made.say("b", Next(FOREVER))
+    situation = seen(made.arbiter, {"c": Activity(remark="cam, in the same process, has been running", behind="cam")})
+    assert in_words(situation)[2].startswith("c holds everybody, since cam runs in its process: 2 participants wait")
+
+
 def test_a_guest_whose_start_lies_beyond_the_end() -> None:
     made = table(a=Join(controls=True), b=Join())
     made.say("a", Invite("guest", 50 * MS))

@@ -54,6 +54,8 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
         for line in account_in_words(name, tally, habits):
             console.print(line)
         if timing.end is None:
+            if timing.is_cut_off:
+                warn(f"{timing.path} is cut off, or just being written")
             console.print("")
             console.print("the run wasn't over when this was noted; this is how it stood:")
             for line in in_words(moment(timing, None)):

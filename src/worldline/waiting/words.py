@@ -95,7 +95,10 @@ def _whom(hold: Hold, situation: Situation) -> str:
         return "keeps nobody waiting, but the run doesn't end without it"
     longest = max((each.activity.seconds or 0.0 for each in situation.standings if each.name in hold.held), default=0.0)
     them = f"{counted(len(hold.held), 'participant')} {'waits' if len(hold.held) == 1 else 'wait'} for it"
-    return f"holds {_everybody(hold, situation)}: {them}, the longest for {seconds(longest)}"
+    standing = None if hold.root is None else situation.standing(hold.root)
+    behind = "" if standing is None else standing.activity.behind
+    since = f", since {behind} runs in its process" if behind else ""
+    return f"holds {_everybody(hold, situation)}{since}: {them}, the longest for {seconds(longest)}"
 
 
 def _everybody(hold: Hold, situation: Situation) -> str:
@@ -142,7 +145,8 @@ def _of_chain(chain: HoldingChain, situation: Situation, width: int) -> Iterator
     standing = situation.standing(chain.who)
     waited = None if standing is None else standing.activity.seconds
     since = "" if waited is None else f", waiting for {seconds(waited)}"
-    yield f"{chain.who:<{width}}  at {format_time(first.now)}{since}: {_wants(first)}"
+    now = format_time(first.now) if standing is None or standing.exact else f"{format_time(first.now)} or later"
+    yield f"{chain.who:<{width}}  at {now}{since}: {_wants(first)}"
     for why in chain.whys:
         if why.path:
             yield f"{'':<{width}}    {way(why.path)}{_sends(why, chain)}"
