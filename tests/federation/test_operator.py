@@ -310,13 +310,16 @@ def test_where_everybody_has_a_token_a_participants_isnt_enough() -> None:
             assert seen(operator).missing == ("a",)
 
 
-def test_over_tls(tmp_path: Path) -> None:
+def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = make_certificate(tmp_path)
     with Server(plan(["a"]), "tls://127.0.0.1:0", certificate=certificate, key=key) as server:
         with Operator(server.address, authority=certificate) as operator:
             assert seen(operator).missing == ("a",)
         with pytest.raises(LossError, match="no trusted connection"):
             Operator(server.address)
+        monkeypatch.setattr(operator_module, "_ANSWER_S", 0.1)
+        with pytest.raises(LossError, match=r"perhaps it speaks TLS: tls://127\.0\.0\.1:"):
+            Operator(str(server.address).replace("tls", "tcp"))
 
 
 def test_there_are_only_so_many_operators_at_a_time() -> None:

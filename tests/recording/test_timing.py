@@ -11,7 +11,8 @@ from tests.waiting.casts import CELL, cell
 from tests.waiting.theater import run
 from worldline.lock import Advance, Join, Publish
 from worldline.model import UsageError
-from worldline.recording.timing import Timing, TimingWriter, is_timing
+from worldline.recording.timing import Timing, TimingWriter
+from worldline.recording.timing_file import is_timing
 from worldline.waiting.heard import Heard, HeardSending
 
 PLAN = cell()

@@ -101,6 +101,12 @@ def test_before_anybody_is_there_all_are_named() -> None:
     assert in_words(situation)[2:] == ["the run begins when a, b have joined", "  here: nobody"]
 
 
+def test_an_operator_who_has_paused_it_before_it_begins_is_named_as_well() -> None:
+    situation = seen(Arbiter(plan(["a"])), paused=0)
+    told = "the run begins when a has joined; an operator has paused it, too: `worldline resume`"
+    assert in_words(situation)[2] == told
+
+
 def test_a_newcomer_that_was_invited_and_hasnt_come() -> None:
     made = table(a=Join(controls=True), b=Join())
     made.say("a", Invite("late", 20 * MS))

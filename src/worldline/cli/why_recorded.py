@@ -11,7 +11,8 @@ from worldline.cli.console import PlainConsole, warn
 from worldline.lock.situation import Situation
 from worldline.model import UsageError
 from worldline.recording import Recording
-from worldline.recording.timing import SUFFIX, Timing
+from worldline.recording.timing import Timing
+from worldline.recording.timing_file import TIMING_SUFFIX
 from worldline.waiting.accounts import account_as_plain, account_in_words, advice_in_words
 from worldline.waiting.advice import HEARD_MAX, Advice, Advisor
 from worldline.waiting.habits import Habits
@@ -27,7 +28,7 @@ def timing_for(run: str) -> Timing:
     path = Path(run)
     if path.suffix != _RECORDING:
         return Timing(path)
-    beside = path.with_suffix(SUFFIX)
+    beside = path.with_suffix(TIMING_SUFFIX)
     if not path.exists():
         raise UsageError(f"there is no file {path}")
     if not beside.exists():

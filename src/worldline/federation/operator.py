@@ -78,7 +78,7 @@ class Operator:
             if tls is not None:
                 self._socket = self._encrypted(tls)
             greeting = Greeting("", OPERATOR, token, os.urandom(NONCE_SIZE))
-            self._send(greeting.hello(self._body(_ANSWER_S, time.monotonic() + _ANSWER_S)))
+            self._send(greeting.hello(self._challenge()))
             try:
                 greeting.settle(self._body(_ANSWER_S, time.monotonic() + _ANSWER_S))
             except UsageError as error:
@@ -192,6 +192,15 @@ class Operator:
             if not data:
                 raise _HangUpError("it closed the connection")
             self._frames.push([data])
+
+    def _challenge(self) -> bytes:
+        """Return the server's first word, which comes at once, unless it waits for ours."""
+        try:
+            return self._body(_ANSWER_S, time.monotonic() + _ANSWER_S)
+        except LossError as error:
+            if self.address.kind != "tcp":
+                raise
+            raise LossError(error.problem, advice=f"perhaps it speaks TLS: tls{str(self.address)[3:]}") from error
 
     def _silent(self, seconds: float) -> LossError:
         process = self._process or process_of(self._socket)

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from worldline.model.errors import LossError, PeerError, UsageError
 from worldline.model.plan import Plan
+from worldline.recording.timing_file import TIMING_KIND, is_timing, put_aside
 from worldline.saving.destination import destination
 from worldline.waiting.heard import (
     Heard,
@@ -31,9 +32,7 @@ from worldline.waiting.heard import (
     stripped,
 )
 
-SUFFIX = ".timing"
-_KIND = b"worldline timing "
-_MAGIC = _KIND + b"2\n"
+_MAGIC = TIMING_KIND + b"2\n"
 _PART = struct.Struct(">cII")  # What a part of the file is, how long, and its checksum.
 _HEADER, _PORTION, _END = b"H", b"P", b"E"
 _PORTION_SIZE = 4096  # Frames.
@@ -141,7 +140,7 @@ class Timing:
         try:
             with self.path.open("rb") as file:
                 start = file.read(len(_MAGIC))
-                if start != _MAGIC and start.startswith(_KIND):
+                if start != _MAGIC and start.startswith(TIMING_KIND):
                     raise self._unreadable("another version of Worldline has written it")
                 if start != _MAGIC:
                     raise UsageError(
@@ -165,22 +164,14 @@ class Timing:
         return UsageError(f"{self.path} can't be read: {problem}", advice="note it again")
 
 
-def is_timing(path: Path) -> bool:
-    """Whether a file is a timing."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_KIND)) == _KIND
-    except OSError:
-        return False
-
-
 def _opened(path: Path, *, force: bool) -> BinaryIO:
-    """Open a file to be written, in the place of another timing."""
+    """Open a file to be written; a timing that was there is put aside."""
     to = destination(path)
     if to.is_stream:
         raise UsageError(f"{path} isn't a file, and a timing is read while it is written", advice="choose a file")
     if not to.is_new and to.file.stat().st_size and not is_timing(to.file) and not force:
         raise UsageError(f"{path} isn't a timing and would be replaced", advice="use --force, or another name")
+    put_aside(to.file)
     try:
         return to.file.open("wb")
     except OSError as error:

@@ -39,11 +39,12 @@ class HearingAgain:
             return ()  # The run was broken off: it is looked at as it was just then.
         events = restored(heard.events)
         is_known = heard.who == OPERATOR or heard.who in arbiter.members
-        if not is_known and not (events and isinstance(events[0], Join)):
+        first = events[0] if events else None
+        if not is_known and not isinstance(first, Join):
             raise UsageError(f"what was noted can't be: {shown(heard.who)} says something, and never joined")
         try:
-            if not is_known:
-                arbiter.enroll(heard.who, events[0])
+            if not is_known and isinstance(first, Join):
+                arbiter.enroll(heard.who, first)
             return tuple(arbiter.hear(heard.who, events))
         except WorldlineError:
             return ()
