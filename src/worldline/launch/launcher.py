@@ -149,7 +149,7 @@ class Launch:
             if failed:
                 self._processes.finish(_GRACE_S, 0)
             else:
-                self._processes.finish(_LINGER_S)
+                self._processes.finish(_LINGER_S, given_up=self._twins.process_names())
             self._order.release()
             self._shares.close()
             self._twins.close()

@@ -5,6 +5,7 @@ What can't be equal is said before anything is compared (`doubts`): another vers
 
 from __future__ import annotations
 
+import glob
 import sys
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -45,9 +46,11 @@ def target_of(recording: Recording, given: str | None) -> str:
     for folder in (Path(), recording.path.parent):
         if (folder / file.name).is_file():
             return str(folder / named)
+    below = sorted(each for each in Path().glob(f"*/{glob.escape(file.name)}") if each.is_file())
+    meant = str(below[0].parent / named) if len(below) == 1 else "PATH"
     raise UsageError(
         f"{recording.path} is of {shown(named)}, which is neither here nor next to it",
-        advice="say where it is: --target PATH",
+        advice=f"say where it is: --target {meant}",
     )
 
 
