@@ -324,6 +324,8 @@ def test_participants_that_arent_python(belt: Command, tmp_path: Path) -> None:
 
 def test_targets_that_arent_there(belt: Command, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "then" / "run.mcap", tmp_path / "alone.mcap")
+    assert belt("replay", "alone.mcap", "--only", "planner", "-q")[0] == 0  # It is below, and as it was.
+    (tmp_path / "then" / "belt.py").write_text(PYTHON.replace("250", "251"))
     code, _, errors = belt("replay", "alone.mcap", "--only", "planner")
     assert code == 2
     problem = "alone.mcap is of 'belt.toml', which is neither here nor next to it"
