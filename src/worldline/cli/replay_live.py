@@ -14,7 +14,7 @@ from worldline.history.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
 from worldline.model.counting import counted
 from worldline.model.errors import NonDeterminism, UsageError
-from worldline.model.time import format_time
+from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recording
 from worldline.recording.accounting import intact, recorded_account, shortcoming
 from worldline.targets import Ready
@@ -195,7 +195,8 @@ def _run_whole(
         else:
             stay = parts.stay(name)
             ended = stay.ended if stay is not None and parts.is_complete else None
-            until = following.now if ended is None else ended
+            known = [time for time in (ended, recording.header.end) if time is not None and time < FOREVER]
+            until = known[0] if known and parts.is_complete else following.now
             told = MemberReport(name, until, counts[name], 0, is_whole=parts.is_complete)
         report.members.append(told)
     others = [each for each in report.differences if each.member not in members]
