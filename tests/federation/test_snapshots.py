@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ import pytest
 import worldline
 from tests.federation.test_rejoin import MS, PLAN, TOPICS, Killed, kill, serve, together, undisturbed
 from tests.federation.test_rejoin import live as live_anew
+from tests.wire.peers import House, Peer
 from worldline import Federation, Participant, Program, Server, connect_async, run
+from worldline.federation.journaled_host import JournaledHost
 from worldline.federation.limits import Limits
 from worldline.model import NonDeterminism, PeerError, UsageError
 from worldline.model.payload import from_json, to_json
@@ -199,3 +201,79 @@ def test_whoever_offers_them_must_read_them_first() -> None:
 
     for program in (offers_only, draws_first, asks_first, reads_twice):
         run(Federation({"ann": Program(program)}))
+
+
+# --- What a client of another make may say ---
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    made = House("a", "b")
+    made.host = JournaledHost(made.host.arbiter.plan, journal=None, rejoins=True, entropy=bytes)
+    yield made
+    made.host.let_go()
+
+
+def started(house: House) -> tuple[Peer, Peer]:
+    peers = house.join("a", None, [["x"]]), house.join("b", None, [["x"]])
+    for peer in peers:
+        assert peer.read()[0][0] == "start"
+    return peers
+
+
+def come_again(house: House, peer: Peer) -> Peer:
+    house.host.closed(peer.session, "killed")
+    again = house.admit("a")
+    again.say(["join", None, [["x"]]])
+    assert again.read()[0][0] == "start"
+    return again
+
+
+def test_it_recalls_its_last_snapshot_and_goes_on_from_there(house: House) -> None:
+    peer, other = started(house)
+    peer.say(["publish", "x", b"1", 0], ["snapshot", b"first"], ["advance", 1000])
+    other.say(["advance", 1000])
+    assert peer.read()[0][0] == "grant"
+    peer.say(["publish", "x", b"2", 1000], ["snapshot", b"last"], ["publish", "x", b"3", 1000])
+    again = come_again(house, peer)
+    again.say(["recall"])
+    assert again.read() == [["recalled", 2, 1, b"last"]]
+    again.say(["restore", 2, 1], ["publish", "x", b"3", 1000], ["advance", 2000])
+    other.say(["advance", 2000])
+    assert again.read()[0][0] == "grant"
+    assert house.host.arbiter.members["a"].sequence == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ([["publish", "x", b"1", 0], ["recall"]], "it can't be restored: it has said something since its start"),
+        ([["restore", 1, 7]], "it can't be restored: that isn't the place of its last snapshot"),
+    ],
+)
+def test_it_can_be_restored_only_at_its_start_and_only_from_its_last_snapshot(
+    house: House, said: list[Any], problem: str
+) -> None:
+    peer, _ = started(house)
+    peer.say(["publish", "x", b"1", 0], ["snapshot", b"state"], ["advance", 1000])
+    again = come_again(house, peer)
+    again.say(*said)
+    ((kind, code, reason),) = again.read()
+    assert (kind, code) == ("refused", "protocol")
+    assert problem in reason
+    assert house.host.failure is None  # It may come again.
+
+
+@pytest.mark.parametrize(("keeps", "said"), [(False, ["snapshot", b""]), (False, ["recall"]), (True, ["recall"])])
+def test_where_there_are_none_they_are_refused(house: House, keeps: bool, said: list[Any]) -> None:
+    peer, _ = started(house if keeps else House("a", "b"))
+    peer.say(said)
+    assert peer.read()[0][:2] == ["refused", "protocol"]
+
+
+def test_one_that_waits_cant_offer_any(house: House) -> None:
+    peer, _ = started(house)
+    peer.say(["advance", 5 * MS], ["snapshot", b""])
+    ((kind, _, reason),) = peer.read()
+    assert kind == "refused"
+    assert "Snapshot isn't possible while it is advancing" in reason
