@@ -103,12 +103,14 @@ class RedialingWire:
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. If all is well, only when the server has said that it knows: it may have been lost meanwhile."""
-        if patient and self.end is None and self._said:
-            with contextlib.suppress(BrokenOff):  # It has left; what becomes of the others is no concern of it.
-                self._farewell()
-        self._is_closed = True  # Whoever makes a new connection just now gives up.
-        with self._renewing:
-            self._connection.close(patient=patient)
+        try:
+            if patient and self.end is None and self._said:
+                with contextlib.suppress(BrokenOff):  # It has left; what becomes of the others is no concern of it.
+                    self._farewell()
+        finally:
+            self._is_closed = True  # Whoever makes a new connection just now gives up.
+            with self._renewing:
+                self._connection.close(patient=patient)
 
     def _farewell(self) -> None:
         try:
