@@ -141,6 +141,8 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
+            if self._revival is not None:
+                self._revival.warn()  # What it is about may have ended the run before anybody looked.
             if self._unusual.debugged is not None:
                 self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
             if not failed:
