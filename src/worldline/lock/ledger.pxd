@@ -28,6 +28,8 @@ cdef class Ledger:
     cdef long long _period
     cdef readonly bint _has_clock
     cdef readonly RunningClock clock
+    cdef public long long reads_at
+    cdef public long long reads
     cdef long long _promised
     cdef long long _told
     cdef readonly object _held
@@ -40,6 +42,11 @@ cdef class Ledger:
     cdef long long _control_latency
     cdef readonly long long reach
     cdef dict _streams
+    cdef public object has_snapshot
+    cdef object _kept
+    cdef bint _is_fresh
+    cdef bint _asked_for_state
+    cdef object _restored
     cdef public bint careful
     cdef bint _is_marked
     cdef bint _is_served
