@@ -8,6 +8,8 @@ from contextlib import suppress
 import worldline
 from worldline import MS, Participant, RunEnded, payload
 
+PATIENCE_S = 60.0  # The server may have been killed, too, and reads its whole journal before it listens.
+
 
 def walk(me: Participant) -> None:
     """Take a step every millisecond, in a direction that depends on everything heard so far; can be restored."""
@@ -56,5 +58,5 @@ SHOWS = __name__ == "__main__"
 
 if __name__ == "__main__":
     _, program, address, name = sys.argv
-    with worldline.connect(address, name) as me, suppress(RunEnded):
+    with worldline.connect(address, name, patience_s=PATIENCE_S) as me, suppress(RunEnded):
         {"walk": walk, "talk": talk, "watch": watch}[program](me)

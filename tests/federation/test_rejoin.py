@@ -303,7 +303,7 @@ def test_both_may_be_killed(undisturbed: bytes, tmp_path: Path, address: str) ->
 def loud(me: Client, _: int | None) -> None:
     """Send so much that a journal has to grow."""
     while not me.ended:
-        me.publish(me.name, me.random.randbytes(50_000))
+        me.publish(me.name, me.random.randbytes(20_000))
         me.advance(by="1ms")
 
 
@@ -315,7 +315,7 @@ def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
 
     def full(descriptor: int, start: int, size: int) -> None:
         taken[0] += size
-        if taken[0] > 3_000_000:
+        if taken[0] > 2_000_000:
             raise OSError(errno.ENOSPC, "No space left on device")
         take_room(descriptor, start, size)
 

@@ -12,6 +12,7 @@ from worldline.model.errors import shortened
 from worldline.model.frames import frame
 from worldline.wire.codec import checked
 from worldline.wire.handshake import (
+    BAD_TOKEN,
     PROTOCOL,
     PROTOCOL_ERROR,
     VERSION,
@@ -84,4 +85,9 @@ def refusal(refused: Refused, name: str) -> UsageError | PeerError:
     reason = shortened(refused.reason)
     if refused.code == PROTOCOL_ERROR:
         return PeerError(f"the server refused to go on: {reason}", participant=name, code=refused.code)
-    return UsageError(f"the server refused the connection: {reason}", participant=name, code=refused.code)
+    advice = None
+    if refused.code == BAD_TOKEN and name:  # A run has tokens of its own for those whom it starts.
+        advice = f"if it is the run's own, {name} is already there, or the run starts it itself: --without {name}"
+    return UsageError(
+        f"the server refused the connection: {reason}", participant=name, advice=advice, code=refused.code
+    )

@@ -18,7 +18,7 @@ import threading
 import time
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from worldline.federation.environment import LaunchEnvironment
 from worldline.launch.forkable import may_fork
@@ -164,14 +164,15 @@ class ParticipantProcesses:
         """Return the last lines that a participant has printed."""
         return list(self._last_words.get(name, ()))
 
-    def finish(self, grace_s: float = GRACE_S, strays_s: float = _STRAYS_S) -> None:
+    def finish(self, grace_s: float = GRACE_S, strays_s: float = _STRAYS_S, *, given_up: Collection[str] = ()) -> None:
         """Wait for all to end by themselves; then ask them to; then end them. Return when all that they said is heard.
 
-        What they have started, and left running, has the time `strays_s` from then on.
+        What they have started, and left running, has the time `strays_s` from then on. Those who are `given_up` aren't
+        waited for.
         """
         if self._keeping is not None and self._listener.ident is not None:
             with self._changed:
-                self._changed.wait_for(lambda: len(self._codes) == len(self._pids), grace_s)
+                self._changed.wait_for(lambda: self._pids.keys() <= self._codes.keys() | set(given_up), grace_s)
                 self._ended = [name for name in self._pids if name not in self._codes]
             if left := self._left_after(0 if self._ended else strays_s):
                 self._say_left(left)
