@@ -36,6 +36,11 @@ cdef class Ledger:
     cdef long long _control_latency
     cdef readonly long long reach
     cdef dict _streams
+    cdef public object has_snapshot
+    cdef object _kept
+    cdef bint _is_fresh
+    cdef bint _asked_for_state
+    cdef object _restored
     cdef public bint careful
     cdef bint _is_marked
     cdef bint _is_served
