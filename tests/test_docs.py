@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from worldline import run
 from worldline.history import Observer
+from worldline.launch.launcher import federation_of
+from worldline.launch.setup import read_setup
 from worldline.lock.states import diagram
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +26,8 @@ OF_DRAKES_PLAN = {
     *("SEND_MESSAGE", "QUEUED_MESSAGE", "DELIVERED_MESSAGE", "AUTHORIZE_ADVANCE"),
     *("PROMISE_NO_SEND", "NOTIFY_ADVANCE", "POLL_WAIT"),
 }
+RUN_ELSEWHERE = {"metasim.md", "observers.md", "sdf.md", "world.md", "world-discovery.md", "world-interaction.md"}
+"""Pages whose programs all run in other tests, which compare what they print."""
 HAS_DRAKE = importlib.util.find_spec("pydrake") is not None
 
 
@@ -99,8 +104,7 @@ def test_no_placeholder_is_left(page: Path) -> None:
     assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
 
 
-# The programs of metasim's guide run together, in tests/metasim/test_docs_guide.py.
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "metasim.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for number, block in enumerate(python_blocks(page)):
@@ -134,11 +138,14 @@ def test_the_page_on_clocks_shows_what_its_program_prints(tmp_path: Path) -> Non
     assert command("worker.py", cwd=tmp_path).stdout == shown
 
 
-def test_the_page_on_clocks_has_the_pictures_that_the_examples_draw(tmp_path: Path) -> None:
-    for name, picture in (("clock_sync", "clock-sync.svg"), ("beat", "clocks-beat.svg")):
-        file = str(ROOT / "examples" / name / f"{name}.toml")
-        command("-m", "worldline", "run", file, "--executor", "in-process", "--no-record", cwd=tmp_path)
-        assert (tmp_path / f"{name}.svg").read_text() == (ROOT / "docs" / picture).read_text()
+@pytest.mark.parametrize(("name", "picture"), [("clock_sync", "clock-sync.svg"), ("beat", "clocks-beat.svg")])
+def test_the_page_on_clocks_has_the_pictures_that_the_examples_draw(
+    name: str, picture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("WORLDLINE_OUTPUT", str(tmp_path))
+    run(federation_of(read_setup(ROOT / "examples" / name / f"{name}.toml")))
+    assert (tmp_path / f"{name}.svg").read_text() == (ROOT / "docs" / picture).read_text()
 
 
 def test_the_page_on_observers_has_every_method_of_one() -> None:

@@ -17,6 +17,7 @@ COMPILED = (
     "worldline.model.clock",
     "worldline.model.path",
     "worldline.model.frames",
+    "worldline.history.resumable_hash",
     "worldline.history.journal",
     "worldline.history.observer",
     "worldline.history.guarding",

@@ -30,10 +30,12 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant as Blocking
 from worldline.history.journal import Sent
 from worldline.lock import Grant, Join, Ledger, StartRun
+from worldline.lock.restoring import Recalled, Snapshot
 from worldline.model import BrokenPromise, ConfigurationError, LocalClock, UsageError
-from worldline.model.clock import BILLION, RunningClock
+from worldline.model.clock import RunningClock
 
-FAST = clock(drift="1234567ppb")
+BILLION = 10**9
+FAST = clock(drift="61.8034%")  # It skips most readings.
 
 
 def alone(program: Callable[[Participant], object], until: str = "10s", **declared: Any) -> list[int]:
@@ -244,12 +246,11 @@ def test_a_server_tells_a_participant_its_clock() -> None:
         server.wait(60)
 
 
-class Interrupting:
-    """A connection that is interrupted while the program waits, the first time."""
+class Willing:
+    """A connection that grants all that is asked for."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
-        self.is_broken = False
 
     def tell(self, events: list[Any]) -> None:
         events.clear()
@@ -260,12 +261,45 @@ class Interrupting:
     def ask(self, events: list[Any]) -> Any:
         self.asked += events
         events.clear()
-        if isinstance(self.asked[-1], Join):
-            return StartRun("ann", 0, 0, 1, 1)
-        self.is_broken = not self.is_broken
+        return StartRun("ann", 0, 0, 1, 1) if isinstance(self.asked[-1], Join) else Grant("ann", self.asked[-1].to, [])
+
+
+class Interrupting(Willing):
+    """One that is interrupted while the program waits, each time at first."""
+
+    is_broken = False
+
+    def ask(self, events: list[Any]) -> Any:
+        answer = super().ask(events)
+        self.is_broken = not self.is_broken and not isinstance(answer, StartRun)
         if self.is_broken:
             raise KeyboardInterrupt
-        return Grant("ann", self.asked[-1].to, [])
+        return answer
+
+
+def test_who_is_restored_from_a_snapshot_reads_the_same() -> None:
+    """Also where its clock skips the reading that it has advanced to."""
+    skipped = 0
+    ledger = Ledger("ann", Join(), clock=FAST)
+    ledger.has_snapshot = False
+    me = Blocking(ledger, Willing())
+    me.join()
+    assert me.restored is None
+    for _ in range(50):
+        me.advance(by=1_000_003, clock="local")
+        me.snapshot(b"")
+        *_, snapshot = ledger.take_outbox()
+        assert isinstance(snapshot, Snapshot)
+        other = Ledger("ann", Join(), clock=FAST)
+        other.take_outbox()
+        other.has_snapshot = True
+        other.receive(StartRun("ann", 0, 0, 1, 1))
+        other.receive(Recalled(1, 0, snapshot.state))  # type: ignore[arg-type] # of the server, not the arbiter
+        restored = Blocking(other, Willing())
+        assert restored.restored == b""
+        assert restored.clock.now == me.clock.now
+        skipped += me.clock.now < me.clock.local(me.now)
+    assert skipped
 
 
 def test_a_step_that_is_interrupted_is_taken_up_by_the_same_call() -> None:

@@ -20,7 +20,7 @@ from tests.federation.transports import Strand
 from tests.metasim.executors import federation, in_one_process, nothing_of_diagrams_left
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import assemble, discrete, multibody
-from worldline import Federation, Participant, Program, run
+from worldline import Federation, Participant, Program, clock, run
 from worldline.history.journal import Received, Sent
 from worldline.metasim import MetasimClient, MetasimServer
 from worldline.model import MS, LossError, UsageError
@@ -48,6 +48,34 @@ def built(of: MetasimClient, period: Any = 0.01) -> Diagram:
     builder = DiagramBuilder()
     speaking(builder, of.add_publisher(builder, "STATE", lcmt_drake_signal, period))
     return builder.Build()
+
+
+def test_a_diagram_lives_in_the_time_of_its_clock() -> None:
+    """Its 10 ms are those that the clock shows, whether a federation declares the clock or the client itself."""
+    described = clock(offset="5ms", drift="-20%")
+
+    def plant(me: Participant) -> None:
+        taking_part = MetasimClient(me)
+        simulator = taking_part.complete(built(taking_part))
+        taking_part.run()
+        assert simulator.get_context().get_time() == pytest.approx(0.085)
+
+    federation = Federation({"plant": Program(plant, publishes=["STATE"], clock=described)})
+    outcome = run(federation, "100ms", keep_journals=True)
+    sent = [entry.at for entry in outcome.journals["plant"] if isinstance(entry, Sent)]
+    assert sent == [round((shown - 5) / 0.8 * MS) for shown in range(10, 90, 10)]
+
+    def connected(server: MetasimServer) -> None:
+        taking_part = MetasimClient(server, "plant", clock=described)
+        taking_part.complete(built(taking_part))
+        taking_part.run()
+
+    with MetasimServer(["plant"], 0.01) as server:
+        strand = Strand(lambda: connected(server))
+        server.initialize()
+        server.advance_to(0.1)
+        assert server.finish().digest == outcome.digest
+        strand.result()
 
 
 # --- What may be added, and when ---

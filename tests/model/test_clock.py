@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from worldline.model import MS, SECOND, ConfigurationError, UsageError
 from worldline.model.clock import (
-    BILLION,
     ClockJump,
     LocalClock,
     RateWalk,
@@ -27,6 +26,7 @@ from worldline.model.clock import (
 from worldline.model.randomness import draw_bits, key_of
 from worldline.model.time import FOREVER, TIME_MAX
 
+BILLION = 10**9
 SEED, NAME = 11, "ann"
 SPAN = 3000  # Times are drawn from so few nanoseconds that all that matters meets, and that looking at all is quick.
 

@@ -90,10 +90,11 @@ def _panel(panel: Panel, top: float, x: Callable[[float], float]) -> list[str]:
             if series.steps and corners:
                 corners.append((x(time), corners[-1][1]))
             corners.append((x(time), y(value)))
-        points = " ".join(f"{across:.1f},{down:.1f}" for across, down in corners)
+        points = "L".join(f"{across:.1f} {down:.1f}" for across, down in corners)
         height = top + 14 + 20 * place
+        if corners:
+            parts.append(f'<path d="M{points}" fill="none" stroke="{series.color}" stroke-width="1.8"/>')
         parts += [
-            f'<polyline points="{points}" fill="none" stroke="{series.color}" stroke-width="1.8"/>',
             _line(END + 14, height, END + 34, height, series.color, 2.5),
             _text(END + 42, height + 4, series.label),
         ]

@@ -26,7 +26,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from inspect import iscoroutine, isgenerator
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -140,9 +139,7 @@ class _Seat:
 
     def _play(self, participant: Participant) -> None:
         try:
-            result = run_program(self._program.run, participant)
-            if isgenerator(result) or iscoroutine(result):
-                raise UsageError("its program is a generator or a coroutine, which never ran", participant=self.name)
+            run_program(self._program.run, participant)
         except SystemExit as error:
             if not is_normal_end(error):
                 raise

@@ -8,8 +8,6 @@ cdef class ParticipantClock:
     cdef Ledger _ledger
     cdef long long _aimed_at
     cdef long long _aim
-    cdef long long _stood_at
-    cdef long long _stood
 
     @cython.locals(clock=RunningClock, now="long long", shows="long long")
     cdef long long _read(self) except? -1

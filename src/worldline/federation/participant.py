@@ -21,6 +21,7 @@ from typing import Literal, Protocol
 from worldline.federation.stable_store import StableStore
 from worldline.lock import Action, Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.ledger import Ledger
+from worldline.lock.restoring import Recall
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
 from worldline.model.clock import LocalClock, RunningClock
 from worldline.model.errors import shown
@@ -61,10 +62,9 @@ class ParticipantClock:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        # The reading that was last advanced to, and when it is shown; and the one that was asked for then, if there was
-        # one: if the call is interrupted, the same call again must find what it found.
+        # The reading that was last asked for, and when it is shown. Only there it is the ledger's: if the call is
+        # interrupted, the same call again must find what it found.
         self._aimed_at, self._aim = -1, 0
-        self._stood_at, self._stood = -1, 0
 
     @property
     def now(self) -> int:
@@ -92,10 +92,10 @@ class ParticipantClock:
         if clock.is_steady:
             return now + clock.shift
         if self._aimed_at == now:
-            self._stood_at, self._stood = now, self._aim
+            self._ledger.reads_at, self._ledger.reads = now, self._aim
         shows = clock.local(now)
         # Further than that only a jump leads, and that has been seen.
-        return self._stood if self._stood_at == now and self._stood == shows - 1 else shows
+        return self._ledger.reads if self._ledger.reads_at == now and self._ledger.reads == shows - 1 else shows
 
     def _true(self, local: int, since: int) -> int:
         found = self._ledger.clock.true(local, since)
@@ -298,6 +298,27 @@ class Operations:
             return self._ledger.state is State.LEFT
         return isinstance(error, RunEnded | EmergencyStop)
 
+    @property
+    def restored(self) -> bytes | None:
+        """The state that this program offered last, if it was started again and goes on from there; None: it begins.
+
+        A program that offers snapshots reads this before it does anything else. Reading it takes the participant to
+        the place of the snapshot: its time, its draws, its subscriptions and its digest are as they were.
+        """
+        with self._lock:
+            return self._ledger.restored()
+
+    def snapshot(self, state: bytes) -> None:
+        """Offer to be restored from here: if its process is lost, the next one needn't begin at the beginning.
+
+        `state` is all that the program needs to go on from here. It changes nothing in the run; where nobody can
+        rejoin, nothing is done with it.
+        """
+        with self._lock:
+            self._clock._read()  # So that the ledger knows what it shows.
+            self._ledger.snapshot(state)
+            self._say(True)  # It is of use only to whoever survives this process.
+
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
         with self._lock:
@@ -377,6 +398,9 @@ class Participant(Operations):
         with self._lock:
             self._take_asked()
         self._wait()
+        if self._ledger.misses_snapshot:
+            self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
+            self._wait()
 
     def advance(
         self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"

@@ -28,6 +28,8 @@ cdef class Ledger:
     cdef long long _period
     cdef readonly bint _has_clock
     cdef readonly RunningClock clock
+    cdef public long long reads_at
+    cdef public long long reads
     cdef long long _promised
     cdef long long _told
     cdef readonly object _held
@@ -44,6 +46,11 @@ cdef class Ledger:
     cdef public object draws_heard
     cdef tuple _rows
     cdef object _draws
+    cdef public object has_snapshot
+    cdef object _kept
+    cdef bint _is_fresh
+    cdef bint _asked_for_state
+    cdef object _restored
     cdef public bint careful
     cdef bint _is_marked
     cdef bint _is_served

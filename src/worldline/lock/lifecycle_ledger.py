@@ -557,6 +557,10 @@ class LifecycleLedger(Ledger):
         for message in messages:
             self.dropped = {**self.dropped, message.topic: self.dropped.get(message.topic, 0) + 1}
 
+    def restored(self) -> None:
+        """Begin at the beginning: a snapshot would have to know what has befallen it, so none is kept of it."""
+        self._asked_for_state = True
+
     # --- What it may not do ---
 
     def _check(self, kind: type) -> None:

@@ -31,9 +31,9 @@ def undeclared(topic: str, declared: Iterable[str]) -> UsageError:
     )
 
 
-def too_large(size: int, limit: int) -> UsageError:
-    advice = f"the limit is {limit:,}; send it in parts, or raise limits.payload"
-    return UsageError(f"a payload of {size:,} bytes is too large", advice=advice)
+def too_large(size: int, limit: int, what: str = "payload") -> UsageError:
+    advice = f"the limit is {limit:,}; {'send it in parts, or ' if what == 'payload' else ''}raise limits.payload"
+    return UsageError(f"a {what} of {size:,} bytes is too large", advice=advice)
 
 
 def breaks_promise(attempt: int, promise: int) -> BrokenPromise:
@@ -105,3 +105,23 @@ def no_estop() -> UsageError:
 
 def no_emergency() -> UsageError:
     return UsageError("nobody has called an emergency stop, or it doesn't know of it yet")
+
+
+def not_at_the_beginning() -> UsageError:
+    return UsageError(
+        "`restored` was read too late: it has sent, drawn or asked for something already",
+        advice="read it before anything else, and go on from it",
+    )
+
+
+def not_restorable() -> UsageError:
+    return UsageError(
+        "it offers a snapshot and never reads one, so it couldn't be restored",
+        advice="read `restored` before anything else, and go on from it unless it is None",
+    )
+
+
+def unreadable_snapshot(why: str) -> UsageError:
+    return UsageError(
+        f"its snapshot can't be read ({why})", advice="was it offered by another program, or another version of this?"
+    )

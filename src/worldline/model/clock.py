@@ -27,7 +27,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
@@ -36,7 +36,7 @@ from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import FOREVER, TIME_MAX, Int64, TimeLike, format_time
 
-BILLION = 10**9
+BILLION: Final = 10**9
 SEGMENTS_MAX = 2**25
 """How many segments of a walk are computed: each takes 24 bytes and about a microsecond."""
 
@@ -259,50 +259,69 @@ def check_jumps(jumps: tuple[ClockJump, ...], refuse: Callable[[int, str], None]
 
 
 class RunningClock:
-    """A participant's clock in one run: to and from what it shows."""
+    """A participant's clock in one run: to and from what it shows.
+
+    Between two jumps, and two steps of the walk, the rate is constant. It remembers the last such piece that it was
+    asked about, since the next question is most often about the same.
+    """
 
     def __init__(self, described: LocalClock, seed: int, name: str) -> None:
         self.described = described
         walk = described.wander
         self.is_steady = not described.drift and walk is None and not described.jumps
         self.shift = described.offset
-        self._drift = described.drift
         self._every = FOREVER if walk is None else walk.every
-        self._ats = [jump.at for jump in described.jumps]
-        self._shifts = list(accumulate((jump.by for jump in described.jumps), initial=described.offset))
-        # Of each segment: the rate, and what has accumulated before it, in nanoseconds and billionths of them.
+        self._key = 0 if walk is None else key_of(seed, "clock", name)
+        # Of each segment: the rate, and what was gained before it, in nanoseconds and billionths of them.
         self._rates = array("q", [described.drift])
         self._whole = array("q", [0])
         self._rest = array("q", [0])
-        self._key = 0 if walk is None else key_of(seed, "clock", name)
+        self._ats = [jump.at for jump in described.jumps]
+        self._shifts = list(accumulate((jump.by for jump in described.jumps), initial=described.offset))
+        self._enter(0)
+
+    def _enter(self, time: int) -> None:
+        """Look up the piece that a time is in."""
+        segment = time // self._every
+        if segment >= len(self._rates):
+            self._walk_to(segment)
+        self._origin = segment * self._every
+        self._rate = self._rates[segment]
+        self._left = self._rest[segment]
+        jump = bisect_right(self._ats, time)
+        self._ahead = self._shifts[jump] + self._whole[segment]  # At the origin, but for a fraction.
+        self._begins = max(self._origin, self._ats[jump - 1] if jump else 0)
+        self._ends = min(self._origin + self._every, self._ats[jump] if jump < len(self._ats) else FOREVER)
 
     def local(self, time: int) -> int:
         """Return what the clock shows at a true time."""
         if self.is_steady:
             return time + self.shift
-        segment = self._segment(time)
-        gained = self._rest[segment] + self._rates[segment] * (time - segment * self._every)
-        return int(time + self._shifts[bisect_right(self._ats, time)] + self._whole[segment] + gained // BILLION)
+        if time >= self._ends or time < self._begins:
+            self._enter(time)
+        passed = time - self._origin
+        # A product of rate and time can be longer than 64 bits. So whole seconds are multiplied on their own.
+        seconds = passed // BILLION
+        more = (self._left + (passed - seconds * BILLION) * self._rate) // BILLION
+        return time + self._ahead + seconds * self._rate + more
 
     def true(self, local: int, since: int) -> int:
         """Return the first time from `since` on at which the clock shows at least this; FOREVER if that is never."""
         if self.is_steady:
             return max(since, local - self.shift)
         time = since
-        while self.local(time) < local:
-            # Up to the next jump and the end of the segment the rate is constant, so that it can be solved for.
-            segment = self._segment(time)
-            start = segment * self._every
-            jump = bisect_right(self._ats, time)
-            ends = min(start + self._every, self._ats[jump] if jump < len(self._ats) else FOREVER)
-            missing = (local - self._shifts[jump] - start - self._whole[segment]) * BILLION - self._rest[segment]
-            found = start - -missing // (BILLION + self._rates[segment])
-            if found < ends:
-                return int(found)
-            if ends > TIME_MAX:
+        while self.local(time) < local:  # This also enters the piece.
+            found = self._origin + self._passing(local - self._ahead - self._origin)
+            if found < self._ends:
+                return found
+            if self._ends > TIME_MAX:
                 return FOREVER
-            time = ends
+            time = self._ends
         return time
+
+    def _passing(self, missing: int) -> int:
+        """Return how much time passes from the origin until the clock has moved on by so much; at most FOREVER."""
+        return min(-((self._left - missing * BILLION) // (BILLION + self._rate)), FOREVER)
 
     def due(self, period: int, since: int) -> int:
         """Return the first time from `since` on at which the clock comes to a multiple of a period; FOREVER if never.
@@ -334,12 +353,6 @@ class RunningClock:
                 return jump.at
         return None
 
-    def _segment(self, time: int) -> int:
-        segment = time // self._every
-        if segment >= len(self._rates):
-            self._walk_to(segment)
-        return segment
-
     def _walk_to(self, segment: int) -> None:
         walk = self.described.wander
         assert walk is not None
@@ -348,14 +361,15 @@ class RunningClock:
                 f"its clock wanders every {format_time(walk.every)}, and can't be told so far ahead",
                 advice=f"up to {format_time(SEGMENTS_MAX * walk.every)} it can; or make the walk's steps less frequent",
             )
-        rate = self._rates[-1] - self._drift
+        drift = self.described.drift
+        rate = self._rates[-1] - drift
         whole, rest = self._whole[-1], self._rest[-1]
         for number in range(len(self._rates), segment + 1):
-            more, rest = divmod(rest + (self._drift + rate) * walk.every, BILLION)
+            more, rest = divmod(rest + (drift + rate) * walk.every, BILLION)
             whole += more
             step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
             rate = max(-walk.within, min(walk.within, rate + step))
-            self._rates.append(self._drift + rate)
+            self._rates.append(drift + rate)
             self._whole.append(whole)
             self._rest.append(rest)
 
