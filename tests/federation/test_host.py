@@ -71,8 +71,8 @@ def test_everybody_is_welcomed_and_all_start_together() -> None:
     assert a.read() == []
     assert house.host.waiting() == "waiting for b"
     b = house.join("b")
-    assert a.read() == [["start", "a", 0, 0, MS, FOREVER, []]]
-    assert b.read() == [["start", "b", 0, 0, MS, FOREVER, []]]
+    assert a.read() == [["start", "a", 0, 0, MS, FOREVER]]
+    assert b.read() == [["start", "b", 0, 0, MS, FOREVER]]
 
 
 def test_a_challenge_comes_first_with_a_nonce_of_its_own() -> None:
@@ -311,7 +311,7 @@ def test_a_guest_waits_until_it_is_invited() -> None:
     assert a.read()[0][0] == "start"
     assert guest.read() == []
     a.say(["invite", "g", 5 * MS], ["advance", 10 * MS])
-    assert guest.read() == [["start", "g", 5 * MS, 0, MS, MS, []]]
+    assert guest.read() == [["start", "g", 5 * MS, 0, MS, MS]]
     guest.say(["publish", "t", b"x", 5 * MS], ["leave", 5 * MS])
     assert a.read()[0][:3] == ["grant", "a", FOREVER]
     a.say(["leave", 10 * MS])
@@ -322,7 +322,7 @@ def test_a_guest_that_joins_after_its_invitation_starts_too() -> None:
     house = House("a", guests=["g"])
     a = house.join("a", controls=True)
     a.say(["invite", "g", 5 * MS], ["advance", 5 * MS])
-    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS, MS, []]]
+    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS, MS]]
 
 
 def test_a_guest_that_nobody_has_named_is_admitted_once_it_is_invited() -> None:
@@ -388,7 +388,7 @@ MISDEEDS: dict[str, tuple[bytes, str]] = {
     "no MessagePack at all": (frame(b"GET / HTTP/1.1"), "a frame of 14 bytes can't be read"),
     "deep nesting": (frame(b"\x91" * 100_000), "a frame of 100,000 bytes can't be read"),
     "a join too many": (frame(msgpack.encode([JOIN])), "Join isn't possible while it is computing"),
-    "a server's word": (frame(msgpack.encode([["start", "a", 0, 0, 0, []]])), "can't be read"),
+    "a server's word": (frame(msgpack.encode([["start", "a", 0, 0, 0]])), "can't be read"),
     "an operator's word": (frame(msgpack.encode([["barrier", 5]])), "can't be read"),
     "a hello too many": (frame(msgpack.encode(["hello", 1, "", "a", b"", b""])), "can't be read"),
     "a time in the past": (frame(msgpack.encode([["promise", 5], ["publish", "t", b"", 3]])), "breaks its promise"),
@@ -574,7 +574,7 @@ def test_a_guest_that_goes_between_its_invitation_and_its_start_is_expected_agai
     guest.hang_up("gone")
     b.say(["advance", 10 * MS])
     assert not house.host.over
-    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS, MS, []]]
+    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS, MS]]
 
 
 def test_the_first_word_is_join() -> None:

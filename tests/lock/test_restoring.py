@@ -9,10 +9,11 @@ import pytest
 
 from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import Result, World, make_world
-from worldline.lock import Action, Ledger, StartRun
+from worldline.lock import Action, Leave, Ledger, StartRun
 from worldline.lock.restoring import Recalled, Restore, Snapshot
 from worldline.lock.states import State
 from worldline.model import Plan, UsageError
+from worldline.model.draw_rows import DrawRow
 
 
 class RestoredDriver(Driver):
@@ -85,3 +86,29 @@ def test_what_another_program_has_offered_is_refused() -> None:
     ledger.receive(Recalled(1, 0, b"not ours"))  # type: ignore[arg-type] # of the server, not the arbiter
     with pytest.raises(UsageError, match=r"its snapshot can't be read .*another program, or another version"):
         ledger.restored()
+
+
+def test_whoever_is_restored_knows_which_draws_were_replaced() -> None:
+    start = StartRun("a", 0, 7, 0, 0, (DrawRow("random/a/0", value=0.25), DrawRow("random/a/1", value=0.5)))
+
+    def started(has_snapshot: bool) -> Ledger:
+        ledger = Ledger("a", make_world(Random(0)).members["a"].join)
+        ledger.has_snapshot = has_snapshot
+        ledger.take_outbox()
+        ledger.receive(start)
+        return ledger
+
+    first = started(has_snapshot=False)
+    assert first.restored() is None
+    assert first.stream().random() == 0.25
+    first.snapshot(b"")
+    *_, snapshot = first.take_outbox()
+    assert isinstance(snapshot, Snapshot)
+    second = started(has_snapshot=True)
+    second.receive(Recalled(1, 0, snapshot.state))  # type: ignore[arg-type] # of the server, not the arbiter
+    assert second.restored() == b""
+    assert second.stream().random() == 0.5
+    second.leave()
+    *_, leave = second.take_outbox()
+    assert isinstance(leave, Leave)
+    assert leave.replaced == (0, 1)

@@ -34,6 +34,7 @@ from worldline.lock.events import (
 )
 from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.model.buffer import MAILBOX, Buffer
+from worldline.model.draw_rows import DrawRow
 from worldline.model.frames import PIECE_LEAST, frame
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
@@ -125,9 +126,14 @@ EVENTS: list[tuple[Told, str]] = [
     ),
     (Leave(3), "0000000e9196a56c6561766503c400c280c0"),
     (Leave(3, waited=2), "0000000e9196a56c6561766503c400c28002"),
+    (Leave(3, replaced=(0, 2)), "000000119197a56c6561766503c400c280c0920002"),
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
 ]
 ANSWERS: list[tuple[Answer, str]] = [
+    (
+        StartRun("a", 0, 7, 1_000_000, 5, (DrawRow("random/a/0", value=0.25),)),
+        "0000003297a57374617274a1610007ce000f4240059182a46e616d65aa72616e646f6d2f612f30a576616c7565cb3fd0000000000000",
+    ),
     (StartRun("arm", 0, -1, 1_000_000, 2_000_000), "0000001796a57374617274a361726d00ffce000f4240ce001e8480"),
     (StartRun("arm", 0, -1, 1_000_000, FOREVER), "0000001b96a57374617274a361726d00ffce000f4240cf2000000000000000"),
     (

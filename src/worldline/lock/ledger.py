@@ -620,7 +620,7 @@ class Ledger:
             for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
                 self.unsubscribe(topic)
         self._row = self._row.moves[Leave]
-        replaced = () if self._draws is None else tuple(self._draws.matched)
+        replaced = tuple(self._replaced())
         self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited, replaced))
 
     def estop(self, reason: str) -> int:
@@ -644,9 +644,16 @@ class Ledger:
     def _stream(self, names: tuple[str, ...]) -> Stream:
         if not self._rows and self.draws_heard is None:
             return Stream(self._seed, self.name, *names)
+        return NamedStream(self._table(), self._seed, self.name, *names, time=self._time)
+
+    def _table(self) -> DrawTable:
         if self._draws is None:
             self._draws = DrawTable(self._seed, self._rows, load=self.load_draw_function, heard=self.draws_heard)
-        return NamedStream(self._draws, self._seed, self.name, *names, time=self._time)
+        return self._draws
+
+    def _replaced(self) -> list[int]:
+        """Return the places of those rows of its table of draws that have matched some."""
+        return [] if self._draws is None else self._draws.matched
 
     def _time(self) -> int:
         return self.now
@@ -687,6 +694,8 @@ class Ledger:
         self._held = deque(state.held)
         for names, drawn in state.streams:
             self.stream(*names).setstate(drawn)
+        if state.replaced:
+            self._table().note_matched(state.replaced)
         self.journal.take_up(state.sent, state.received, state.digest)
         self._is_marked = False
         self._restored = state.program
@@ -730,6 +739,7 @@ class Ledger:
             received=received,
             digest=digest,
             reading=self.reads if self.reads_at == self.now else None,
+            replaced=self._replaced(),
         )
 
     def tell_time(self) -> None:

@@ -66,3 +66,4 @@ class LedgerState(Struct, frozen=True, array_like=True):
     received: int
     digest: HashState
     reading: int | None = None  # What its clock showed, if that was advanced to.
+    replaced: list[int] = []

@@ -79,6 +79,11 @@ class DrawTable:
         """The places of the rows that have matched a draw."""
         return [place for place, matched in enumerate(self._matched) if matched]
 
+    def note_matched(self, places: Sequence[int]) -> None:
+        """Take in which rows matched draws that were made before: by one that is restored from a snapshot."""
+        for place in places:
+            self._matched[place] = 1
+
     def draw(self, source: DrawSource, at: int) -> Any:
         """Return the value of a draw that is made at this time."""
         parts = [part_text(part) for part in source.name]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.lock.events import Advance, Grant, Next, ParticipantEvent, Peek, Publish
+from worldline.lock.events import Advance, Grant, Leave, Next, ParticipantEvent, Peek, Publish, StartRun
 from worldline.model.errors import PeerError, shortened
 from worldline.model.frames import HEADER_SIZE, frame, frames, header
 from worldline.model.message import Message
@@ -51,13 +51,22 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
         said = bytearray()
         _add(said, events, longest)
         return said  # type: ignore[return-value] # It isn't changed any more.
-    body = _encode(events)
+    body = _encode(_with_short_leave(events) if events and events[-1].__class__ is Leave else events)
     if len(events) == 1:
         return frames(body, longest)
     if len(body) <= longest and len(events) <= EVENTS_SAID_MAX:
         return frame(body)
     middle = len(events) // 2
     return encode_events(events[:middle], longest) + encode_events(events[middle:], longest)
+
+
+def _with_short_leave(events: list[ParticipantEvent]) -> list[object]:
+    """Return what ends with a leave, which is as short as it can be: most runs replace no draws."""
+    leave = events[-1]
+    assert isinstance(leave, Leave)
+    if leave.replaced:
+        return list(events)
+    return [*events[:-1], ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)]
 
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
@@ -70,6 +79,8 @@ def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
 
 def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     """Return an answer as a frame, after frames with those of its messages that don't fit into it."""
+    if type(answer) is StartRun and not answer.draws:  # As short as it can be: most runs replace none.
+        return frame(_encode(("start", answer.to, answer.now, answer.seed, answer.control_latency, answer.reach)))
     if type(answer) is not Grant or len(answer.messages) < _FEW:
         body = _encode(answer)
         if len(body) <= longest or type(answer) is not Grant:
