@@ -61,9 +61,7 @@ TASK = AgentTask(observe=observe, act=act, reward=reward, done=has_fallen)
 def choose(gains: Sequence[float], observation: Any) -> Any:
     """Return the action of a linear controller."""
     push = 0.0
-    for gain, value in zip(
-        gains, observation.tolist(), strict=True
-    ):  # Not `@`: it may round otherwise.
+    for gain, value in zip(gains, observation.tolist(), strict=True):  # Not `@`: it may round otherwise.
         push += gain * value
     return np.array([max(-1.0, min(1.0, push))])
 
