@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=100)
-    parser.add_argument("--environments", type=int, default=32)
+    parser.add_argument("--environments", type=int, default=64)
     given = parser.parse_args()
     console = Console(width=120 if not sys.stdout.isatty() else None)
     learners_environments(console, given.repeats, given.seconds)

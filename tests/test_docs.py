@@ -99,8 +99,11 @@ def test_no_placeholder_is_left(page: Path) -> None:
     assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
 
 
-# The programs of metasim's guide run together, in tests/metasim/test_docs_guide.py.
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "metasim.md"], ids=lambda page: page.name)
+# The programs of these guides run together: tests/metasim/test_docs_guide.py, tests/learning/test_docs_learning.py.
+TOGETHER = ("metasim.md", "learning.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in TOGETHER], ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for number, block in enumerate(python_blocks(page)):

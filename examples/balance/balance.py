@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from worldline import Participant, payload
+from worldline import MS, Participant, payload
 from worldline.learning import AgentTask, Moment, play
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ FILE = Path(__file__).with_name("balance.toml")
 PUSH_MAX = 10.0  # m/s², as in the control loop.
 SCALES = np.array([1.0, 1.0, 0.2, 1.0])  # What is much: of place (m), speed, angle (rad) and turning.
 FALLEN = 0.5  # rad
+BUMP_MAX = 6.0  # m/s²
 
 
 def observe(moment: Moment) -> Any:
@@ -40,9 +41,20 @@ def observe(moment: Moment) -> Any:
 
 
 def act(me: Participant, action: Any) -> None:
-    """Push the cart; the plant takes the command of the highest number."""
-    push = round(PUSH_MAX * float(action[0]), 6)
-    me.publish("command", payload.to_msgpack({"number": me.now // 1_000_000, "target": 0.0, "push": push}))
+    """Push the cart, until the next command has come."""
+    command(me, PUSH_MAX * float(action[0]))
+
+
+def command(me: Participant, push: float) -> None:
+    """Send a command; of those that come, the plant takes the one of the highest number, so of the latest time."""
+    me.publish("command", payload.to_msgpack({"number": me.now // MS, "target": 0.0, "push": round(push, 6)}))
+
+
+def visitor(me: Participant) -> None:
+    """Push the cart now and then, without an eye for the pole."""
+    while not me.ended:
+        me.advance(by=int(me.random.uniform(200 * MS, 1200 * MS)))
+        command(me, me.random.uniform(-BUMP_MAX, BUMP_MAX))
 
 
 def reward(moment: Moment) -> float:

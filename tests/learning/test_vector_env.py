@@ -112,8 +112,10 @@ def test_mistakes_leave_it_usable(vector: FederationVectorEnv) -> None:
     vector.reset(seed=1)
     with pytest.raises(UsageError, match="there are 4 actions for 5 environments"):
         vector.step(np.zeros((4, 1)))
-    with pytest.raises(UsageError, match=r"heater: the action has the shape \(2,\), and its space \(1,\)"):
+    with pytest.raises(UsageError, match=r"an action has the shape \(2,\), and its space \(1,\)"):
         vector.step(np.zeros((5, 2)))
+    with pytest.raises(UsageError, match=r"heater: the action array\(\[5\.\]\) isn't in its space"):
+        vector.step(np.full((5, 1), 5.0))
     with pytest.raises(UsageError, match="there are 2 seeds for 5 environments"):
         vector.reset(seed=[1, 2])
     with pytest.raises(UsageError, match="the reset_mask has the shape"):

@@ -49,7 +49,9 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
         if action.shape != shape:
             raise _refused(f"the action has the shape {action.shape}, and its space {shape}", space, agent)
         is_typed = action.dtype is dtype or np.can_cast(action.dtype, dtype)
-        if not (is_typed and count_nonzero((low <= action) & (action <= high)) == size):  # Several times as fast as all().
+        if not (
+            is_typed and count_nonzero((low <= action) & (action <= high)) == size
+        ):  # Several times as fast as all().
             raise _refused(f"the action {shown(action)} isn't in its space", space, agent)
 
     return check_array
