@@ -35,7 +35,7 @@ from worldline import Federation, Participant, Program, payload, run
 from worldline.federation.strand import THREADS
 from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
-from worldline.learning import FederationEnv, FederationVectorEnv, Moment
+from worldline.learning import AgentMoment, FederationEnv, FederationVectorEnv
 
 FILE = Path(__file__).resolve().parent.parent / "examples" / "control_loop" / "control_loop.toml"
 STEP_MS = 20
@@ -85,7 +85,7 @@ def command(now: int, push: float) -> bytes:
     return payload.to_msgpack({"number": now // 1_000_000, "target": 0.0, "push": round(push, 6)})
 
 
-def observe(moment: Moment) -> Any:
+def observe(moment: AgentMoment) -> Any:
     seen = moment.memory.get("seen", (0, 0.0, 0.0, 0.0, 0.0))
     for message in moment.messages:
         seen = newer(seen, message.payload)
@@ -97,7 +97,7 @@ def act(me: Participant, action: Any) -> None:
     me.publish("command", command(me.now, float(action[0])))
 
 
-def reward(moment: Moment) -> float:
+def reward(moment: AgentMoment) -> float:
     return 1.0 - abs(float(moment.observation[2]))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from worldline import MS, Participant, payload
-from worldline.learning import AgentTask, Moment, play
+from worldline.learning import AgentMoment, AgentTask, play
 
 if TYPE_CHECKING:
     from worldline.learning import FederationEnv
@@ -25,7 +25,7 @@ FALLEN = 0.5  # rad
 BUMP_MAX = 6.0  # m/s²
 
 
-def observe(moment: Moment) -> Any:
+def observe(moment: AgentMoment) -> Any:
     """The newest measurement that has come, and the last push, which it may not show yet."""
     newest = moment.memory.get("newest", -1)
     seen = np.zeros(5) if moment.before is None else moment.before.copy()
@@ -57,13 +57,13 @@ def visitor(me: Participant) -> None:
         command(me, me.random.uniform(-BUMP_MAX, BUMP_MAX))
 
 
-def reward(moment: Moment) -> float:
+def reward(moment: AgentMoment) -> float:
     """1 for a pole that is upright over the middle; 500 steps make an episode."""
     place, _, angle, _, _ = np.abs(moment.observation)
     return float(max(0.0, 1.0 - 0.5 * min(1.0, place) - 0.5 * min(1.0, angle)))
 
 
-def has_fallen(moment: Moment) -> bool:
+def has_fallen(moment: AgentMoment) -> bool:
     return bool(abs(moment.observation[2]) * SCALES[2] > FALLEN)
 
 

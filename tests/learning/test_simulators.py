@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 from tests.leaks.running import EXAMPLES
 from worldline import Federation, Network, Participant, Program, link, payload
-from worldline.learning import FederationEnv, Moment
+from worldline.learning import AgentMoment, FederationEnv
 from worldline.model import TIME_MAX
 from worldline.model.message import Message
 
@@ -42,7 +42,7 @@ def env(simulator: Program, **changes: Any) -> FederationEnv:
     )
 
 
-def told(moment: Moment) -> Any:
+def told(moment: AgentMoment) -> Any:
     values = [payload.from_msgpack(message.payload, float) for message in moment.messages]
     return np.array([values[-1]]) if values else moment.before.copy()
 
@@ -141,7 +141,7 @@ def test_a_drake_diagram() -> None:
         client.complete(builder.Build())
         client.run()
 
-    def observe(moment: Moment) -> Any:
+    def observe(moment: AgentMoment) -> Any:
         values = [lcmt_drake_signal.decode(message.payload).val[0] for message in moment.messages]
         return np.array([values[-1]]) if values else moment.before.copy()
 

@@ -13,7 +13,7 @@ from worldline.federation.participant import Participant
 from worldline.learning.seeds import SEED_END
 from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentTask, Moment
+from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError, WorldlineError
 from worldline.model.time import TimeLike
 
@@ -38,10 +38,10 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         federation: Source,
         agent: str,
         *,
-        observe: Callable[[Moment], Any],
+        observe: Callable[[AgentMoment], Any],
         act: Callable[[Participant, Any], object],
-        reward: Callable[[Moment], float],
-        done: Callable[[Moment], bool] | None = None,
+        reward: Callable[[AgentMoment], float],
+        done: Callable[[AgentMoment], bool] | None = None,
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
         step: TimeLike | None,

@@ -14,7 +14,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.learning.seeds import SeedSeries
 from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentTask, Moment
+from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError, WorldlineError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
@@ -133,5 +133,5 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             self.close()
 
 
-def _is_cut_off(moment: Moment) -> bool:
+def _is_cut_off(moment: AgentMoment) -> bool:
     return moment.is_end and not moment.is_done
