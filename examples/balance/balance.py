@@ -78,7 +78,7 @@ def choose(gains: Sequence[float], observation: Any) -> Any:
     return np.array([max(-1.0, min(1.0, push))])
 
 
-LEARNED = (0.61, 0.66, 0.86, 0.98, 0.0)  # What `learn.py` ends with, for its first seed.
+LEARNED = (0.305, 0.486, 0.588, 1.064, -0.202)  # What `learn.py` prints: common random numbers, its first seed.
 controller = play(TASK, lambda observation: choose(LEARNED, observation), step="20ms", until="10s")
 
 
