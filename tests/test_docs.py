@@ -23,6 +23,11 @@ OF_DRAKES_PLAN = {
     *("SEND_MESSAGE", "QUEUED_MESSAGE", "DELIVERED_MESSAGE", "AUTHORIZE_ADVANCE"),
     *("PROMISE_NO_SEND", "NOTIFY_ADVANCE", "POLL_WAIT"),
 }
+RUN_ELSEWHERE = {
+    *("learning.md", "metasim.md", "observers.md", "sdf.md"),
+    *("world.md", "world-discovery.md", "world-interaction.md"),
+}
+"""Pages whose programs all run in other tests, which compare what they print."""
 HAS_DRAKE = importlib.util.find_spec("pydrake") is not None
 
 
@@ -99,11 +104,7 @@ def test_no_placeholder_is_left(page: Path) -> None:
     assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
 
 
-# The programs of these guides run together: tests/metasim/test_docs_guide.py, tests/learning/test_docs_learning.py.
-TOGETHER = ("metasim.md", "learning.md")
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in TOGETHER], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for number, block in enumerate(python_blocks(page)):

@@ -21,7 +21,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "waiting": {"model", "history", "lock", "drawing"},
     "wire": {"model", "lock"},
     "federation": {"model", "history", "lock", "wire"},
-    "launch": {"model", "history", "lock", "wire", "federation"},
+    "launch": {"model", "history", "lock", "wire", "federation", "loading"},
     "saving": {"model"},
     "recording": {"model", "history", "saving", "waiting"},
     "workers": {"model", "history", "loading"},

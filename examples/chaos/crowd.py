@@ -1,4 +1,4 @@
-"""The members of the crowd: three programs that step, answer and look ahead."""
+"""The members of the crowd: three programs that step, answer and look ahead. Those that step offer snapshots."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from contextlib import suppress
 import worldline
 from worldline import MS, Participant, RunEnded, payload
 
+PATIENCE_S = 60.0  # The server may have been killed, too, and reads its whole journal before it listens.
+
 
 def walk(me: Participant) -> None:
-    """Take a step every millisecond, in a direction that depends on everything heard so far."""
-    place, heard = 0.0, 0
+    """Take a step every millisecond, in a direction that depends on everything heard so far; can be restored."""
+    place, heard = (0.0, 0) if me.restored is None else payload.from_json(me.restored)
     while not me.ended:
+        if me.now % (20 * MS) == 0:
+            me.snapshot(payload.to_json([place, heard]))
         place += me.random.uniform(-1, 1) + heard % 3 - 1
         me.publish("steps", payload.to_json({"place": place, "heard": heard}))
         report(me)
@@ -54,5 +58,5 @@ SHOWS = __name__ == "__main__"
 
 if __name__ == "__main__":
     _, program, address, name = sys.argv
-    with worldline.connect(address, name) as me, suppress(RunEnded):
+    with worldline.connect(address, name, patience_s=PATIENCE_S) as me, suppress(RunEnded):
         {"walk": walk, "talk": talk, "watch": watch}[program](me)

@@ -16,6 +16,7 @@ from importlib.util import spec_from_file_location
 COMPILED = (
     "worldline.model.path",
     "worldline.model.frames",
+    "worldline.history.resumable_hash",
     "worldline.history.journal",
     "worldline.history.observer",
     "worldline.history.guarding",

@@ -207,6 +207,42 @@ def test_what_isnt_installed_is_named(
         assert not Path("run.parquet").exists()
 
 
+def test_names_of_columns_that_are_taken(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "taken.mcap", plan(["ann"]))
+    recorder.began("ann", 0)
+    for number, payload in enumerate((b'{"a":{"b":{"c":1}},"a.b":{"c":2}}', b'{"payload":3}', b"\xff")):
+        recorder.sent("ann", number, "t", number, payload, number)
+    recorder.ended("ann", 10, b"")
+    recorder.close()
+    found = columns(sendings(Recording(tmp_path / "taken.mcap").scan), "t")
+    assert (found["a.b.c"], found["a.b.c_"]) == ([1, None, None], [2, None, None])
+    assert (found["payload_"], found["payload"]) == ([None, 3, None], [None, None, b"\xff"])
+
+
+def test_the_recording_itself_isnt_written_over(worldline: Command, recording: Path) -> None:
+    before = recording.read_bytes()
+    Path("link.csv").symlink_to("run.mcap")
+    for output in ("run.mcap", "link.csv", "./run.mcap"):
+        code, _, errors = worldline("export", "run.mcap", output, "--to", "csv")
+        assert code == 2
+        assert "is the recording itself, which would be lost" in errors
+    assert recording.read_bytes() == before
+
+
+def test_standard_output_has_the_table_and_nothing_else(
+    worldline: Command, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worldline.cli.export._STANDARD", Path("/dev/null"))
+    assert worldline("export", "run.mcap", "-", "--to", "csv") == (0, "", "written to /dev/null\n")
+
+
+def test_a_recording_that_was_cut_off_is_warned_of(worldline: Command, recording: Path) -> None:
+    recording.write_bytes(recording.read_bytes()[:-300])
+    code, output, errors = worldline("export", "run.mcap", "all.csv")
+    assert (code, output) == (0, "written to all.csv\n")
+    assert errors.startswith("warning: run.mcap is cut off: ")
+
+
 def test_bad_input(worldline: Command, recording: Path) -> None:
     for arguments, problem in (
         (("run.mcap",), "nothing says what to write (--to csv, parquet, lcm, chrome-trace)"),

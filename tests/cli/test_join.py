@@ -226,7 +226,7 @@ def test_who_wouldnt_be_admitted_isnt_started(
     there = connect(club.address, "logger", token="our secret")
     monkeypatch.setenv(TOKEN, "our secret")
     for words, arguments in (
-        ("the token is wrong, or missing", [file, "reader", "--token-file", str(tmp_path / "wrong")]),
+        ("or the run starts it itself: --without reader", [file, "reader", "--token-file", str(tmp_path / "wrong")]),
         ("this is federation 'club', not 'another club'", [str(tmp_path / "other.toml"), "reader"]),
         ("participant 'logger' is already connected", [file, "logger"]),
         ('there is no participant "readr" in', [file, "readr"]),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.soaking import later
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
 from worldline.cli import info, main
 from worldline.history.actions import ActionKind, MemberAction
@@ -149,3 +150,54 @@ def test_an_installation_says_what_is_compiled_and_what_programs_run_on(said, mo
     rows = [line.split() for line in said("info")[1].splitlines()]
     assert ["lock,", "wire", "compiled", "for", "this", "test"] in rows
     assert ["in-process", "threads"] in rows
+
+
+_MISTAKES = [
+    ("me.publish('nope', b'')", "UsageError: it didn't declare that it publishes on 'nope', in program.py, line 3 (it"),
+    ("raise ConfigurationError('no', advice='so')", "ConfigurationError: no, in program.py, line 3 (so)"),
+]
+_MORE_MISTAKES = [
+    ("me.advance(to='5ms')", "UsageError: it can't go back to 5ms, in program.py, line 3"),
+    ("me.advance(by=0.1)", "ConfigurationError: 0.1 isn't a step, in program.py, line 3"),
+    ("me.publish('x', 'text')", "UsageError: a payload is bytes, not str, in program.py, line 3"),
+    ("me.publish('x', bytes(2000))", "UsageError: a payload of 2,000 bytes is too large, in program.py, line 3"),
+    ("raise LossError('gone')", "LossError: gone, in program.py, line 3"),
+    ("raise SystemExit('bye')", "SystemExit: bye, in program.py, line 3"),
+    ("raise ValueError(3000 * '0')", "ValueError: 00000"),
+    ("return (each for each in ())", "UsageError: its program is a generator or a coroutine, which never ran"),
+]
+_EXECUTORS = ("processes", "unix", "workers(2)")
+
+
+@pytest.mark.parametrize(
+    ("call", "words", "executors"),
+    [
+        *((*mistake, _EXECUTORS) for mistake in _MISTAKES),
+        *((*mistake, ()) for mistake in _MORE_MISTAKES),
+        *later((*mistake, _EXECUTORS) for mistake in _MORE_MISTAKES),
+    ],
+)
+def test_a_programs_mistake_is_its_authors_on_every_executor(  # type: ignore[no-untyped-def]
+    said, tmp_path: Path, call: str, words: str, executors: tuple[str, ...]
+) -> None:
+    (tmp_path / "program.py").write_text(
+        f"def talk(me):\n    me.advance('10ms')\n    {call}\n\n"
+        "from worldline.model import ConfigurationError, LossError\n"
+    )
+    (tmp_path / "wrong.toml").write_text(TOML.replace("cell:talk", "program:talk") + '[limits]\npayload = "1kB"\n')
+    options = ("--no-record", "--quiet")
+    code, _, err = said("run", "wrong.toml", "--executor", "in-process", *options)
+    last = err.splitlines()[-1]
+    assert code == 1
+    assert last.startswith(f"worldline: ann at 10ms: its program raised {words}")
+    assert said("check", "wrong.toml")[0::2] == (1, err)
+    for executor in executors:
+        elsewhere, _, said_there = said("run", "wrong.toml", "--executor", executor, *options)
+        assert (elsewhere, said_there.splitlines()[-1]) == (code, last)
+
+
+def test_the_traceback_of_a_refusal_is_shown_if_it_is_wanted(said) -> None:  # type: ignore[no-untyped-def]
+    Path("refuses.py").write_text(FEDERATION.replace('self.publish("ball", b"serve")', "self.publish('ball', 'text')"))
+    out, err = said("run", "refuses.py", "--no-record", "--traceback")[1:]
+    assert (out + err).count("Traceback (most recent call last)") == 1
+    assert "Traceback" not in "".join(said("run", "refuses.py", "--no-record")[1:])

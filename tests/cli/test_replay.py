@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -188,12 +189,12 @@ def test_pdb_can_be_quit_and_shows_where_a_program_fails(
     assert (code, errors) == (130, "worldline: planner at 0s: the debugger was quit\n")
     edit(tmp_path, "speed = 250", "speed = 250 // (seen != 3)")
     monkeypatch.setattr("sys.stdin", io.StringIO("continue\np seen\ncontinue\n"))
-    code, output, errors = belt("replay", "then/run.mcap", "--only", "planner", "--target", "now/belt.toml", "--pdb")
+    code, output, _ = belt("replay", "then/run.mcap", "--only", "planner", "--target", "now/belt.toml", "--pdb")
     assert code == 1
     assert "planner fails: ZeroDivisionError: " in output
     assert "(Pdb) 3\n" in output
-    assert "planner at 31." in errors
-    assert "its program raised ZeroDivisionError" in errors
+    assert "  planner at 31." in output
+    assert "    now:    raises ZeroDivisionError: " in output
 
 
 def test_the_speed_of_one_alone(belt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,19 +205,34 @@ def test_the_speed_of_one_alone(belt: Command, monkeypatch: pytest.MonkeyPatch) 
     assert clock[0] == pytest.approx(0.1)
 
 
+def test_one_that_fails_differs_and_others_are_run_all_the_same(belt: Command, tmp_path: Path) -> None:
+    edit(tmp_path, 'me.log(f"sees {mm}")', 'raise SystemExit("enough")')
+    code, output, _ = belt("replay", "then/run.mcap", "--until-differs", "--target", "now/belt.toml", "--json")
+    assert code == 1
+    found = json.loads(output)
+    assert [each["name"] for each in found["members"]] == ["camera", "planner"]
+    assert [each["member"] for each in found["differences"]] == ["camera"]
+    assert found["differences"][0]["now"]["verb"].startswith("raises SystemExit: enough, in belt.py, line ")
+
+
 # --- Whole models ---
 
 
 @pytest.mark.parametrize(
-    ("target", "member"), [("counting.py", "ledger"), ("raft", "2"), ("spacetime:relay", "runner-1")]
+    ("target", "member", "end"),
+    [("counting.py", "ledger", "12ms"), ("raft", "2", "10s"), ("spacetime:relay", "runner-1", "100s")],
 )
-def test_an_entity_a_node_and_an_agent(worldline: Command, tmp_path: Path, target: str, member: str) -> None:
+def test_an_entity_a_node_and_an_agent(worldline: Command, tmp_path: Path, target: str, member: str, end: str) -> None:
     if target == "counting.py":
         (tmp_path / target).write_text(KERNEL)
     assert worldline("run", target, "--record", "run.mcap", "-q")[0] == 0
     code, output, errors = worldline("replay", "run.mcap", "--only", member)
     assert (code, errors) == (0, "")
-    assert output.splitlines()[-1].startswith(f"{member}: the same up to its end at ")
+    assert output.splitlines()[-1].startswith(f"{member}: the same up to its end at {end}, ")
+    for option in (("--speed", "2"), ("--go-on",)):
+        code, _, errors = worldline("replay", "run.mcap", "--only", member, *option)
+        assert code == 2
+        assert f"{option[0]} is for participants" in errors
 
 
 def test_an_edited_entity(worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +247,7 @@ def test_an_edited_entity(worldline: Command, tmp_path: Path, monkeypatch: pytes
     assert "counter at 8ms, message 3: sends count\n" in output
     code, output, _ = worldline(*command, "--only", "ledger")
     assert code == 1
+    assert output.splitlines()[0] == "ledger: the same until counter differs at 8ms, 1 message"
     assert output.splitlines()[-1].startswith("counter differs first")
     monkeypatch.setattr("sys.stdin", io.StringIO("p number, doubled\nc\n"))
     code, output, _ = worldline(*command, "--only", "counter", "--pdb")
@@ -303,9 +320,12 @@ def test_participants_that_arent_python(belt: Command, tmp_path: Path) -> None:
 
 def test_targets_that_arent_there(belt: Command, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "then" / "run.mcap", tmp_path / "alone.mcap")
+    assert belt("replay", "alone.mcap", "--only", "planner", "-q")[0] == 0  # It is below, and as it was.
+    (tmp_path / "then" / "belt.py").write_text(PYTHON.replace("250", "251"))
     code, _, errors = belt("replay", "alone.mcap", "--only", "planner")
     assert code == 2
-    assert "alone.mcap is of 'belt.toml', which is neither here nor next to it" in errors
+    problem = "alone.mcap is of 'belt.toml', which is neither here nor next to it"
+    assert errors == f"worldline: {problem} (say where it is: --target then/belt.toml)\n"
 
 
 def test_files_that_were_altered_or_cut_off_or_are_something_else(belt: Command, tmp_path: Path) -> None:
@@ -320,7 +340,8 @@ def test_files_that_were_altered_or_cut_off_or_are_something_else(belt: Command,
         assert "then/run.mcap was altered: " in errors
         assert f"the chunk at byte {chunk.offset:,} is damaged" in errors
     path.write_bytes(whole[: len(whole) * 2 // 3])
-    code, output, _ = belt("replay", "then/run.mcap", "--only", "planner", "-q")
+    code, output, errors = belt("replay", "then/run.mcap", "--only", "planner", "-q")
+    assert errors.startswith("warning: then/run.mcap is cut off: ")
     assert (code, output.partition(" at ")[0]) == (0, "planner: the same up to where the recording ends")
     path.write_bytes(b"nothing")
     assert belt("replay", "then/run.mcap")[0] == 2
@@ -331,6 +352,8 @@ def test_options_that_dont_go_together(belt: Command) -> None:
     for options, problem in (
         (("--pdb",), "--pdb is for running members again"),
         (("--only", "camera", "--topic", "image"), "--topic is for playing a recording"),
+        (("--only", "camera", "--start", "1s"), "--start is for playing a recording"),
+        (("--until-differs", "--target", "raft"), "raft has none of the members of then/run.mcap"),
         (("--speed", "fast"), "'fast' isn't a speed"),
         (("--topic", "imag"), "has no topic 'imag' (did you mean 'image'?)"),
     ):
@@ -371,3 +394,12 @@ def test_a_part_of_it_as_fast_as_it_can_be_told(belt: Command, monkeypatch: pyte
     lines = [line for line in whole.splitlines() if 20 <= float(line.split()[0].removesuffix("ms")) < 35]
     assert part.splitlines() == lines
     assert any("camera logs" in line for line in lines)
+
+
+def test_a_speed_at_which_nothing_ever_comes_is_waited_for_as_long_as_one_can(
+    belt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(replay_show.time, "sleep", slept.append)  # type: ignore[attr-defined]
+    assert belt("replay", "then/run.mcap", "--speed", "1e-300", "-q")[0] == 0
+    assert max(slept) <= threading.TIMEOUT_MAX

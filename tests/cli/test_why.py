@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -15,14 +15,14 @@ from tests.federation.transports import PATIENCE_S, Strand, brief, eventually, s
 from tests.waiting.casts import CELL, cell
 from tests.waiting.theater import run
 from worldline import Network, Server, connect, link
-from worldline.cli import why_follow
+from worldline.cli import why_follow, why_recorded
 from worldline.federation.operator import Operator
 from worldline.federation.registry import RunEntry, runtime_folder
 from worldline.lock import Advance, Join, Subscription
-from worldline.model import FOREVER, MS, plan
+from worldline.model import FOREVER, MS, Plan, plan
 from worldline.recording import Recorder
 from worldline.recording.timing import TimingWriter
-from worldline.waiting.heard import Heard
+from worldline.waiting.heard import Heard, HeardSending
 
 
 @pytest.fixture(autouse=True)
@@ -101,41 +101,37 @@ def test_as_a_picture(worldline: Command, held: HeldRun) -> None:
     assert "why.png isn't the name of a picture" in errors
 
 
-def test_it_can_be_followed_to_the_end(worldline: Command, held: HeldRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = 0
-    real = Operator.situation
-
-    def situation(self: Operator, *, links: bool = False) -> object:
-        nonlocal looks
-        looks += 1
-        if looks == 20:
-            held.go.set()
-        return real(self, links=links)
-
-    monkeypatch.setattr(Operator, "situation", situation)
+@pytest.fixture
+def _let_go_once_shown(held: HeldRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the run go on after something was shown of it."""
     monkeypatch.setattr(why_follow.time, "sleep", lambda _: None)  # type: ignore[attr-defined]
+
+    def letting_go(real: Callable[..., None]) -> Callable[..., None]:
+        def show(*seen: object) -> None:
+            real(*seen)
+            held.go.set()
+
+        return show
+
+    for name in ("_print_json", "_print_line"):
+        monkeypatch.setattr(why_follow, name, letting_go(getattr(why_follow, name)))
+
+
+@pytest.mark.usefixtures("_let_go_once_shown")
+def test_it_can_be_followed_to_the_end(worldline: Command, held: HeldRun) -> None:
     code, output, _ = worldline("why", "cell", "--follow", "--every", "0.05")
     assert code == 0
     assert output.splitlines()[-1] == f"the run is over, digest {held.server.wait(PATIENCE_S).digest.hex()}"
 
 
+@pytest.mark.usefixtures("_let_go_once_shown")
 def test_followed_as_json_it_adds_up_what_was_waited_for(worldline: Command, held: HeldRun) -> None:
-    from tests.federation.transports import eventually as until
-
-    opened = Strand(lambda: until(lambda: len(held.server.ask(lambda: held.server.host._trunks)) > 0))
-
-    def let_go() -> None:
-        opened.result()
-        Event().wait(0.3)
-        held.go.set()
-
-    strand = Strand(let_go)
     code, output, _ = worldline("why", "cell", "--follow", "--every", "0.05", "--json")
-    strand.result()
     assert code == 0
-    last = json.loads(output.splitlines()[-2])
+    *_, last, over = (json.loads(line) for line in output.splitlines())
     assert last["waited"][0]["sender"] == "slow"
     assert last["waited"][0]["seconds"] > 0
+    assert over == {"phase": "over", "digest": held.server.wait(PATIENCE_S).digest.hex(), "failure": None}
 
 
 def test_a_page_of_what_is_seen(held: HeldRun) -> None:
@@ -261,10 +257,13 @@ def test_mistakes(worldline: Command, arguments: tuple[str, ...], said: str) -> 
 
 def note(path: Path, *, digest: bytes | None = b"\x01") -> None:
     made = cell()
-    heard = run(made, CELL).heard
-    walls = iter([0, *(each.wall for each in heard)])
+    write(path, made, run(made, CELL).heard, digest=digest)
+
+
+def write(path: Path, made: Plan, noted: Sequence[Heard], *, digest: bytes | None = b"\x01") -> None:
+    walls = iter([0, *(each.wall for each in noted)])
     writer = TimingWriter(path, "cell", made, clock=lambda: next(walls))
-    for each in heard:
+    for each in noted:
         writer.hears(each.who, list(each.events))
     writer.close(digest)
 
@@ -281,12 +280,51 @@ def test_the_account_of_a_run_and_advice(worldline: Command, tmp_path: Path) -> 
     assert "would remove" not in worldline("why", "cell.timing", "--no-advice")[1]
 
 
+def test_what_is_advised_to_declare_holds_for_the_whole_run(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part that is played again doesn't show the alarm, and nobody who never waits."""
+    monkeypatch.setattr(why_recorded, "HEARD_MAX", 12)
+    made = plan(["a", "b", "idle"], network=Network(default=link("5ms")), until="1s")
+    noted = [
+        Heard(0, "a", (Join(("y",), (Subscription("alarm"),)),)),
+        Heard(0, "b", (Join(("x", "alarm"), (Subscription("y"),)),)),
+        Heard(0, "idle", (Join((), ()),)),
+    ]
+    for step in range(1, 12):
+        now = step * 10 * MS
+        noted += [
+            Heard(step * 10 * MS, "a", (Advance(now),)),
+            Heard(step * 10 * MS + MS, "b", (HeardSending("x", 0, now - 10 * MS), Advance(now))),
+        ]
+    noted += [Heard(200 * MS, "b", (HeardSending("alarm", 0, 110 * MS), Advance(123 * MS)))]
+    write(tmp_path / "cell.timing", made, noted)
+    found = json.loads(worldline("why", "cell.timing", "--json")[1])
+    assert not [each["text"] for each in found["advice"] if not each["changes_results"]]
+    assert worldline("why", "cell.timing", "--no-advice")[1].startswith("cell: 3 participants, 200 ms;")
+
+
 def test_a_moment_of_it(worldline: Command, tmp_path: Path) -> None:
     note(tmp_path / "cell.timing")
     code, output, _ = worldline("why", "cell.timing", "--at", "500ms", "--svg", "then.svg")
     assert code == 0
     assert output.startswith("cell: at 500ms of 1s\n")
     assert "cell: at 500ms of 1s" in (tmp_path / "then.svg").read_text()
+
+
+def test_moments_at_its_two_ends(worldline: Command, tmp_path: Path) -> None:
+    note(tmp_path / "cell.timing")
+    assert worldline("why", "cell.timing", "--at", "0s")[1].startswith("cell: at 0s of 1s\n")
+    assert worldline("why", "cell.timing", "--at", "1s")[0] == 0
+    code, _, errors = worldline("why", "cell.timing", "--at", "2s")
+    assert (code, errors) == (2, "worldline: it never came to 2s (it ended at 1s: --at end)\n")
+
+
+def test_a_timing_of_somebody_who_never_joined(worldline: Command, tmp_path: Path) -> None:
+    write(tmp_path / "cell.timing", cell(), [Heard(0, "stranger", (Advance(5),)), Heard(1, "stranger", ())])
+    code, _, errors = worldline("why", "cell.timing")
+    assert code == 2
+    assert "'stranger' says something, and never joined" in errors
 
 
 def test_the_timing_is_looked_for_beside_the_recording(worldline: Command, tmp_path: Path) -> None:
@@ -318,11 +356,14 @@ def test_a_run_that_was_killed_says_how_it_stood(worldline: Command, tmp_path: P
     for each in noted:
         writer.hears(each.who, list(each.events))
     writer._flush()
-    code, output, _ = worldline("why", "cell.timing")
-    assert code == 0
+    code, output, errors = worldline("why", "cell.timing")
+    assert (code, errors) == (0, "")
     assert "the run wasn't over when this was noted; this is how it stood:" in output
     assert "b holds a: 1 participant waits for it, the longest for 9.0 s" in output
     writer.close()
+    path = tmp_path / "cell.timing"
+    path.write_bytes(path.read_bytes()[:-2])
+    assert worldline("why", "cell.timing")[2] == "warning: cell.timing is cut off, or just being written\n"
 
 
 # --- From the beginning to the advice ---
@@ -374,6 +415,7 @@ def test_a_run_notes_its_timing_and_its_recording_stays_the_same(worldline: Comm
     [
         (("run", "news.toml", "--timing", "--executor", "in-process"), "--timing needs processes"),
         (("run", "raft", "--timing"), "--timing is for federations"),
+        (("run", "raft", "--patience", "5"), "--patience is for federations"),
     ],
 )
 def test_a_timing_is_refused_where_nobody_waits(

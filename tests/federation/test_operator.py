@@ -310,13 +310,16 @@ def test_where_everybody_has_a_token_a_participants_isnt_enough() -> None:
             assert seen(operator).missing == ("a",)
 
 
-def test_over_tls(tmp_path: Path) -> None:
+def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = make_certificate(tmp_path)
     with Server(plan(["a"]), "tls://127.0.0.1:0", certificate=certificate, key=key) as server:
         with Operator(server.address, authority=certificate) as operator:
             assert seen(operator).missing == ("a",)
         with pytest.raises(LossError, match="no trusted connection"):
             Operator(server.address)
+        monkeypatch.setattr(operator_module, "_ANSWER_S", 0.1)
+        with pytest.raises(LossError, match=r"perhaps it speaks TLS: tls://127\.0\.0\.1:"):
+            Operator(str(server.address).replace("tls", "tcp"))
 
 
 def test_there_are_only_so_many_operators_at_a_time() -> None:
@@ -341,6 +344,34 @@ def test_whoever_talks_nonsense_is_cut_off_and_the_run_goes_on(said: bytes, dige
         with playing(server):
             pass
         assert server.outcome().digest == digest
+
+
+def test_what_is_answered_too_late_isnt_taken_for_another_answer() -> None:
+    go = Event()
+
+    def slow() -> None:
+        with connect(server, "slow", publishes=["x"], subscribes=["y"]) as me:
+            go.wait(PATIENCE_S)
+            me.advance(to="50ms")
+
+    def waiting() -> None:
+        with connect(server, "waits", publishes=["y"], subscribes=["x"]) as me:
+            me.advance(to="50ms")
+
+    with Server(plan(["slow", "waits"], network=NETWORK)) as server, Operator(server.address) as operator:
+        operator.pause()
+        strands = [Strand(slow), Strand(waiting)]
+        begun(server)
+        with pytest.raises(LossError, match="hasn't answered"):
+            operator.step(to=20 * MS, within_s=0.01)
+        go.set()
+        eventually(lambda: states(server) == {"slow": "advancing", "waits": "advancing"})
+        for _ in range(3):
+            assert seen(operator).barrier == 20 * MS
+        assert operator.step(to=40 * MS) == 40 * MS
+        operator.resume()
+        for strand in strands:
+            strand.result()
 
 
 def test_an_operator_who_hangs_up_leaves_the_run_as_it_is(digest: bytes) -> None:

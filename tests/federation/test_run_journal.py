@@ -110,7 +110,31 @@ def test_it_grows_as_it_needs_to(path: Path, size: int) -> None:
     resumed.close()
 
 
+def test_the_last_snapshot_of_each_is_found_and_the_code_that_it_had(path: Path) -> None:
+    journal = filled(path, 1)
+    for number in range(3):
+        journal.restorable("a", b"state %d" % number)
+        journal.heard("a", b"more")
+    journal.coded("b", "abcd")
+    journal.close()
+    resumed = RunJournal(path, HEADER)
+    assert list(resumed.snapshots) == ["a"]
+    last = resumed.record(resumed.snapshots["a"])
+    assert (last.kind, last.body) == (RecordKind.SNAPSHOT, b"state 2")
+    assert resumed.codes == {"b": "abcd"}
+    resumed.close()
+
+
 # --- What may be wrong with it ---
+
+
+def test_a_journal_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
+    filled(path).close()
+    written = path.read_bytes().replace(b"worldline journal 1", b"worldline journal 7")
+    path.write_bytes(written)
+    with pytest.raises(UsageError, match=r"was written by another version of Worldline \(resume it with that version"):
+        RunJournal(path, HEADER)
+    assert path.read_bytes() == written
 
 
 def test_another_run_is_refused_with_what_differs(path: Path) -> None:

@@ -12,12 +12,13 @@ import pytest
 
 from tests.federation.test_inprocess_strands import acting
 from tests.lock.worlds import make_world
+from tests.soaking import later
 from worldline import Federation, Network, Participant, Program, link, run
-from worldline.federation.solo import SoloReplay, reach_in, replay_alone
+from worldline.federation.solo import SoloReplay, reach_in, replay_alone, rules_alone
 from worldline.history.parts import RecordedParts
 from worldline.history.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
-from worldline.model import ModelError, WorldlineError
+from worldline.model import WorldlineError
 from worldline.recording import Recorder, Recording
 from worldline.recording.accounting import intact, recorded_account
 
@@ -40,7 +41,14 @@ def alone(recording: Recording, federation: Federation, name: str, **options: An
 
     def feed(take: Callable[[RetoldDifference], None]) -> Feeding:
         parts = RecordedParts(recorded_account(recording), [name])
-        return Feeding(name, parts, recording.header.plan(), differs=take, reach=reach_in(plan, joins, name))
+        return Feeding(
+            name,
+            parts,
+            recording.header.plan(),
+            differs=take,
+            reach=reach_in(plan, joins, name),
+            rules_alone=rules_alone(joins, name),
+        )
 
     return replay_alone(federation.programs[name], feed, **options)
 
@@ -52,14 +60,14 @@ def said(replay: SoloReplay) -> list[str]:
 # --- The same ---
 
 
-@pytest.mark.parametrize("batch", [1, 512])
+@pytest.mark.parametrize(("batch", "first"), [(1, 0), (512, 0), *later([(1, 60), (512, 60), (1, 120), (512, 120)])])
 def test_everybody_of_random_federations_does_the_same_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, first: int
 ) -> None:
     """Every operation, every kind of link and buffer, guests, stops, ends: it is the lock's own generator."""
     monkeypatch.setattr("worldline.lock.feeding._GRANTED_AT_ONCE", batch)
     compared = strayed = 0
-    for seed in range(150):
+    for seed in range(first, first + 60):
         world = make_world(Random(seed))
         made = Federation(
             {name: acting(world, name) for name in world.members},
@@ -78,7 +86,7 @@ def test_everybody_of_random_federations_does_the_same_alone(
             assert done.digest.hex() == part.digest, f"seed {seed}, {name}"
             assert (done.now, done.is_whole, done.sent) == (part.left, True, done.compared)
             compared += done.compared
-    assert compared > 500
+    assert compared > 150
     assert strayed < 10
 
 
@@ -209,6 +217,51 @@ def test_that_it_stops_the_run_or_invites_somebody(tmp_path: Path) -> None:
     assert said(invites) == ["now it invites newcomer guest, at 9ms, and before it said nothing more"]
 
 
+def ruled(rule: Callable[[Participant], object]) -> Federation:
+    """One that may invite and stop, one that lives on, and a guest."""
+
+    def stays(me: Participant) -> None:
+        me.advance(to="50ms")
+
+    programs = {
+        "ruler": Program(rule, publishes=[], controls=True),
+        "other": Program(stays, publishes=[]),
+        "guest": Program(stays, publishes=[], guest=True),
+    }
+    return Federation(programs, network=Network(default=link("1ms")), until="60ms")
+
+
+def ruling(invites: str = "", stops: str = "") -> Callable[[Participant], object]:
+    def rule(me: Participant) -> None:
+        if invites:
+            me.invite("guest", invites)
+        me.advance(to="10ms")
+        if stops:
+            me.stop(stops)
+        me.advance(to="45ms")
+
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (ruling("20ms", "30ms"), []),
+        (ruling("", "30ms"), ["before it invites newcomer guest, at 20ms, and now it says nothing more"]),
+        (ruling("25ms", "30ms"), ["invites: at: 20ms → 25ms"]),
+        (ruling("20ms"), ["before it ends at 30ms, and now it goes on until 45ms"]),
+        (ruling("20ms", "40ms"), ["before it ends at 30ms, and now it stops the run at 40ms"]),
+    ],
+    ids=["same", "no invitation", "later invitation", "no stop", "later stop"],
+)
+def test_that_it_no_longer_invites_or_stops_or_does_so_later(
+    tmp_path: Path, now: Callable[[Participant], object], expected: list[str]
+) -> None:
+    """Nobody else may, so it was this one who did."""
+    recording = recorded(ruled(ruling("20ms", "30ms")), tmp_path / "run.mcap")
+    assert said(alone(recording, ruled(now), "ruler")) == expected
+
+
 def test_that_it_leaves_too_early(tmp_path: Path) -> None:
     recording = recorded(pair(), tmp_path / "run.mcap")
 
@@ -242,15 +295,21 @@ def test_that_it_takes_what_it_is_given_at_other_times(tmp_path: Path) -> None:
     assert said(alone(recording, pair(in_small_steps), "clock"))[0].startswith("receives what it is given: digest")
 
 
-def test_a_program_that_fails_says_where(tmp_path: Path) -> None:
+def test_that_it_fails_and_where(tmp_path: Path) -> None:
     recording = recorded(pair(), tmp_path / "run.mcap")
 
     def failing(me: Participant) -> None:
         me.advance(by="2ms")
         raise ValueError("no")
 
-    with pytest.raises(ModelError, match="clock at 2ms: its program raised ValueError: no"):
-        alone(recording, pair(failing), "clock")
+    def exiting(me: Participant) -> None:
+        me.advance(by="2ms")
+        raise SystemExit(3)
+
+    for program, raised in ((failing, "ValueError: no"), (exiting, "SystemExit: 3")):
+        done = alone(recording, pair(program), "clock")
+        assert said(done)[0].startswith(f"before it goes on, and now it raises {raised}, in test_solo.py, line ")
+        assert (done.now, done.is_whole) == (2_000_000, False)
 
 
 # --- Recordings that end early ---
@@ -270,6 +329,8 @@ def test_a_run_that_was_broken_off_is_replayed_as_far_as_it_goes(tmp_path: Path)
     assert recording.outcome is not None
     assert recording.outcome.until is not None
     assert 0 < done.now <= recording.outcome.until + 1
+    failed = alone(recording, pair(failing), "clock")  # As it did then, or where that isn't known any more.
+    assert said(failed) == []
 
 
 def test_a_file_that_was_cut_off_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from tests.history.notebook import Notebook
 from tests.kernel.matrix import MPIEXEC
 from tests.kernel.models import MODELS
+from tests.soaking import later
 from worldline.history.merging import Merging
 from worldline.kernel import Entity, Interrupt, Simulation, build, process
 from worldline.kernel.roster import TOO_LATE
@@ -292,10 +293,11 @@ def test_the_other_build_and_another_hash_seed_tell_the_same(capsys: pytest.Capt
 
 
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="there is no MPI here")
-def test_all_ranks_of_mpi_are_told_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("ranks", [2, *later([3])])
+def test_all_ranks_of_mpi_are_told_the_same(ranks: int, capsys: pytest.CaptureFixture[str]) -> None:
     report("inline", *MODELS)
     expected = json.loads(capsys.readouterr().out)
-    assert reported(str(MPIEXEC), "-n", "3") == [expected] * 3
+    assert reported(str(MPIEXEC), "-n", str(ranks)) == [expected] * ranks
 
 
 # -- Failures

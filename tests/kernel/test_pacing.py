@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
+from tests.soaking import later
 from worldline.kernel import Simulation
 from worldline.kernel.distributed_worker import DistributedWorker
 from worldline.kernel.model import Model
@@ -422,9 +423,10 @@ def check_equal(outcome: Outcome, expected: Observation, seed: int) -> None:
 
 @pytest.mark.parametrize("build", SMALL)
 @pytest.mark.parametrize("count", [2, 3])
-def test_small_models_under_many_schedules(build: Callable[[], Simulation], count: int) -> None:
+@pytest.mark.parametrize("first", [0, *later([25, 50, 75])])
+def test_small_models_under_many_schedules(build: Callable[[], Simulation], count: int, first: int) -> None:
     expected = observe(build())
-    for seed in range(100):
+    for seed in range(first, first + 25):
         check_equal(interleaved(build, None, Drawn(seed), count, shuffle=seed), expected, seed)
 
 

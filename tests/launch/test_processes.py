@@ -66,6 +66,12 @@ def test_lines_are_passed_on_with_name_and_time(
     assert sorted(processes.exited()) == ["a", "b"]
 
 
+def test_one_that_is_given_up_isnt_waited_for(start: Callable[..., None], processes: ParticipantProcesses) -> None:
+    start(a="pass", twin="import time; time.sleep(1000)")
+    processes.finish(1000, given_up=["twin"])
+    assert processes.ended() == ["twin"]
+
+
 def test_endless_lines_are_passed_on_in_parts(
     start: Callable[..., None], processes: ParticipantProcesses, heard: Heard
 ) -> None:

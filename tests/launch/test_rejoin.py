@@ -57,6 +57,34 @@ def doomed(me):
 def changed(me):
     play(me, (30,), shift=4)
 
+def rewriting(me):
+    if lives("rewriting") == 1:
+        text = Path(__file__).read_text()
+        while me.now < 9_000_000:
+            me.publish(me.name, b"0")
+            me.advance(by="1ms")
+        Path(__file__).write_text(text + CHANGE)
+        die()
+    while not me.ended:
+        me.publish(me.name, b"%d" % ODD)
+        me.advance(by="1ms")
+
+ODD = 0
+CHANGE = "\\nODD = 1\\n"
+
+def restorable(me):
+    total = int(me.restored or b"0")
+    life = lives(me.name)
+    while not me.ended:
+        if life == 1 and me.now >= 25_000_000:
+            die()
+        if me.now % 10_000_000 == 0:
+            print(f"at {me.now // 1_000_000}, in life {life}")
+        if me.now % 8_000_000 == 0:
+            me.snapshot(b"%d" % total)
+        me.publish(me.name, b"%d" % total)
+        total += sum(int(message.payload) % 5 + 1 for message in me.advance(by="1ms"))
+
 def lingering(me):
     play(me)
     atexit.register(die)
@@ -178,3 +206,20 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert stage.launch(journal=journal, say=said.append).digest == stage.undisturbed().digest
     assert said[0].startswith(f"resuming {journal} at ")
     assert not journal.exists()
+
+
+def test_one_that_is_restored_prints_what_it_hasnt_printed_yet(stage: Stage) -> None:
+    assert stage.launch("restorable").digest == stage.undisturbed().digest
+    shown = [line for line in stage.said("ann") if line.startswith("at ")]
+    assert shown == ["at 0, in life 1", "at 10, in life 1", "at 20, in life 1", "at 30, in life 2", "at 40, in life 2"]
+
+
+def test_those_who_share_a_process_are_restored_too(stage: Stage) -> None:
+    assert stage.launch("restorable", "healthy", workers=1).digest == stage.undisturbed().digest
+
+
+def test_one_that_comes_back_with_other_code_is_warned_of_before_it_is_compared(stage: Stage) -> None:
+    with pytest.raises(NonDeterminism, match=r"ann at 0s: run again.*\(its code has been changed since\)"):
+        stage.launch("rewriting")
+    changed = "worldline: its code isn't what it was when it joined, so it may not do the same again"
+    assert stage.said("ann").count(changed) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from tests.launch.test_launcher import launch
+from tests.soaking import later
 from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
 from worldline.launch.launcher import Launch, federation_of
@@ -148,17 +149,17 @@ def written(folder: Path, odd: str = "quit", more: str = "") -> Setup:
     return read_setup(file)
 
 
-def test_shared_workers_give_what_one_process_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workers", "shake"), [(2, 5), *later([(1, None), (3, 6)])])
+def test_shared_workers_give_what_one_process_gives(tmp_path: Path, workers: int, shake: int | None) -> None:
     setup = written(tmp_path)
     expected = run(federation_of(setup))
     assert expected.times["guest"] > 9 * MS
     done = sorted(f"{name} at {at}: done at {at}" for name, at in expected.times.items() if name != "odd")
-    for workers, shake in ((1, None), (3, 5)):
-        outcome, said = launch(setup, workers=workers, shake=shake)
-        assert (outcome.digest, outcome.times, outcome.dropped) == (expected.digest, expected.times, expected.dropped)
-        assert [line for line in said if "done" in line] == done
-        # A module is loaded once in a process, by the first who needs it.
-        assert [line for line in said if "loaded" in line] == [f"{name} at None: loaded" for name in "abc"[:workers]]
+    outcome, said = launch(setup, workers=workers, shake=shake)
+    assert (outcome.digest, outcome.times, outcome.dropped) == (expected.digest, expected.times, expected.dropped)
+    assert [line for line in said if "done" in line] == done
+    # A module is loaded once in a process, by the first who needs it.
+    assert [line for line in said if "loaded" in line] == [f"{name} at None: loaded" for name in "abc"[:workers]]
 
 
 def test_those_who_share_processes_and_those_who_dont_take_part_in_one_run(tmp_path: Path) -> None:

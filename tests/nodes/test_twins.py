@@ -10,6 +10,7 @@ import importlib
 import pytest
 from msgspec import structs
 
+from tests.soaking import later
 from worldline.nodes import (
     Algorithm,
     Event,
@@ -51,10 +52,11 @@ MUTANTS: dict[str, dict[str, int]] = {
     "vector-clocks": {"LearnsNothing": 0, "ForgetsItsClock": 1, "NoLamport": 0},
 }
 ALL = [(name, mutant) for name, mutants in MUTANTS.items() for mutant in mutants]
+FIRST = [(name, next(iter(mutants))) for name, mutants in MUTANTS.items()]
 
 
-@pytest.mark.parametrize("states_least", [True, False], ids=["stated", "unstated"])
-@pytest.mark.parametrize(("name", "mutant"), ALL)
+@pytest.mark.parametrize("states_least", [True, *later([False])])
+@pytest.mark.parametrize(("name", "mutant"), [*FIRST, *later(sorted({*ALL} - {*FIRST}))])
 def test_the_correct_algorithm_passes_what_is_offered(name: str, mutant: str, states_least: bool) -> None:
     correct = find(name)
     module = importlib.import_module(f"tests.nodes.algorithms.test_{name.replace('-', '_')}")

@@ -17,7 +17,7 @@ from mcap.stream_reader import StreamReader
 from mcap.writer import CompressionType, Writer
 
 from tests.recording.stage import recorded, truth, write_script
-from worldline.model import ModelError, UsageError, plan
+from worldline.model import ModelError, UsageError, format_time, plan
 from worldline.recording import Condition, LossCount, Recorder, Recording
 
 SCRIPT = write_script(Random(11), participants=4, acts=20)
@@ -188,6 +188,21 @@ def test_a_changed_header_is_noticed_or_refused(path: Path) -> None:
         except UsageError:
             continue
         assert verdict.condition is Condition.ALTERED, place
+
+
+def test_what_was_altered_is_located(path: Path) -> None:
+    chunk = Recording(path).scan.chunks[1]
+
+    def verdict(place: int) -> str:
+        path.write_bytes(DATA[:place] + bytes([DATA[place] ^ 1]) + DATA[place + 1 :])
+        return Recording(path).verify().text
+
+    times = f"from {format_time(chunk.earliest)} to {format_time(chunk.latest)}"
+    damaged = f"the chunk at byte {chunk.offset:,} is damaged, with what arrived {times}"
+    assert verdict(chunk.offset + chunk.length - 1) == damaged
+    # Behind a chunk, there is the index of its messages.
+    assert verdict(chunk.offset + chunk.length + 12).endswith("so it is one of its indexes")
+    assert "so it is its header, its outcome" in verdict(DATA.index(b"CPython") + 9)
 
 
 def test_bytes_behind_the_end_are_noticed(path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from worldline.model import UsageError, plan
 from worldline.recording import Recorder, Recording, Shelf
+from worldline.recording.timing import Timing, TimingWriter
 
 PLAN = plan(["a", "b"])
 
@@ -38,6 +39,27 @@ def test_the_recording_before_is_kept_and_that_is_said() -> None:
     assert record("x.mcap") == "x.mcap was a recording of it; it is now x.previous.mcap"
     assert names() == {"x.mcap", "x.previous.mcap"}
     assert Recording("x.previous.mcap").header.federation == "it"
+
+
+def test_a_timing_goes_with_its_recording() -> None:
+    def timing(name: str) -> str:
+        return Timing(Path(name)).header.name
+
+    record("x.mcap")
+    TimingWriter(Path("x.timing"), "first", PLAN).close()
+    TimingWriter(Path("x.timing"), "second", PLAN).close()
+    assert (timing("x.previous.timing"), timing("x.timing")) == ("first", "second")
+    shelf = Shelf("x.mcap")
+    shelf.is_timed = True  # The second run, which has noted one.
+    Recorder(shelf.target, PLAN, overwrite=True).close()
+    shelf.put()
+    assert timing("x.timing") == "second"
+    record("x.mcap")  # The third, which hasn't.
+    assert timing("x.previous.timing") == "second"
+    assert not Path("x.timing").exists()
+    Path("x.timing").write_text("my notes")
+    record("x.mcap")
+    assert Path("x.timing").read_text() == "my notes"
 
 
 def test_nothing_is_touched_before_the_recording_is_finished() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,7 +11,8 @@ from tests.waiting.casts import CELL, cell
 from tests.waiting.theater import run
 from worldline.lock import Advance, Join, Publish
 from worldline.model import UsageError
-from worldline.recording.timing import Timing, TimingWriter, is_timing
+from worldline.recording.timing import Timing, TimingWriter
+from worldline.recording.timing_file import is_timing
 from worldline.waiting.heard import Heard, HeardSending
 
 PLAN = cell()
@@ -76,7 +78,16 @@ def test_a_long_run_is_written_once_a_second_at_least(tmp_path: Path) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"worldline timing 1\n", b"worldline timing 1\nH\0\0\0\2{}"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04",
+        b"worldline timing 1\nH\0\0\0\2{}",
+        b"worldline timing 2\n",
+        b"worldline timing 2\nH\0\0\0\2{}",
+    ],
+)
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.timing"
     path.write_bytes(content)
@@ -93,6 +104,24 @@ def test_what_was_altered_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole)
     with pytest.raises(UsageError, match="can't be read"):
         list(Timing(path).heard())
+
+
+def test_every_bit_counts(tmp_path: Path) -> None:
+    """Whatever was altered is refused, or taken for the place where the file was cut off."""
+    path = tmp_path / "run.timing"
+    noted(path, 50).close(b"\x01")
+    whole = path.read_bytes()
+    for bit in Random(1).sample(range(8 * len(whole)), 200):
+        altered = bytearray(whole)
+        altered[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(altered)
+        try:
+            timing = Timing(path)
+            list(timing.heard())
+        except UsageError:
+            continue
+        assert timing.is_cut_off
+        assert timing.end is None
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from worldline.model import MS, Network, Plan, Rule, link, plan
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform
 from worldline.waiting.accounts import account_as_plain, account_in_words, advice_in_words
 from worldline.waiting.advice import Advisor, with_latency
+from worldline.waiting.habits import Habits
 from worldline.waiting.playing import Changed, play
 
 LINKS = [("camera", "planner", "images"), ("planner", "arm", "commands"), ("arm", "camera", "pose")]
@@ -122,6 +123,26 @@ def test_somebody_who_declares_nothing() -> None:
     assert (best.text, best.share) == ('publishes = ["news"] for clock', 1.0)
 
 
+def test_no_declaration_is_advised_that_something_late_in_the_run_contradicts() -> None:
+    def late(me: Actor) -> Play:
+        playing = slow_source(me)
+        while me.now < 280 * MS:
+            yield next(playing)
+        yield me.advance(281 * MS)
+        me.publish("spare")
+
+    roles = {"source": Role(late, ("news", "spare")), "reader": Role(reader, ("echo",), ("news", "spare"))}
+    made = plan(list(roles), network=Network(default=link("1ms")), until="300ms")
+    heard = run(made, roles).heard
+    part = heard[: len(heard) // 2]
+
+    def harmless(habits: Habits) -> list[str]:
+        return [each.text for each in Advisor(made, part, habits).advice() if each.is_harmless]
+
+    assert harmless(Habits(part)) == ['period = "50ms" for source']
+    assert harmless(Habits(heard)) == []
+
+
 def test_nothing_is_advised_where_nobody_waits() -> None:
     roles = {"alone": Role(reader, ("echo",))}
     made = plan(list(roles), until="100ms")
@@ -137,13 +158,13 @@ def test_the_account_of_a_run() -> None:
     made = cell()
     before = run(made, CELL)
     advisor = Advisor(made, before.heard)
-    lines = account_in_words("cell", advisor.tally, before.took)
+    lines = account_in_words("cell", advisor.tally, Habits(before.heard))
     assert lines[0].startswith("cell: 4 participants, 1038 ms; together they waited 2676 ms")
     assert lines[3].startswith("planner → arm  (commands 5ms)")
     (best, *_) = advice_in_words(advisor.advice())
     assert best.startswith("camera → planner (images) 5ms → 25ms would remove 6")
     assert best.endswith("% less (a different model)")
-    plain = account_as_plain("cell", advisor.tally, before.took, advisor.advice())
+    plain = account_as_plain("cell", advisor.tally, Habits(before.heard), advisor.advice())
     assert plain["waited"] == before.waited
     assert sum(plain["by_participant"].values()) == sum(plain["by_holder"].values()) == before.waited
 

@@ -101,6 +101,12 @@ def test_before_anybody_is_there_all_are_named() -> None:
     assert in_words(situation)[2:] == ["the run begins when a, b have joined", "  here: nobody"]
 
 
+def test_an_operator_who_has_paused_it_before_it_begins_is_named_as_well() -> None:
+    situation = seen(Arbiter(plan(["a"])), paused=0)
+    told = "the run begins when a has joined; an operator has paused it, too: `worldline resume`"
+    assert in_words(situation)[2] == told
+
+
 def test_a_newcomer_that_was_invited_and_hasnt_come() -> None:
     made = table(a=Join(controls=True), b=Join())
     made.say("a", Invite("late", 20 * MS))
@@ -174,6 +180,16 @@ def test_one_that_goes_on_in_tiny_steps() -> None:
     assert hint.endswith("10,000 events/s move it on by 1ns each; snail is the one that goes on in such small steps")
 
 
+def test_a_loop_that_is_far_longer_than_the_steps_isnt_blamed_for_them() -> None:
+    made = table(a=listens_to("x", publishes="y"), snail=listens_to("y", publishes="x"))
+    made.say("a", Advance(20 * MS))
+    situation = seen(made.arbiter, speed=1e-6, rate=10_000.0, with_links=True)
+    assert tightest_loop(situation.links)
+    (hint,) = [hint for hint in hints(situation) if "creeps" in hint]
+    told = "time creeps: 10,000 events/s move it on by less than 1ns each"
+    assert hint == f"{told}; snail is the one that goes on in such small steps"
+
+
 def test_one_that_doesnt_leave_though_the_run_is_over_for_it() -> None:
     made = table(a=listens_to("x", publishes="y"), b=Join(publishes=("x",), controls=True))
     made.say("b", Stop(10 * MS))
@@ -184,6 +200,33 @@ def test_one_that_doesnt_leave_though_the_run_is_over_for_it() -> None:
     lines = in_words(situation)
     assert "a keeps nobody waiting, but the run doesn't end without it" in lines
     assert "  it has been told that the run is over, and hasn't left for 12.0 s" in lines
+
+
+def test_one_that_has_come_to_the_very_end_and_doesnt_leave() -> None:
+    """As in `while not self.ended: self.advance(…)`: it is told so by the last grant."""
+    made = table(a=listens_to("x", publishes="y"), b=Join(publishes=("x",), controls=True))
+    made.say("b", Stop(10 * MS))
+    made.say("a", Advance(10 * MS))
+    made.leaving("b", Advance(10 * MS))
+    lines = in_words(seen(made.arbiter, {"a": Activity(seconds=12.0)}))
+    assert "  it has been told that the run is over, and hasn't left for 12.0 s" in lines
+
+
+def test_where_somebody_is_who_was_granted_time_ahead_isnt_known() -> None:
+    made = table(a=listens_to("x", publishes="y"), slow=listens_to(publishes="x"))
+    made.say("slow", Advance(30 * MS))
+    made.say("a", Advance(10 * MS))  # All before 35ms is known to it: it may be there when it asks again.
+    made.say("a", Advance(40 * MS))
+    (line,) = [line for line in in_words(seen(made.arbiter)) if line.startswith("a ")]
+    assert line.startswith("a  at 10ms or later: wants to go to 40ms")
+
+
+def test_one_that_cant_run_since_another_runs_in_its_process() -> None:
+    made = in_a_row()
+    made.say("a", Advance(20 * MS))
+    made.say("b", Next(FOREVER))
+    situation = seen(made.arbiter, {"c": Activity(remark="cam, in the same process, has been running", behind="cam")})
+    assert in_words(situation)[2].startswith("c holds everybody, since cam runs in its process: 2 participants wait")
 
 
 def test_a_guest_whose_start_lies_beyond_the_end() -> None:

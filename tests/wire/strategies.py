@@ -25,6 +25,7 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
+from worldline.lock.restoring import Recalled
 from worldline.model.buffer import Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, TIME_MAX
@@ -73,6 +74,7 @@ ANSWERS: dict[type, st.SearchStrategy[Any]] = {
     Abort: st.builds(Abort, texts, texts, st.none() | texts, st.none() | numbers),
     Refused: st.builds(Refused, texts, texts),
     Deliver: st.builds(Deliver, st.lists(messages, max_size=5)),
+    Recalled: st.builds(Recalled, numbers, numbers, payloads),
 }
 GREETINGS: dict[type, st.SearchStrategy[Any]] = {
     Challenge: st.builds(Challenge, texts, numbers, payloads),

@@ -22,7 +22,6 @@ from worldline.lock.events import (
     Leave,
     Log,
     Next,
-    ParticipantEvent,
     Peek,
     Promise,
     Publish,
@@ -33,6 +32,7 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
+from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.model.buffer import MAILBOX, Buffer
 from worldline.model.frames import PIECE_LEAST, frame
 from worldline.model.message import Message
@@ -114,6 +114,9 @@ EVENTS: list[tuple[Told, str]] = [
     (Next(FOREVER), "000000199193a46e657874cf2000000000000000cf2000000000000000"),
     (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
     (Resume(12), "0000000a9192a6726573756d650c"),
+    (Snapshot(b"\x05"), "0000000e9192a8736e617073686f74c40105"),
+    (Recall(), "000000099191a6726563616c6c"),
+    (Restore(12, 3), "0000000c9193a7726573746f72650c03"),
     (Peek(2_000_000), "000000159193a47065656bce001e8480cf2000000000000000"),
     (Peek(1_000_000_000, 5), "0000000d9193a47065656bce3b9aca0005"),
     (
@@ -132,6 +135,7 @@ ANSWERS: list[tuple[Answer, str]] = [
         "0000002b95a56772616e74a36c6567ce002dc6c09197ce001e8480ce000f4240a361726d0000a4706f6e67c40102c2",
     ),
     (Grant("arm", FOREVER, [], True), "0000001695a56772616e74a361726dcf200000000000000090c3"),
+    (Recalled(12, 3, b"\x05"), "0000000f94a8726563616c6c65640c03c40105"),
     (Deliver([PONG]), "0000002392a764656c697665729197ce001e8480ce000f4240a361726d0000a4706f6e67c40102"),
     (Abort("arm", "why", "leg", 5), "0000001495a561626f7274a361726da3776879a36c656705"),
     (Abort("arm", "why"), "0000001195a561626f7274a361726da3776879c0c0"),
@@ -163,7 +167,7 @@ def test_greetings(greeting: Challenge | Hello | Welcome | Refused, expected: st
 
 
 @pytest.mark.parametrize(("event", "expected"), EVENTS, ids=kind)
-def test_events(event: ParticipantEvent | Resume, expected: str) -> None:
+def test_events(event: Told, expected: str) -> None:
     assert encode_events([event]).hex() == expected
     assert decode_events(bytes.fromhex(expected)[4:]) == [event]
 
@@ -213,9 +217,10 @@ def test_the_page_shows_the_bytes_that_are_sent() -> None:
 
 
 def test_the_page_names_every_kind_with_its_fields() -> None:
+    pages = PAGE + (Path(__file__).parents[2] / "docs" / "rejoin.md").read_text()  # With what few need.
     for struct in (*Told.__args__, *Answer.__args__, Challenge, Hello, Welcome):
         tag = struct.__struct_config__.tag
-        (shown,) = re.findall(rf'^\|[^`]*`\["{tag}", ([^`]*)\]`', PAGE, re.MULTILINE)
+        (shown,) = re.findall(rf'^\|[^`]*`\["{tag}"(?:, )?([^`]*)\]`', pages, re.MULTILINE)
         names = re.findall(r"(?:^|, )([a-z_]+)", re.sub(r"\{.*?\}|\[.*?\]", "", shown))
         assert names == list(struct.__struct_fields__), tag
 

@@ -116,7 +116,8 @@ def test_what_both_sides_agree_on_is_covered_by_both_proofs() -> None:
     assert hmac.new(TOKEN, msgpack.encode(content), hashlib.sha256).digest() == proof
     mine = Greeting("cell", "arm", "secret", NONCE, agreement)
     hello = Hello(1, "cell", "arm", NONCE, proof, agreement)
-    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == msgpack.encode(hello)
+    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == hello.body()
+    assert len(msgpack.decode(hello.body())) == 7
     altered = structs.replace(hello, agreement={**agreement, "world": "cd34"})
     for other in (HELLO, altered):
         with pytest.raises(PeerError, match="the server doesn't know the token"):

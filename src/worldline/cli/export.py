@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.console import PlainConsole, warn
+from worldline.cli.console import PlainConsole, remark, warn
 from worldline.cli.interruption import interruptible
 from worldline.model import UsageError
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.accounting import intact, recorded_account, shortcoming
 from worldline.recording.chrome_trace import chrome_trace_of
 from worldline.recording.narrating import narrate
 from worldline.recording.tables import csv_of, parquet_of
@@ -28,6 +28,7 @@ class ExportForm(StrEnum):
     CHROME_TRACE = "chrome-trace"
 
 
+_STANDARD = Path("/dev/stdout")
 _SUFFIXES = {
     ".csv": ExportForm.CSV,
     ".parquet": ExportForm.PARQUET,
@@ -41,7 +42,10 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")],
     output: Annotated[
         Path | None,
-        typer.Argument(metavar="OUTPUT", help="Where to write it (default: next to FILE, with another ending)."),
+        typer.Argument(
+            metavar="OUTPUT",
+            help="Where to write it (default: next to FILE, with another ending); - is standard output.",
+        ),
     ] = None,
     form: Annotated[
         ExportForm | None, typer.Option("--to", help="What to write it as (default: what OUTPUT's ending says).")
@@ -57,8 +61,10 @@ def export(
     """
     chosen = _form(form, output)
     recording = Recording(file)
-    path = output if output is not None else _default(file, chosen)
-    destination(path)  # What can't be written is refused before anything is read.
+    path = _default(file, chosen) if output is None else _STANDARD if str(output) == "-" else output
+    to = destination(path)  # What can't be written is refused before anything is read.
+    if not to.is_stream and not to.is_new and to.file.samefile(file):
+        raise UsageError(f"{path} is the recording itself, which would be lost", advice="choose another OUTPUT")
     recording.check_topics([] if topic is None else [topic])
     account = recorded_account(intact(recording))
     with interruptible():
@@ -70,7 +76,12 @@ def export(
             save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, topic))
         else:
             _export_to_lcm(recording, path, topic)
-    PlainConsole().print(f"written to {path}")
+    if missing := shortcoming(recording):
+        warn(missing)
+    if to.is_stream:  # That may be where the output of this command goes.
+        remark(f"written to {path}")
+    else:
+        PlainConsole().print(f"written to {path}")
 
 
 def _form(form: ExportForm | None, output: Path | None) -> ExportForm:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, NoReturn
 
+import msgspec
 import typer
 
 from worldline.cli.console import PlainConsole
@@ -79,10 +80,12 @@ def found(run: str | None) -> RunEntry:
     raise UsageError(f"no run is called {shown(run)}", advice=advice)
 
 
-def conclude(over: RunOver) -> NoReturn:
+def conclude(over: RunOver, *, as_json: bool = False) -> NoReturn:
     """Say how the run has ended, which is no mistake of the operator's."""
     console = PlainConsole()
-    if over.failure is not None:
+    if as_json:
+        print(msgspec.json.encode({"phase": "over", "digest": over.digest, "failure": over.failure}).decode())
+    elif over.failure is not None:
         console.print(f"the run was broken off: {over.failure}")
     elif over.digest is not None:
         console.print(f"the run is over, digest {over.digest}")

@@ -39,11 +39,12 @@ Timing = Annotated[
     ),
 ]
 Patience = Annotated[
-    float,
+    float | None,
     typer.Option(
         min=0.1,
         metavar="SECONDS",
-        help="Name whoever holds everybody for longer than this, in wall-clock time. The result stays the same.",
+        help="Name whoever holds everybody for longer than this, in wall-clock time (default: 10). The result stays the"
+        " same.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]

@@ -22,6 +22,7 @@ from worldline.model.printable import printable, printable_json
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER
 from worldline.recording import Recording
+from worldline.recording.accounting import shortcoming
 
 _DIFFERS = 1
 _LIVE = "To run members again"
@@ -75,7 +76,7 @@ def replay(
         list[str] | None,
         typer.Option("--topic", rich_help_panel=_PLAY, metavar="NAME", help="Show this topic only. May be repeated."),
     ] = None,
-    start: Annotated[str, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show from here on.")] = "0s",
+    start: Annotated[str | None, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show from here on.")] = None,
     until: Annotated[
         str | None, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show up to here (default: all).")
     ] = None,
@@ -92,7 +93,7 @@ def replay(
     is_live = bool(only) or until_differs
     rate = (None if is_live else 1.0) if speed is None else speed_of(speed)
     if is_live:
-        played = {"--topic": topics, "--until": until, "--lcm": lcm, "--lcm-serve": lcm_serve}
+        played = {"--topic": topics, "--start": start, "--until": until, "--lcm": lcm, "--lcm-serve": lcm_serve}
         for option, given in played.items():
             if given is not None:
                 raise UsageError(f"{option} is for playing a recording", advice="leave out --only and --until-differs")
@@ -103,8 +104,12 @@ def replay(
         if is_given:
             raise UsageError(f"{option} is for running members again", advice="name them: --only NAME")
     part = ShownPart(
-        frozenset(topics or ()), as_time(start, "the start"), FOREVER if until is None else as_time(until, "the end")
+        frozenset(topics or ()),
+        0 if start is None else as_time(start, "the start"),
+        FOREVER if until is None else as_time(until, "the end"),
     )
+    if missing := shortcoming(recording):
+        warn(missing)
     if topics:
         next(recording.arrivals(topics=topics), None)  # Refuses a topic that isn't there.
     with interruptible():

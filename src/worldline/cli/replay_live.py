@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worldline.cli.replay_debugger import ReplayDebugger
-from worldline.federation.solo import reach_in, replay_alone
+from worldline.federation.solo import reach_in, replay_alone, rules_alone
 from worldline.history.following import Following
 from worldline.history.parts import RecordedParts
 from worldline.history.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
 from worldline.model.counting import counted
-from worldline.model.errors import NonDeterminism
+from worldline.model.errors import NonDeterminism, UsageError
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.accounting import intact, recorded_account, shortcoming
 from worldline.targets import Ready
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.recorded import (
@@ -48,21 +48,29 @@ class LiveOptions:
 
 @dataclass
 class MemberReport:
-    """How far a member came that was run again, and what of it could be compared."""
+    """How far a member came that was run again, and what of it could be compared.
+
+    `other` differed first and ended it for all. `failure` is what it raised where the recording ends.
+    """
 
     name: str
     until: int
     compared: int
     differences: int
     is_whole: bool
+    other: str = ""
+    failure: str = ""
 
     def __str__(self) -> str:
         messages = counted(self.compared, "message")
         if self.differences:
             more = f", then {counted(self.differences, 'difference')}" if self.differences > 1 else ", then it differs"
             return f"{self.name}: compared up to {format_time(self.until)}, {messages}{more}"
+        if self.other:
+            return f"{self.name}: the same until {self.other} differs at {format_time(self.until)}, {messages}"
         end = "its end" if self.is_whole else "where the recording ends"
-        return f"{self.name}: the same up to {end} at {format_time(self.until)}, {messages}"
+        fails = f", and raises {self.failure}" if self.failure else ""
+        return f"{self.name}: the same up to {end} at {format_time(self.until)}, {messages}{fails}"
 
 
 @dataclass
@@ -89,7 +97,10 @@ def run_again(recording: Recording, names: Iterable[str], target: str, options: 
     intact(recording)
     members = members_of(recording, names)
     ready = ready_as_recorded(recording, target)
+    _refuse(ready, recording, members, options)
     report = LiveReport(warnings=doubts(recording.header, ready))
+    if missing := shortcoming(recording):
+        report.warnings.insert(0, missing)
     changed = plan_changes(recording.header.plan(), ready.plan())
     if changed and not isinstance(ready, ReadyFederation):
         report.warnings.append(f"the plan isn't the recorded one: {'; '.join(changed)}")
@@ -103,6 +114,21 @@ def run_again(recording: Recording, names: Iterable[str], target: str, options: 
         _run_whole(recording, ready, members, options, report)
     report.differences.sort(key=lambda each: (each.first.at, each.member))
     return report
+
+
+def _refuse(ready: Ready, recording: Recording, members: list[str], options: LiveOptions) -> None:
+    """Refuse for a whole model what only a participant can do, and a model that is none of what was recorded."""
+    if isinstance(ready, ReadyFederation):
+        return
+    for option, is_given in (("--speed", options.pace is not None), ("--go-on", options.go_on)):
+        if is_given:
+            raise UsageError(f"{option} is for participants, and {ready.name} is of the kind {ready.kind}")
+    there = ready.plan().roster
+    if there and not set(there) & set(members):
+        raise UsageError(
+            f"{ready.target} has none of the members of {recording.path}",
+            advice="name what was recorded: --target TARGET",
+        )
 
 
 def _run_alone(
@@ -129,12 +155,14 @@ def _run_alone(
                 logged=lambda at, text: options.logged(name, at, text),
                 paced=options.pace,
                 reach=reach_in(ready.plan(), joins, name),
+                rules_alone=rules_alone(joins, name),
             )
 
         called = {} if options.debugger is None else {"call": options.debugger.call}
         done = replay_alone(program, feed, differs=differs, payload_max=ready.payload_max, **called)
         report.differences += done.differences
-        report.members.append(MemberReport(name, done.now, done.compared, len(done.differences), done.is_whole))
+        told = MemberReport(name, done.now, done.compared, len(done.differences), done.is_whole, failure=done.failure)
+        report.members.append(told)
 
 
 def _run_whole(
@@ -159,9 +187,18 @@ def _run_whole(
             raise
     counts = following.counts
     for name in members:
-        own = [each for each in report.differences if each.member == name]
-        until = own[0].first.at if own else min(following.now, FOREVER)
-        report.members.append(MemberReport(name, until, counts[name], len(own), not report.differences))
+        if report.differences:  # The first one has ended it.
+            difference = report.differences[0]
+            is_own = difference.member == name
+            other = "" if is_own else difference.member
+            told = MemberReport(name, difference.first.at, counts[name], int(is_own), is_whole=False, other=other)
+        else:
+            stay = parts.stay(name)
+            ended = stay.ended if stay is not None and parts.is_complete else None
+            known = [time for time in (ended, recording.header.end) if time is not None and time < FOREVER]
+            until = known[0] if known and parts.is_complete else following.now
+            told = MemberReport(name, until, counts[name], 0, is_whole=parts.is_complete)
+        report.members.append(told)
     others = [each for each in report.differences if each.member not in members]
     if others:
         report.summary = f"{others[0].member} differs first: from there on, others aren't given what they were given"

@@ -19,6 +19,7 @@ from worldline.recording import Recording
 from worldline.recording.narrating import narrate
 
 _TIME_WIDTH = 14
+_SLEEP_MAX_S = 1e6  # More than Python can sleep is asked for by very low speeds.
 
 
 class Pace:
@@ -36,7 +37,7 @@ class Pace:
         due = self._began + (moment - self._start) / SECOND / self._speed
         left = due - time.monotonic()
         if left > 0:
-            time.sleep(left)
+            time.sleep(min(left, _SLEEP_MAX_S))
 
 
 def speed_of(text: str) -> float | None:

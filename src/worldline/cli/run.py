@@ -126,7 +126,7 @@ def run(
         ),
     ] = None,
     timing: Timing = False,
-    patience: Patience = PATIENCE_S,
+    patience: Patience = None,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -186,12 +186,13 @@ def run(
                     raise UsageError("--timing needs processes", advice="in one process, nobody waits for another")
                 with timing_of(ready, place, force=force) as noted:
                     ready = replace(ready, witness=noted.writer)
-                    outcome = _run_federation(ready, shelf, patience, quiet=quiet, as_json=as_json)
+                    outcome = _run_federation(ready, shelf, patience or PATIENCE_S, quiet=quiet, as_json=as_json)
                     noted.conclude(outcome)
             else:
                 staging.refuse(ready)
-                if timing:
-                    raise UsageError(f"--timing is for federations, and {ready.name} is of the kind {ready.kind}")
+                for option, is_given in (("--timing", timing), ("--patience", patience is not None)):
+                    if is_given:
+                        raise UsageError(f"{option} is for federations, and {ready.name} is of the kind {ready.kind}")
                 outcome = _run_model(ready, shelf, quiet=quiet, as_json=as_json)
                 failure = outcome.failure
         except WorldlineError as error:
@@ -203,14 +204,15 @@ def run(
     if as_json:
         print(report(target, ready, outcome, failure, shelf))
     if failure is not None:
-        if traceback and not _is_shown(ready, quiet=quiet):
+        if traceback and not _is_shown(ready, failure, quiet=quiet):
             _show_trace(failure)
         raise failure
 
 
-def _is_shown(ready: Ready, *, quiet: bool) -> bool:
+def _is_shown(ready: Ready, failure: WorldlineError, *, quiet: bool) -> bool:
     """Whether the traceback of a failure has been shown as its participant's own words."""
-    return isinstance(ready, ReadyFederation) and ready.federation is not None and not quiet
+    is_here = isinstance(ready, ReadyFederation) and ready.federation is not None
+    return is_here and not quiet and not isinstance(failure.__cause__, WorldlineError)
 
 
 # What it takes to run the one is of no use to the other, and takes long to load.

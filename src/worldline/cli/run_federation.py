@@ -26,7 +26,7 @@ from worldline.federation.program import Federation
 from worldline.history.observer import Observer
 from worldline.history.status import THE_RUN, Status, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, ModelError
+from worldline.model import Interrupted, ModelError, WorldlineError
 from worldline.model.blame import trace_of
 from worldline.model.counting import counted
 from worldline.targets.federation import ReadyFederation
@@ -123,7 +123,8 @@ def _in_one_process(
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":
                 raise Interrupted("the debugger was quit", participant=error.participant, at=error.at) from None
-            if cause is not None:  # Its author sees all of it, as if it had a process of its own.
+            if cause is not None and not isinstance(cause, WorldlineError):
+                # Its author sees all of it, as if it had a process of its own.
                 for line in trace_of(cause).split("\n"):
                     screen.say(error.participant or "", error.at, line)
             raise

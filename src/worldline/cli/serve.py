@@ -73,7 +73,7 @@ def serve(
     settings: Settings = None,
     realtime: Realtime = None,
     timing: Timing = False,
-    patience: Patience = PATIENCE_S,
+    patience: Patience = None,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -109,7 +109,7 @@ def serve(
         journal=journal,
         lcm=(*setup.lcm, *(lcm or ())),
         lcm_serve=lcm_serve or setup.lcm_serve,
-        patience_s=patience,
+        patience_s=patience or PATIENCE_S,
     )
     shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
     with timing_of(ready, timing_place(ready, shelf, wanted=timing), force=force) as noted:

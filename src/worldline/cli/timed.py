@@ -35,10 +35,12 @@ def timing_place(ready: ReadyFederation, shelf: Shelf | None, *, wanted: bool) -
     """Return where a timing is noted: beside the recording, or where that would be."""
     if not wanted:
         return None
-    from worldline.recording.timing import SUFFIX
+    from worldline.recording.timing_file import TIMING_SUFFIX
 
-    named = shelf is not None and not shelf.is_stream
-    return Path(shelf.path if shelf is not None and named else ready.recording).with_suffix(SUFFIX)
+    if shelf is None or shelf.is_stream:
+        return Path(ready.recording).with_suffix(TIMING_SUFFIX)
+    shelf.is_timed = True
+    return shelf.path.with_suffix(TIMING_SUFFIX)
 
 
 @contextmanager

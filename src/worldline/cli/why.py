@@ -80,10 +80,10 @@ def why(
         if follow:
             from worldline.cli.why_follow import keep_looking
 
-            conclude(keep_looking(operator, every, as_json=as_json))
+            conclude(keep_looking(operator, every, as_json=as_json), as_json=as_json)
         situation = look(operator)
         if isinstance(situation, RunOver):
-            conclude(situation)
+            conclude(situation, as_json=as_json)
     _show(situation, svg, as_json=as_json)
 
 

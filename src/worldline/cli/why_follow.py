@@ -104,7 +104,8 @@ def _row(standing: Standing, root: str | None) -> tuple[str, ...]:
     activity = standing.activity
     since = "" if activity.seconds is None else seconds(activity.seconds)
     process = "" if activity.process is None else f"{activity.process} {activity.condition}"
-    return cell(standing.name), format_time(standing.now), standing.state.value, since, cell(root or ""), process
+    now = format_time(standing.now) if standing.exact else f"≥ {format_time(standing.now)}"
+    return cell(standing.name), now, standing.state.value, since, cell(root or ""), process
 
 
 def _style(standing: Standing, roots: dict[str, str | None]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -12,10 +11,11 @@ from worldline.cli.console import PlainConsole, warn
 from worldline.lock.situation import Situation
 from worldline.model import UsageError
 from worldline.recording import Recording
-from worldline.recording.timing import SUFFIX, Timing
+from worldline.recording.timing import Timing
+from worldline.recording.timing_file import TIMING_SUFFIX
 from worldline.waiting.accounts import account_as_plain, account_in_words, advice_in_words
 from worldline.waiting.advice import HEARD_MAX, Advice, Advisor
-from worldline.waiting.heard import Heard
+from worldline.waiting.habits import Habits
 from worldline.waiting.moments import situation_at
 from worldline.waiting.tally import WaitingTally, waits_in
 from worldline.waiting.words import in_words
@@ -28,7 +28,7 @@ def timing_for(run: str) -> Timing:
     path = Path(run)
     if path.suffix != _RECORDING:
         return Timing(path)
-    beside = path.with_suffix(SUFFIX)
+    beside = path.with_suffix(TIMING_SUFFIX)
     if not path.exists():
         raise UsageError(f"there is no file {path}")
     if not beside.exists():
@@ -47,14 +47,16 @@ def moment(timing: Timing, at: int | None) -> Situation:
 def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bool) -> None:
     """Say who waited for whom in all, and what would help."""
     plan, name = timing.header.plan, timing.header.name
-    span = _Span()
-    tally = WaitingTally(waits_in(plan, span.of(timing.heard())))
+    habits = Habits()
+    tally = WaitingTally(waits_in(plan, habits.listening(timing.heard())))
     _check_same(timing, recording)
     console = PlainConsole()
     if not as_json:
-        for line in account_in_words(name, tally, span.length):
+        for line in account_in_words(name, tally, habits):
             console.print(line)
         if timing.end is None:
+            if timing.is_cut_off:
+                warn(f"{timing.path} is cut off, or just being written")
             console.print("")
             console.print("the run wasn't over when this was noted; this is how it stood:")
             for line in in_words(moment(timing, None)):
@@ -63,26 +65,12 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
             console.print("")
     advice: list[Advice] = []
     if advise and tally.waited:
-        advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX))).advice()
+        advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX)), habits).advice()
     if as_json:
-        print(msgspec.json.encode(account_as_plain(name, tally, span.length, advice)).decode())
+        print(msgspec.json.encode(account_as_plain(name, tally, habits, advice)).decode())
     elif advise:
         for line in advice_in_words(advice):
             console.print(line)
-
-
-class _Span:
-    """How long it was from the first to the last of what was noted."""
-
-    def __init__(self) -> None:
-        self.length = 0
-
-    def of(self, noted: Iterator[Heard]) -> Iterator[Heard]:
-        first: int | None = None
-        for heard in noted:
-            first = heard.wall if first is None else first
-            self.length = heard.wall - first
-            yield heard
 
 
 def _check_same(timing: Timing, recording: Path | None) -> None:

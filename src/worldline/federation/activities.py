@@ -42,5 +42,6 @@ def _activity(session: Session, milestones: Milestones, now: float, remark: str)
         seconds=None if found.answered is None else max(0.0, now - found.answered),
         process=found.process,
         condition=condition_of(found.process),
-        remark=remark or found.remark,
+        remark="; ".join(filter(None, (found.remark, remark))),
+        behind=found.behind,
     )

@@ -22,6 +22,7 @@ from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
 from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
 from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
+from worldline.lock.restoring import Recall
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.frames import HEARTBEAT
@@ -214,6 +215,9 @@ class AsyncParticipant(Operations):
     async def __aenter__(self) -> Self:
         try:
             await self._wait()
+            if self._ledger.misses_snapshot:
+                self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
+                await self._wait()
         except BaseException:
             await self._connection.close()
             raise

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from worldline.model.blame import said_of
+from worldline.model.errors import shortened
 
 NO_TERMINAL = "debug it with `worldline run --debug NAME`, or start it with `worldline join`"
 """What to do where a debugger has nobody to talk to."""
 
 
 def blame(error: BaseException) -> str:
-    """Return what was raised, and the line of the program that led to it."""
+    """Return what was raised, and the line of the program that led to it, as short as it is told elsewhere."""
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"
-    text = f"its program raised {said_of(error)}"
+    text = shortened(f"its program raised {said_of(error)}")
     return f"{text} ({NO_TERMINAL})" if is_debugger_quit(error) else text
 
 

@@ -58,7 +58,7 @@ class Call:
     ) -> None:
         around = launched = read_surroundings(os.environ)
         if address is not None:  # It is another run than the one that this process was started for, if it was.
-            around = replace(launched, address=None, name=None, federation=None)
+            around = replace(launched, address=None, name=None, federation=None, code=None)
         elif launched.address is not None:
             be_brief()
         given = name if name is not None else around.name
@@ -80,6 +80,7 @@ class Call:
         self._federation = (around.federation or "") if federation is None else federation
         self._token = around.token if token is None else token
         self._agreement = as_agreement(agreement)
+        self._code = around.code or ""
         self.greeting = self.greet()
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
         self._declaration = Declaration(**declared)
@@ -87,12 +88,13 @@ class Call:
 
     def greet(self) -> Greeting:
         """Return a handshake; each connection needs its own."""
-        return Greeting(self._federation, self.name, self._token, os.urandom(NONCE_SIZE), self._agreement)
+        return Greeting(self._federation, self.name, self._token, os.urandom(NONCE_SIZE), self._agreement, self._code)
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
         ledger = self._declaration.completed(welcome.declared, welcome.period).ledger(self.name)
         ledger.payload_max = welcome.payload_max
+        ledger.has_snapshot = welcome.has_snapshot
         return ledger
 
     def dial(self, patience_s: float) -> socket.socket:

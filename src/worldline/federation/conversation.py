@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from worldline.federation.greeting import refusal
 from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.ledger import broken_off
+from worldline.lock.restoring import Recall, Recalled
 from worldline.model import LossError, Message, WorldlineError
 from worldline.model.errors import shortened
 from worldline.model.frames import frame
@@ -35,7 +36,7 @@ GREETING_S = 10.0
 DOUBT_S = 1.0
 """After how long of it one looks whether it is a server of ours at all."""
 
-_REQUESTS = (Advance, Next, Peek)
+_REQUESTS = (Advance, Next, Peek, Recall)
 
 _encode = msgpack.Encoder().encode
 
@@ -48,7 +49,9 @@ class Conversation:
         self._name = name
         self._frames = Frames()
         self._bodies: list[bytes] = []
-        self._parts: list[StartRun | Grant | Deliver] = []  # Of the answer; when it is whole, the last isn't a Deliver.
+        self._parts: list[
+            StartRun | Grant | Deliver | Recalled
+        ] = []  # Of the answer; when it is whole, the last isn't a Deliver.
 
     def agree(self, frame_max: int, payload_max: int) -> None:
         """Take the longest frame and the largest payload from the server's welcome."""
@@ -89,7 +92,10 @@ class Conversation:
         return encode_events(events, self._frames.longest)
 
     def answer(self) -> StartRun | Grant | None:
-        """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it."""
+        """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it.
+
+        Or what was recalled: the ledger knows what it has asked for.
+        """
         while not self._is_whole():
             if not self._bodies:
                 self.check()
@@ -138,7 +144,7 @@ class Conversation:
     def unreachable(self, seconds: float) -> LossError:
         return self.lost(f"the server's machine hasn't answered for {seconds:.0f} seconds")
 
-    def _understood(self, body: bytes) -> StartRun | Grant | Deliver:
+    def _understood(self, body: bytes) -> StartRun | Grant | Deliver | Recalled:
         answer: Answer = decode_answer(body)
         if type(answer) is Grant:
             return answer

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol
 
+from msgspec import structs
+
 from worldline.federation.activities import activities_of
 from worldline.federation.host import Host, Session
 from worldline.federation.milestones import Milestones
@@ -112,10 +114,10 @@ class OperatorDesk:
         except WorldlineError as error:
             answer = OrderRefused(error.problem, error.advice)
         if answer is not None:
-            self._answer(answer)
+            self._answer(answer, word)
 
-    def _answer(self, answer: OperatorAnswer) -> None:
-        self._session.out += operator_frame(answer)
+    def _answer(self, answer: OperatorAnswer, word: OperatorWord) -> None:
+        self._session.out += operator_frame(structs.replace(answer, number=word.number))
         self._server.host.dirty.append(self._session)
 
     def _look(self, word: AskSituation) -> OperatorAnswer:
@@ -146,7 +148,7 @@ class OperatorDesk:
         target = min(target, TIME_MAX)
         self._server.pause_at(target)
         rested: Future[None] = Future()
-        rested.add_done_callback(lambda _: self._answer(OrderDone(target)))
+        rested.add_done_callback(lambda _: self._answer(OrderDone(target), word))
         self._server.tell_resting(target, rested)
 
     def _next_deed(self, here: int) -> int:

@@ -20,7 +20,8 @@ KEY = "WORLDLINE_KEY"
 SHAKE = "WORLDLINE_SHAKE"
 SCRIPT = "WORLDLINE_SCRIPT"
 TWIN = "WORLDLINE_TWIN"
-VARIABLES = frozenset((ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE, SCRIPT, TWIN))
+CODE = "WORLDLINE_CODE"
+VARIABLES = frozenset((ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE, SCRIPT, TWIN, CODE))
 """All that concerns one run, and is nothing to those that a participant of it may start."""
 
 
@@ -29,6 +30,7 @@ class LaunchEnvironment:
     """All that a launcher tells a process. `shake` seeds delays at random, which must not show in any result.
 
     `script` is a folder in which to write down what is said and heard, for a twin, and `twin` is where a twin reads it.
+    `code` is a hash of the code that the process is started from.
     """
 
     address: str | None = None
@@ -41,6 +43,7 @@ class LaunchEnvironment:
     shake: int | None = None
     script: str | None = None
     twin: str | None = None
+    code: str | None = None
 
     def variables(self) -> dict[str, str]:
         """Return what is to be set in the process's environment."""
@@ -55,6 +58,7 @@ class LaunchEnvironment:
             SHAKE: None if self.shake is None else str(self.shake),
             SCRIPT: self.script,
             TWIN: self.twin,
+            CODE: self.code,
         }
         return {variable: value for variable, value in given.items() if value}
 
@@ -75,4 +79,5 @@ def read_surroundings(environment: Mapping[str, str]) -> LaunchEnvironment:
         shake=None if shake is None else int(shake),
         script=environment.get(SCRIPT),
         twin=environment.get(TWIN),
+        code=environment.get(CODE),
     )

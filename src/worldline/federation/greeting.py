@@ -12,6 +12,7 @@ from worldline.model.errors import shortened
 from worldline.model.frames import frame
 from worldline.wire.codec import checked
 from worldline.wire.handshake import (
+    BAD_TOKEN,
     PROTOCOL,
     PROTOCOL_ERROR,
     VERSION,
@@ -34,13 +35,20 @@ class Greeting:
     """One handshake: `hello` answers the server's challenge, `settle` judges its verdict."""
 
     def __init__(
-        self, federation: str, name: str, token: str | None, nonce: bytes, agreement: dict[str, str] | None = None
+        self,
+        federation: str,
+        name: str,
+        token: str | None,
+        nonce: bytes,
+        agreement: dict[str, str] | None = None,
+        code: str = "",
     ) -> None:
         self._federation = federation
         self._name = name
         self._token = (token or "").encode()
         self._nonce = nonce
         self._agreement = agreement or {}
+        self._code = code
         self._challenge: Challenge | None = None
         self._hello: Hello | None = None
 
@@ -54,7 +62,7 @@ class Greeting:
             )
         proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
         self._challenge = challenge
-        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof, self._agreement)
+        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code)
         return frame(self._hello.body())
 
     def settle(self, body: bytes) -> Welcome:
@@ -77,4 +85,9 @@ def refusal(refused: Refused, name: str) -> UsageError | PeerError:
     reason = shortened(refused.reason)
     if refused.code == PROTOCOL_ERROR:
         return PeerError(f"the server refused to go on: {reason}", participant=name, code=refused.code)
-    return UsageError(f"the server refused the connection: {reason}", participant=name, code=refused.code)
+    advice = None
+    if refused.code == BAD_TOKEN and name:  # A run has tokens of its own for those whom it starts.
+        advice = f"if it is the run's own, {name} is already there, or the run starts it itself: --without {name}"
+    return UsageError(
+        f"the server refused the connection: {reason}", participant=name, advice=advice, code=refused.code
+    )

@@ -18,6 +18,7 @@ cdef class Session:
     cdef public bytearray out
     cdef public str name
     cdef public str claims
+    cdef public str code
     cdef public Member member
     cdef public object joining
     cdef public double opened
@@ -47,6 +48,7 @@ cdef class Host:
     cdef public dict sessions
     cdef public list dirty
     cdef public object notices
+    cdef public list doubts
     cdef public list busy
     cdef public object desk
     cdef readonly list _strangers

@@ -178,6 +178,7 @@ class Session:
         "challenge",
         "claims",
         "closing",
+        "code",
         "events",
         "frames",
         "hasty",
@@ -206,6 +207,7 @@ class Session:
         self.out = bytearray()  # What is still to be sent.
         self.name = ""
         self.claims = ""  # The name that it has given, true or not.
+        self.code = ""  # A hash of its code, if it has said that.
         self.member: Member | None = None  # Once it has joined.
         self.joining: Join | None = None  # A guest's, kept until somebody invites it.
         self.opened = now
@@ -252,6 +254,7 @@ class Host:
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
+        self.doubts: list[tuple[str, str]] = []  # Who may not do what it did before, and why; for whoever warns of it.
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
@@ -520,13 +523,20 @@ class Host:
                 self._refuse(session, *refusal)
                 return
             self.trust(session)
+            session.code = hello.code
             self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         declared, period = self.stated(hello.name)
         limits, returns = self.limits, int(self.returns_s * 1e9)
-        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns)
+        snapshot = self._has_snapshot(hello.name)
+        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns, snapshot)
         self._put(session, frame(welcome.body()))
+
+    def _has_snapshot(self, name: str) -> bool | None:
+        """Whether a participant can be restored from a snapshot; None: none are kept here."""
+        del name
+        return None
 
     def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
         """Let an operator in, if there is a desk left."""

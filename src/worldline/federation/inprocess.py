@@ -26,7 +26,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from inspect import iscoroutine, isgenerator
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -35,7 +34,7 @@ from msgspec.structs import replace as replace_fields
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
-from worldline.federation.program import Federation, Program
+from worldline.federation.program import Federation, Program, check_played
 from worldline.federation.strand import Strand, StrandBroken, strand_kind
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
@@ -138,11 +137,7 @@ class _Seat:
     def _play(self, participant: Participant) -> None:
         try:
             if not participant.ended:
-                result = self._program.run(participant)
-                if isgenerator(result) or iscoroutine(result):
-                    raise UsageError(
-                        "its program is a generator or a coroutine, which never ran", participant=self.name
-                    )
+                check_played(self._program.run(participant))
         except RunEnded:
             return
         except SystemExit as error:

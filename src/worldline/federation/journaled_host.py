@@ -17,6 +17,9 @@ B5. Who dies twice of the same message would do so forever: that ends the run. I
     what it was given.
 B6. What a participant says that has come back differs from what it said before: that ends the run, too, since others
     have acted on what was said. Nothing else that a returning connection says does it any harm.
+B7. A participant may offer *snapshots*. Each goes into the journal, at its place between what was said before and what
+    is said after. One that has come back may ask for the last of them, and *resume* from its place, instead of doing
+    again all that was before. The arbiter never hears of them.
 """
 
 from __future__ import annotations
@@ -45,13 +48,16 @@ from worldline.lock import (
     Leave,
     Lost,
     Over,
+    Publish,
     Reached,
     StartRun,
     State,
     Stop,
 )
 from worldline.lock.member import Member
+from worldline.lock.refusals import impossible
 from worldline.lock.rehearsal import Rehearsal
+from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.lock.states import STARTED
 from worldline.model import (
     LossError,
@@ -69,32 +75,63 @@ from worldline.wire.codec import decode_events, encode_answer
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
 from worldline.wire.words import Resume, Told
 
+Mark = tuple[int, int]
+"""A place in a participant's conversation: how many answers it had been given, and what it had said since then."""
+
 _PORTION = 256  # Records of a script that are read at a time.
 _SHOWN_MAX = 3  # Messages.
+_ASIDE = (Snapshot, Recall, Restore)  # What isn't for the arbiter.
+_CHANGED = "its code isn't what it was when it joined, so it may not do the same again"
+_START: Mark = (1, 0)  # It has started, and has said nothing since.
 
 _encode = msgpack.Encoder().encode
 _decode_operated: Callable[[bytes], Barrier | Stop] = msgpack.Decoder(Barrier | Stop).decode
 _decode_lost: Callable[[bytes], Lost] = msgpack.Decoder(Lost).decode
 _decode_join: Callable[[bytes], Join] = msgpack.Decoder(Join).decode
 
-Mark = tuple[int, int]
-"""A place in a participant's conversation: how many answers it had been given, and what it had said since then."""
+
+class KeptSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
+
+    at: int
+    sent: int
+    state: bytes
+
+
+_decode_kept: Callable[[bytes], KeptSnapshot] = msgpack.Decoder(KeptSnapshot).decode
 
 
 class Returning:
     """Somebody who has come back, and isn't live yet."""
 
-    def __init__(self, name: str) -> None:
-        self.rehearsal = Rehearsal(name, open_answer=opened)
+    def __init__(self, name: str, doubt: str | None = None) -> None:
+        self.rehearsal = Rehearsal(name, open_answer=opened, advice=doubt)
+        self._doubt = doubt  # Why it may not do the same again.
         self.begun = False
         self.answers = 0  # How many it has been given.
         self.said = 0  # What it has said since the last of them.
         self.after = 0  # The place in the journal up to which its script was told to the rehearsal.
         self.places: deque[int] = deque()  # And where what comes next is.
+        self.restored_at: int | None = None  # The time of the snapshot from which it goes on, if it does.
 
     @property
     def mark(self) -> Mark:
         return self.answers, self.said
+
+    def go_on_at(self, mark: Mark, after: int, snapshot: KeptSnapshot | None = None) -> None:
+        """Go on from another place than the beginning. `after` is where its last answer before that is."""
+        advice, sent, now = self._doubt, 0, 0
+        if snapshot is not None:
+            sent, now = snapshot.sent, snapshot.at
+            restored = f"it was restored from its snapshot at {format_time(now)}"
+            advice = f"{restored}; {advice or 'does that hold all of its state?'}"
+        self.rehearsal = Rehearsal(
+            self.rehearsal.name, open_answer=opened, skipped=mark[1], sent=sent, now=now, advice=advice
+        )
+        self.answers, self.said = mark
+        self.after = after
+        self.places.clear()
+        self.restored_at = None if snapshot is None else snapshot.at
 
 
 class JournaledHost(Host):
@@ -147,6 +184,10 @@ class JournaledHost(Host):
             events = self._without_past(name, events)
             if not events:
                 return
+        for event in events:
+            if event.__class__ in _ASIDE:
+                self._take_in_parts(session, events)
+                return
         self._speaker, self._unwritten, self._heard = name, events, self.arbiter.events
         try:
             Host._take(self, session, events)
@@ -155,6 +196,42 @@ class JournaledHost(Host):
             self._unwritten = None
         if events[-1].__class__ is Leave and self.returns_s:
             self._put(session, self._farewell(name))
+
+    def _take_in_parts(self, session: Session, events: list[Told]) -> None:
+        """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
+        number = next(number for number, event in enumerate(events) if event.__class__ in _ASIDE)
+        before, aside, after = events[:number], events[number], events[number + 1 :]
+        if before:
+            self._take(session, before)
+        if session.closing or self.over:
+            return
+        member = self.arbiter.members[session.name]
+        if Publish not in member.legal:
+            raise impossible(type(aside).__name__, member.state, "", PeerError).concerning(session.name, member.now)
+        if isinstance(aside, Snapshot):
+            kept = KeptSnapshot(member.now, member.sequence, aside.state)
+            self.journal.restorable(session.name, _encode(kept))
+        else:
+            self._restore(session, aside, self._mark(session.name))
+        if after:
+            self._take(session, after)
+
+    def _restore(self, session: Session, aside: Told, mark: Mark) -> tuple[KeptSnapshot, Mark]:
+        """Give somebody its last snapshot, or let it resume from there: only at its start."""
+        name = session.name
+        place = self.journal.snapshots.get(name)
+        if place is None or mark != _START:
+            why = "there is no snapshot of it" if place is None else "it has said something since its start"
+            raise PeerError(f"it can't be restored: {why}", participant=name)
+        kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
+        if isinstance(aside, Recall):
+            self._put(session, encode_answer(Recalled(*where, kept.state), self._frame_max))
+        elif not isinstance(aside, Restore) or (aside.answers, aside.said) != where:
+            raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
+        return kept, where
+
+    def _has_snapshot(self, name: str) -> bool:
+        return name in self.journal.snapshots and name in self._away
 
     def _joined(self, session: Session, event: object) -> None:
         self._write()  # The invitation that lets it in, if it is one.
@@ -167,6 +244,8 @@ class JournaledHost(Host):
         try:
             super()._joined(session, event)
             self._write()
+            if session.code and session.member is not None and session.code != self.journal.codes.get(name):
+                self.journal.coded(name, session.code)
         finally:
             self._unwritten, self._enrolls = None, False
 
@@ -254,15 +333,21 @@ class JournaledHost(Host):
         self._await(name, cause)
         self.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
 
-    def _mark(self, name: str) -> Mark:
-        """Return the place that somebody has come to, as far as it is known."""
-        answers = self.journal.answers.get(name, 0)
-        said = 0
-        for place in self.journal.places(name, self.journal.place_of_answer(name, answers) or 0):
-            record = self.journal.record(place)
-            if record.kind is RecordKind.HEARD:
-                said += sum(not isinstance(event, Reached) for event in decode_events(record.body))
-        return answers, said
+    def _mark(self, name: str, before: int | None = None) -> Mark:
+        """Return the place that somebody has come to, as far as it is known; or had, before a place in the journal."""
+        answers = 0
+        since: list[int] = []
+        for place in self.journal.places(name):
+            if before is not None and place >= before:
+                break
+            kind = self.journal.kind(place)
+            if kind == RecordKind.ANSWERED:
+                answers += 1
+                since.clear()
+            elif kind == RecordKind.HEARD:
+                since.append(place)
+        heard = [event for place in since for event in decode_events(self.journal.record(place).body)]
+        return answers, sum(not isinstance(event, Reached) for event in heard)
 
     def _await(self, name: str, cause: str) -> None:
         self._away[name] = cause
@@ -347,7 +432,11 @@ class JournaledHost(Host):
         super()._admit(session, name)
         member = self.arbiter.members.get(name)
         if member is not None and member.state is not State.EXPECTED:
-            self._returning[name] = Returning(name)
+            is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
+            if is_changed:
+                self.doubts.append((name, _CHANGED))
+                self.notices.append(f"{name}: {_CHANGED}")
+            self._returning[name] = Returning(name, "its code has been changed since" if is_changed else None)
 
     def _rehearse(self, session: Session, events: list[Told]) -> None:
         back = self._returning[session.name]
@@ -365,8 +454,13 @@ class JournaledHost(Host):
             self._drop(session, cause, ModelError(cause, participant=session.name, at=at))
             return
         for number, event in enumerate(events, 1):
-            back.rehearsal.hear(event)  # type: ignore[arg-type] # a Fail or Resume elsewhere isn't compared
-            back.said += type(event) is not Reached
+            if isinstance(event, Recall | Restore):
+                kept, where = self._restore(session, event, back.mark)
+                if isinstance(event, Restore):
+                    back.go_on_at(where, self.journal.place_of_answer(session.name, where[0]) or 0, kept)
+            else:
+                back.rehearsal.hear(event)  # type: ignore[arg-type] # what isn't of the lock isn't compared
+                back.said += not isinstance(event, Reached | Snapshot)
             if self._is_live(session, back):
                 if rest := events[number:]:
                     self._take(session, rest)
@@ -376,10 +470,11 @@ class JournaledHost(Host):
         """Take the first word of somebody who has come back; return whether it is rehearsed."""
         name, first = session.name, events[0]
         member = self.arbiter.members[name]
-        if isinstance(first, Resume):
+        if isinstance(first, Resume | Restore):
             place = self.journal.place_of_answer(name, first.answers)
-            if place is None:
-                known = self.journal.answers.get(name, 0)
+            known, said = self._mark(name)
+            skipped = first.said if isinstance(first, Restore) else 0
+            if place is None or (first.answers == known and skipped > said):
                 self._turn_away(
                     session,
                     UNEXPECTED,
@@ -387,7 +482,7 @@ class JournaledHost(Host):
                     "missing; start this participant anew",
                 )
                 return False
-            back.answers, back.after = first.answers, place
+            back.go_on_at((first.answers, skipped), place)
             del events[0]
         elif isinstance(first, Join):
             if member.state is State.LEFT:
@@ -424,7 +519,7 @@ class JournaledHost(Host):
                 return False
             if not self._prompt(back):
                 break
-        self._enliven(session)
+        self._enliven(session, back.restored_at)
         return True
 
     def _prompt(self, back: Returning) -> bool:
@@ -444,7 +539,7 @@ class JournaledHost(Host):
                     rehearsal.said(event)  # type: ignore[arg-type] # nothing else gets into a journal
         return True
 
-    def _enliven(self, session: Session) -> None:
+    def _enliven(self, session: Session, restored_at: int | None) -> None:
         """From now on the arbiter hears what it says."""
         name = session.name
         del self._returning[name]
@@ -454,7 +549,8 @@ class JournaledHost(Host):
         if member.state is State.LEFT:
             self._put(session, self._farewell(name))
         else:
-            self.notices.append(f"{name} has come back, and goes on at {format_time(member.now)}")
+            how = "" if restored_at is None else f" from its snapshot at {format_time(restored_at)}"
+            self.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
 
     def _without_past(self, name: str, events: list[Told]) -> list[Told]:
         """Leave out times that a participant had said to have reached, and more, before it was lost."""
@@ -473,6 +569,8 @@ class JournaledHost(Host):
             return
         expected: deque[tuple[str, bytes]] = deque()
         for record in journal.records():
+            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE):
+                continue
             if record.kind is RecordKind.ANSWERED:
                 if not expected or expected.popleft() != (record.name, record.body):
                     raise self._unlike(record)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from msgspec import structs
+
 from worldline.federation.address import Address, parse_address
 from worldline.federation.answering import recognized
 from worldline.federation.greeting import Greeting, refusal
@@ -71,14 +73,14 @@ class Operator:
         self._frames = Frames()
         self._bodies: list[bytes] = []
         self._over: RunOver | None = None
+        self._number = 0  # Of the last word.
         try:
             if tls is not None:
                 self._socket = self._encrypted(tls)
-            self._socket.settimeout(_WAKE_S)
             greeting = Greeting("", OPERATOR, token, os.urandom(NONCE_SIZE))
-            self._send(greeting.hello(self._body(_ANSWER_S)))
+            self._send(greeting.hello(self._challenge()))
             try:
-                greeting.settle(self._body(_ANSWER_S))
+                greeting.settle(self._body(_ANSWER_S, time.monotonic() + _ANSWER_S))
             except UsageError as error:
                 if error.facts.get("code") == OVER:
                     self._over = RunOver(None, None)
@@ -132,7 +134,8 @@ class Operator:
         if self._over is not None:
             return self._over
         try:
-            self._send(operator_frame(word))
+            self._number += 1
+            self._send(operator_frame(structs.replace(word, number=self._number)))
         except OSError as error:
             return self._last(broken(error))
         answer = self._answer(within_s)
@@ -141,8 +144,12 @@ class Operator:
         return answer
 
     def _answer(self, within_s: float | None) -> OperatorAnswer:
+        deadline = None if within_s is None else time.monotonic() + within_s
         try:
-            answer = decode_operator_answer(self._body(within_s))
+            while True:  # What comes too late answers a word that nobody waits for any more.
+                answer = decode_operator_answer(self._body(within_s, deadline))
+                if isinstance(answer, Refused | RunOver) or answer.number == self._number:
+                    break
         except _HangUpError as error:
             raise LossError(f"the server at {self.address} has gone: {error}") from error
         if isinstance(answer, Refused):
@@ -166,24 +173,34 @@ class Operator:
     def _send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
-    def _body(self, within_s: float | None) -> bytes:
+    def _body(self, within_s: float | None, deadline: float | None) -> bytes:
         """Return the next frame that isn't a heartbeat."""
-        deadline = None if within_s is None else time.monotonic() + within_s
         while True:
             while self._frames.cut(self._bodies):
                 if body := self._bodies.pop():
                     return body
+            left = _WAKE_S if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                raise self._silent(within_s or 0.0)
             try:
+                self._socket.settimeout(min(_WAKE_S, left))
                 data = self._socket.recv(_READ)
             except TimeoutError:
-                if deadline is not None and time.monotonic() > deadline:
-                    raise self._silent(within_s or 0.0) from None
                 continue
             except OSError as error:
                 raise _HangUpError(broken(error)) from error
             if not data:
                 raise _HangUpError("it closed the connection")
             self._frames.push([data])
+
+    def _challenge(self) -> bytes:
+        """Return the server's first word, which comes at once, unless it waits for ours."""
+        try:
+            return self._body(_ANSWER_S, time.monotonic() + _ANSWER_S)
+        except LossError as error:
+            if self.address.kind != "tcp":
+                raise
+            raise LossError(error.problem, advice=f"perhaps it speaks TLS: tls{str(self.address)[3:]}") from error
 
     def _silent(self, seconds: float) -> LossError:
         process = self._process or process_of(self._socket)

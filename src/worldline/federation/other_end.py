@@ -9,8 +9,10 @@ class OtherEnd(NamedTuple):
     """Its process, if that is on this machine and has been found; since when it owes an answer; what keeps it from it.
 
     `answered` is when it was last told something, by the server's clock: whoever computes has computed since then.
+    `behind` is who of its process runs in its place.
     """
 
     process: int | None = None
     answered: float | None = None
     remark: str = ""
+    behind: str = ""

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from worldline.lock import Action, ParticipantEvent
 from worldline.lock.ledger import Ledger
+from worldline.lock.restoring import Recall
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
 from worldline.model.time import TimeLike
 
@@ -148,6 +149,26 @@ class Operations:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._ledger.stream(name)
 
+    @property
+    def restored(self) -> bytes | None:
+        """The state that this program offered last, if it was started again and goes on from there; None: it begins.
+
+        A program that offers snapshots reads this before it does anything else. Reading it takes the participant to
+        the place of the snapshot: its time, its draws, its subscriptions and its digest are as they were.
+        """
+        with self._lock:
+            return self._ledger.restored()
+
+    def snapshot(self, state: bytes) -> None:
+        """Offer to be restored from here: if its process is lost, the next one needn't begin at the beginning.
+
+        `state` is all that the program needs to go on from here. It changes nothing in the run; where nobody can
+        rejoin, nothing is done with it.
+        """
+        with self._lock:
+            self._ledger.snapshot(state)
+            self._say(True)  # It is of use only to whoever survives this process.
+
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
         with self._lock:
@@ -206,6 +227,9 @@ class Participant(Operations):
         with self._lock:
             self._take_asked()
         self._wait()
+        if self._ledger.misses_snapshot:
+            self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
+            self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgenerator, isgeneratorfunction
 
 from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant
 from worldline.model import Network, Plan, plan
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TimeLike
@@ -32,6 +32,12 @@ class Program(Declaration):
                 advice="write an ordinary function; advance() and next() wait by themselves",
             )
         super().__post_init__()
+
+
+def check_played(result: object) -> None:
+    """Refuse what a program has returned if it is the program itself, still to be run."""
+    if isgenerator(result) or iscoroutine(result):
+        raise UsageError("its program is a generator or a coroutine, which never ran")
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from worldline.federation.connection import SocketConnection
 from worldline.lock import Action, ParticipantEvent
+from worldline.lock.restoring import Recalled, Restore
 from worldline.model import LossError, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
 from worldline.wire.handshake import OVER, TAKEN
@@ -69,11 +71,12 @@ class RedialingWire:
             del events[:]
             self._asks = True
         try:
-            answer = self._answer()
+            answer: Any = self._answer()
         finally:
             self._asks = False
-        self._said, self._unsaid, self._answers = [], [], self._answers + 1
-        return answer
+        answers = self._place().answers + (answer.__class__ is not Recalled)
+        self._said, self._unsaid, self._answers = [], [], answers
+        return answer  # type: ignore[no-any-return] # it may be what was recalled
 
     def _answer(self) -> Action:
         while True:
@@ -100,12 +103,14 @@ class RedialingWire:
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. If all is well, only when the server has said that it knows: it may have been lost meanwhile."""
-        if patient and self.end is None and self._said:
-            with contextlib.suppress(BrokenOff):  # It has left; what becomes of the others is no concern of it.
-                self._farewell()
-        self._is_closed = True  # Whoever makes a new connection just now gives up.
-        with self._renewing:
-            self._connection.close(patient=patient)
+        try:
+            if patient and self.end is None and self._said:
+                with contextlib.suppress(BrokenOff):  # It has left; what becomes of the others is no concern of it.
+                    self._farewell()
+        finally:
+            self._is_closed = True  # Whoever makes a new connection just now gives up.
+            with self._renewing:
+                self._connection.close(patient=patient)
 
     def _farewell(self) -> None:
         try:
@@ -168,11 +173,18 @@ class RedialingWire:
                     return
                 time.sleep(_RETRY_S)
 
+    def _place(self) -> Resume | Restore:
+        """Return where it stood before it said what it has said since: as it says itself, if it was restored."""
+        if self._said and isinstance(first := self._said[0], Restore):
+            return first
+        return Resume(self._answers)
+
     def _resumed(self) -> SocketConnection:
         connection = self._dial()
         try:
-            said = list(self._said)
-            connection.tell([Resume(self._answers), *said])  # type: ignore[list-item] # A word of the wire alone.
+            place = self._place()
+            again: list[Any] = [place, *(event for event in self._said if not isinstance(event, Restore))]
+            connection.tell(again)
         except BaseException:
             connection.close()
             raise

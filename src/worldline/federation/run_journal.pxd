@@ -12,6 +12,8 @@ cdef class RunJournal:
     cdef public bint is_resumed
     cdef public long long size
     cdef public dict answers
+    cdef public dict snapshots
+    cdef public dict codes
     cdef dict _numbers
     cdef list _names
     cdef list _last

@@ -39,7 +39,8 @@ from worldline.history.values import value_differences
 from worldline.model.errors import LossError, UsageError, shortened
 
 _IS_COMPILED = not uncompiled_because
-_MAGIC = b"worldline journal 1\n"
+_ANY_MAGIC = b"worldline journal "
+_MAGIC = _ANY_MAGIC + b"1\n"
 _LENGTH = struct.Struct("<I")
 _RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
@@ -62,6 +63,8 @@ class RecordKind(IntEnum):
     ENROLLED = 4  # It has taken a vacancy, and wants to join so.
     LOST = 5  # It has gone before its start, and is expected anew: what it said before counts no more.
     OPERATED = 6  # What an operator said: an event of the lock.
+    SNAPSHOT = 7  # What a participant can be restored from. Only the last one counts.
+    CODE = 8  # A hash of the code that a participant had when it joined.
 
 
 _HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
@@ -93,6 +96,8 @@ class RunJournal:
         self.is_resumed = False
         self.size = 0  # Where the next record begins.
         self.answers: dict[str, int] = {}  # How many each participant was given.
+        self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
+        self.codes: dict[str, str] = {}  # Hashes of their code, of those who have said it.
         self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
@@ -131,6 +136,16 @@ class RunJournal:
         """Note that somebody has gone before its start, and is expected anew."""
         self._append(RecordKind.LOST, name, body)
         self.answers[name] = 0
+
+    def restorable(self, name: str, body: bytes) -> None:
+        """Note a snapshot."""
+        self._append(RecordKind.SNAPSHOT, name, body)
+        self.snapshots[name] = self._last[self._numbers[name]]
+
+    def coded(self, name: str, code: str) -> None:
+        """Note a participant's code."""
+        self._append(RecordKind.CODE, name, code.encode())
+        self.codes[name] = code
 
     def operated(self, body: bytes) -> None:
         """Note what an operator said."""
@@ -242,13 +257,14 @@ class RunJournal:
         if not count:
             return 0
         for place in reversed(self.places(name)):
-            if self._kind(place) == RecordKind.ANSWERED:
+            if self.kind(place) == RecordKind.ANSWERED:
                 if given == count:
                     return place
                 given -= 1
         return None
 
-    def _kind(self, place: int) -> int:
+    def kind(self, place: int) -> int:
+        """Return the kind of the record that begins there."""
         kind: int = self._map[place + _KIND_PLACE]
         return kind
 
@@ -296,6 +312,11 @@ class RunJournal:
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.path} can't be a journal: {error}") from error
         if self._map[: len(_MAGIC)] != _MAGIC:
+            if self._map[: len(_ANY_MAGIC)] == _ANY_MAGIC:
+                raise UsageError(
+                    f"the journal {self.path} was written by another version of Worldline",
+                    advice="resume it with that version, or begin a new journal",
+                )
             raise UsageError(f"{self.path} isn't a journal, and would be overwritten", advice="use another name")
         self._compare_header(header)
         self._scan()
@@ -319,7 +340,8 @@ class RunJournal:
 
     def _scan(self) -> None:
         """Go through all records: who is named, where each one's last is, and whether all is as it was written (J5)."""
-        self._names, self._last, self._numbers, self.answers, self._check = [], [], {}, {}, 0
+        self._names, self._last, self._numbers, self._check = [], [], {}, 0
+        self.answers, self.snapshots, self.codes = {}, {}, {}
         self._know("")
         file, place, count = self._map, self._first, 0
         while place < self._room:
@@ -349,6 +371,10 @@ class RunJournal:
                 self.answers[name] += 1
             elif kind == RecordKind.LOST:
                 self.answers[name] = 0
+            elif kind == RecordKind.SNAPSHOT:
+                self.snapshots[name] = place
+            elif kind == RecordKind.CODE:
+                self.codes[name] = body.decode()
             place, count = end, count + 1
         self.size = place
 

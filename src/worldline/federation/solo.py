@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import iscoroutine, isgenerator
 
-from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.blame import blame, is_debugger_quit, is_normal_end
 from worldline.federation.participant import Participant
-from worldline.federation.program import Program
+from worldline.federation.program import Program, check_played
 from worldline.history.retelling import RetoldDifference
 from worldline.lock import Join, RunEnded, StartRun
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver
-from worldline.model import ModelError, Plan, UsageError, WorldlineError
-from worldline.model.blame import located
+from worldline.model import Interrupted, ModelError, Plan, WorldlineError
+from worldline.model.blame import own_line, said_of
 from worldline.model.path import Paths
 from worldline.model.payload import PAYLOAD_MAX
 
@@ -28,7 +27,10 @@ Call = Callable[[Callable[[Participant], object], Participant], object]
 
 @dataclass
 class SoloReplay:
-    """What came of it. Unless it `is_whole`, it was stopped: it differs, or the recording ends before its run did."""
+    """What came of it. Unless it `is_whole`, it was stopped: it differs, or the recording ends before its run did.
+
+    `failure` is what its program raised, where it may have done so in the recorded run as well.
+    """
 
     name: str
     now: int = 0
@@ -36,6 +38,7 @@ class SoloReplay:
     compared: int = 0
     is_whole: bool = False
     digest: bytes = b""
+    failure: str = ""
     differences: list[RetoldDifference] = field(default_factory=list)
 
 
@@ -70,10 +73,18 @@ def replay_alone(
         done.is_whole = True
     except FeedingOver:  # It differs, or the recording ends here.
         pass
-    except WorldlineError as error:
-        raise located(error).concerning(feeding.name, ledger.now) from error.__cause__
-    except Exception as error:
-        raise ModelError(blame(error), participant=feeding.name, at=ledger.now) from error
+    except Interrupted as error:
+        raise error.concerning(feeding.name, ledger.now) from error.__cause__
+    except (Exception, SystemExit) as error:
+        if is_debugger_quit(error):
+            raise ModelError(blame(error), participant=feeding.name, at=ledger.now) from error
+        if isinstance(error, WorldlineError) and own_line(error) is None:  # Its program didn't lead to this.
+            raise error.concerning(feeding.name, ledger.now) from error.__cause__
+        difference = feeding.failure(said_of(error))
+        if difference is None:
+            done.failure = said_of(error)
+        else:
+            found.append(difference)
     done.now, done.sent, done.compared = feeding.now, feeding.sent, feeding.compared
     done.digest = participant.digest
     return done
@@ -82,9 +93,7 @@ def replay_alone(
 def _play(program: Program, participant: Participant, call: Call) -> None:
     try:
         if not participant.ended:
-            result = call(program.run, participant)
-            if isgenerator(result) or iscoroutine(result):
-                raise UsageError("its program is a generator or a coroutine, which never ran")
+            check_played(call(program.run, participant))
     except RunEnded:
         return
     except SystemExit as error:
@@ -101,3 +110,8 @@ def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
     arbiter = Arbiter(plan, None)
     actions = [action for each in plan.roster for action in arbiter.handle(each, joins.get(each, Join()))]
     return next(action.reach for action in actions if isinstance(action, StartRun) and action.to == name)
+
+
+def rules_alone(joins: Mapping[str, Join], name: str) -> bool:
+    """Whether a participant may invite and stop, and nobody else."""
+    return [each for each, join in joins.items() if join.controls] == [name]

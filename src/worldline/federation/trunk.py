@@ -120,8 +120,9 @@ class Trunk:
             return OtherEnd(process)
         if running is circuit:
             return OtherEnd(process, carrier.heard - self._running.seconds)
-        seconds = f"{self._running.seconds} s"
-        return OtherEnd(process, None, f"{running.session.name}, in the same process, has been running for {seconds}")
+        name = running.session.name
+        told = f"{name}, in the same process, has been running for {self._running.seconds} s"
+        return OtherEnd(process, None, told, name)
 
     def keep_time(self) -> None:
         """Tell the sessions what is known of the connection that they share."""

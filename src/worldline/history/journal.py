@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import Any
 
 from msgspec import Struct, msgpack
 
+from worldline.history.resumable_hash import HashState, ResumableHash
 from worldline.model.message import Message
 
 DIGEST_SIZE = 16
@@ -44,7 +46,7 @@ class Journal:
     """The inputs and outputs of one participant. With `keep`, its entries stay readable; the digest needs none."""
 
     def __init__(self, *, keep: bool = False) -> None:
-        self._hash = blake2b(digest_size=DIGEST_SIZE)
+        self._hash: Any = blake2b(digest_size=DIGEST_SIZE)
         self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
         self._weight = 0  # How long their payloads are, together.
         self.entries: list[Sent | Received] | None = [] if keep else None
@@ -88,9 +90,24 @@ class Journal:
             self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
 
+    def make_resumable(self) -> None:
+        """Hash in a way that can be taken up elsewhere; before anything is noted."""
+        self._hash = ResumableHash(DIGEST_SIZE)
+
+    def put_away(self) -> tuple[int, int, HashState]:
+        """Return all that another one needs to go on from here, if this one was made resumable."""
+        self._catch_up()
+        return self.sent, self.received, self._hash.state()
+
+    def take_up(self, sent: int, received: int, state: HashState) -> None:
+        """Go on from where another one was put away."""
+        self.sent, self.received = sent, received
+        self._hash = ResumableHash(DIGEST_SIZE, state)
+
     def digest(self) -> bytes:
         self._catch_up()
-        return self._hash.digest()
+        digest: bytes = self._hash.digest()
+        return digest
 
     def _catch_up(self) -> None:
         if self._weight >= _HEAVY:

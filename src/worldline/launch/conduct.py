@@ -9,7 +9,7 @@ from contextlib import suppress
 from worldline.federation.blame import NO_TERMINAL, is_debugger_quit
 from worldline.federation.bystander import is_bystander, parting_words
 from worldline.federation.participant import Participant
-from worldline.federation.program import Program
+from worldline.federation.program import Program, check_played
 from worldline.launch.time_stamps import STAMPING, TimeStamps
 from worldline.lock import RunEnded
 from worldline.model import Interrupted, UsageError, WorldlineError
@@ -30,7 +30,7 @@ def live(program: Program, participant: Participant) -> None:
     """Run the program of a participant that has joined, unless the run was over by then."""
     if not participant.ended:
         with suppress(RunEnded):
-            program.run(participant)
+            check_played(program.run(participant))
 
 
 def last_words(error: BaseException) -> int:

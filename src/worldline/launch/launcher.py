@@ -152,6 +152,8 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
+            if self._revival is not None:
+                self._revival.warn()  # What it is about may have ended the run before anybody looked.
             if self._unusual.debugged is not None:
                 self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
             if not failed:
@@ -160,7 +162,7 @@ class Launch:
             if failed:
                 self._processes.finish(_GRACE_S, 0)
             else:
-                self._processes.finish(_LINGER_S)
+                self._processes.finish(_LINGER_S, given_up=self._twins.process_names())
             self._order.release()
             self._shares.close()
             self._twins.close()

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from worldline.launch.script_files import SAID, Overheard
 from worldline.lock import Abort, Grant
 from worldline.lock.rehearsal import Rehearsal
+from worldline.lock.restoring import Recalled, Restore
 from worldline.model import Message
 from worldline.wire.codec import checked, decode_answer, decode_events
 from worldline.wire.frames import Frames
@@ -49,10 +50,10 @@ class OverheardScript:
 
     def _take_events(self, body: bytes) -> None:
         for event in decode_events(body):
-            if isinstance(event, Fail | Resume):
+            if isinstance(event, Fail | Resume | Restore):
                 self.is_broken = True
                 return
-            self._rehearsal.said(event)
+            self._rehearsal.said(event)  # type: ignore[arg-type] # others aren't compared
 
     def _take_welcome(self, body: bytes) -> None:
         welcome = checked(_decode_welcome, body)
@@ -68,6 +69,8 @@ class OverheardScript:
         answer = decode_answer(body)
         if isinstance(answer, Abort | Refused):
             self.is_broken = True
+        elif isinstance(answer, Recalled):
+            pass  # Whether it goes on from there is for it to say.
         elif isinstance(answer, Deliver):
             self._ahead += answer.messages
         elif isinstance(answer, Grant) and self._ahead:

@@ -16,8 +16,9 @@ import selectors
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable
 
 from worldline.federation.environment import LaunchEnvironment
 from worldline.launch.forkable import may_fork
@@ -48,7 +49,7 @@ class _Pipe:
         self.name = name
         self.descriptor = descriptor
         self.lines = LineSplitter(_LINE_MAX)
-        self.count = 0  # How many lines have come.
+        self.counts: Counter[str] = Counter()  # How many lines have come, by speaker.
 
     def fileno(self) -> int:
         return self.descriptor
@@ -72,7 +73,7 @@ class ParticipantProcesses:
         self._pids: dict[str, int] = {}
         self._started: dict[str, tuple[ParticipantSetup, LaunchEnvironment]] = {}
         self._pipes: dict[str, _Pipe] = {}  # Of those who were started last under a name.
-        self._heard: dict[str, int] = {}  # How many lines were passed on of each.
+        self._heard: dict[str, array[int]] = {}  # When each has printed the lines that were passed on; -1: unknown.
         self._codes: dict[str, int] = {}  # Of those who have ended,
         self._since: dict[str, float] = {}  # and when,
         self._silent: set[str] = set()  # and of whom nothing more is to be heard.
@@ -163,14 +164,15 @@ class ParticipantProcesses:
         """Return the last lines that a participant has printed."""
         return list(self._last_words.get(name, ()))
 
-    def finish(self, grace_s: float = GRACE_S, strays_s: float = _STRAYS_S) -> None:
+    def finish(self, grace_s: float = GRACE_S, strays_s: float = _STRAYS_S, *, given_up: Collection[str] = ()) -> None:
         """Wait for all to end by themselves; then ask them to; then end them. Return when all that they said is heard.
 
-        What they have started, and left running, has the time `strays_s` from then on.
+        What they have started, and left running, has the time `strays_s` from then on. Those who are `given_up` aren't
+        waited for.
         """
         if self._keeping is not None and self._listener.ident is not None:
             with self._changed:
-                self._changed.wait_for(lambda: len(self._codes) == len(self._pids), grace_s)
+                self._changed.wait_for(lambda: self._pids.keys() <= self._codes.keys() | set(given_up), grace_s)
                 self._ended = [name for name in self._pids if name not in self._codes]
             if left := self._left_after(0 if self._ended else strays_s):
                 self._say_left(left)
@@ -242,6 +244,18 @@ class ParticipantProcesses:
             self._fall_silent(name)
         return is_gone
 
+    def _is_repeated(self, pipe: _Pipe, name: str, now: int | None) -> bool:
+        """Whether a line was passed on already; one that was restored from a snapshot leaves out those before it."""
+        heard = self._heard.setdefault(name, array("q"))
+        count = pipe.counts[name]
+        while now is not None and count < len(heard) and heard[count] < now:
+            count += 1
+        pipe.counts[name] = count + 1
+        if count < len(heard):
+            return True
+        heard.append(-1 if now is None else now)
+        return False
+
     def _take(self, pipe: _Pipe) -> bool:
         """Pass on what there is; return whether more may follow at once."""
         try:
@@ -249,13 +263,11 @@ class ParticipantProcesses:
         except BlockingIOError:
             return False
         for line in pipe.lines.feed(data) if data else pipe.lines.finish():
-            pipe.count += 1
-            if pipe.count <= self._heard.get(pipe.name, 0):
-                continue
-            self._heard[pipe.name] = pipe.count
             speaker, line = read_speaker(line)
             now, text = read_stamp(line)
             name = speaker or pipe.name
+            if self._is_repeated(pipe, name, now):
+                continue
             self._last_words.setdefault(name, deque(maxlen=_LAST_WORDS)).append(text)
             self._hear(name, now, text)
         if not data:

@@ -34,7 +34,7 @@ def sources_of(files: Iterable[Path], folder: Path) -> Sources:
     waiting = [(file.resolve(), file.resolve().parent) for file in files]
     while waiting:
         file, root = waiting.pop()
-        if file in found or (digest := _hash(file)) is None:
+        if file in found or (digest := hash_of(file)) is None:
             continue
         found[file] = digest
         for module in _imported(file, root):
@@ -46,7 +46,7 @@ def sources_of(files: Iterable[Path], folder: Path) -> Sources:
     return Sources(dict(sorted(names.items())), _versions(libraries))
 
 
-def _hash(file: Path) -> str | None:
+def hash_of(file: Path) -> str | None:
     """Return the hash of a file, None if there is none that can be read."""
     try:
         with file.open("rb") as data:

@@ -40,6 +40,11 @@ cdef class Ledger:
     cdef public object draws_heard
     cdef tuple _rows
     cdef object _draws
+    cdef public object has_snapshot
+    cdef object _kept
+    cdef bint _is_fresh
+    cdef bint _asked_for_state
+    cdef object _restored
     cdef public bint careful
     cdef bint _is_marked
     cdef bint _is_served

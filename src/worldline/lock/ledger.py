@@ -30,6 +30,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+import msgspec
+
 from worldline.history.journal import Journal
 from worldline.lock.events import (
     Abort,
@@ -59,12 +61,16 @@ from worldline.lock.refusals import (
     impossible,
     misses_period,
     no_control,
+    not_at_the_beginning,
+    not_restorable,
     not_subscribed,
     subscribed_already,
     takes_back_promise,
     too_large,
     undeclared,
+    unreadable_snapshot,
 )
+from worldline.lock.restoring import LedgerState, Recalled, Restore, Snapshot
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.draw_rows import DrawFunction, DrawRow
@@ -76,6 +82,8 @@ from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
+_encode_state = msgspec.msgpack.Encoder().encode
+_decode_state = msgspec.msgpack.Decoder(LedgerState).decode
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
 # Looked up often: where all acts are legal, and where one waits.
@@ -137,6 +145,11 @@ class Ledger:
         self.draws_heard: Callable[[Drawn], None] | None = None  # Told every draw of its streams.
         self._rows: tuple[DrawRow, ...] = ()
         self._draws: DrawTable | None = None
+        self.has_snapshot: bool | None = None  # Whether the server has one of it; None: it keeps none.
+        self._kept: Recalled | None = None  # That one.
+        self._is_fresh = False  # Whether it has started, and nothing has been said since.
+        self._asked_for_state = False  # Whether the program has asked from where it goes on, and so can be restored.
+        self._restored: bytes | None = None  # The program's part of the snapshot from which it goes on.
         self.careful = False  # Whether the program may be interrupted before it has what it is given: see `take_back`.
         self._is_marked = False
         self._is_served = False  # Whether a call was taken back of which the arbiter knows: see there.
@@ -169,6 +182,8 @@ class Ledger:
 
     def hand_over(self, taken: list[ParticipantEvent]) -> None:
         """Move what the arbiter must be told behind what was taken before: all of it, or, if interrupted, nothing."""
+        if self._outbox:
+            self._is_fresh = False
         taken += self._outbox
         self._outbox = []
 
@@ -179,6 +194,9 @@ class Ledger:
             raise broken_off(action)
         row = self._row.moves.get(action.__class__)
         if row is None:
+            if isinstance(action, Recalled):
+                self._kept = action
+                return []
             self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.careful:
             self._mark(self._row, self._until, self._held.copy() if self._held else ())
@@ -191,6 +209,7 @@ class Ledger:
             self._rows = action.draws
             self._control_latency = action.control_latency
             self.reach = action.reach
+            self._is_fresh = True
         elif isinstance(action, Grant):  # The run ended before this newcomer's start.
             self.now = action.horizon
         return []
@@ -583,6 +602,84 @@ class Ledger:
 
     def _time(self) -> int:
         return self.now
+
+    # --- Snapshots ---
+
+    @property
+    def misses_snapshot(self) -> bool:
+        """Whether the server has a snapshot of it that hasn't come yet."""
+        return bool(self.has_snapshot) and self._kept is None
+
+    def restored(self) -> bytes | None:
+        """Go on from the last snapshot, if there is one; return the program's part of it. To be asked first of all."""
+        if not self._asked_for_state:
+            if self._row is not _ACTING:
+                self._check(Restore)
+            if not self._is_fresh or self._outbox or self._streams:
+                self._refuse(not_at_the_beginning())
+            self._asked_for_state = True
+            if self.has_snapshot is not None:
+                self.journal.make_resumable()
+            if self._kept is not None:
+                self._go_on_from(self._kept)
+        return self._restored
+
+    def _go_on_from(self, kept: Recalled) -> None:
+        try:
+            state: LedgerState = _decode_state(kept.state)
+        except (msgspec.DecodeError, ValueError) as error:
+            self._refuse(unreadable_snapshot(str(error)))
+        self.now, self.horizon, self._final = state.now, state.horizon, state.final
+        self._promised, self._told, self._complete_at = state.promised, state.told, state.complete_at
+        self._incomplete, self._finished = state.incomplete, state.finished
+        self._buffers, self.dropped, self.reach = state.buffers, state.dropped, state.reach
+        self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
+        self._held = deque(state.held)
+        for names, drawn in state.streams:
+            self.stream(*names).setstate(drawn)
+        self.journal.take_up(state.sent, state.received, state.digest)
+        self._is_marked = False
+        self._restored = state.program
+        self._outbox.append(Restore(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
+
+    def snapshot(self, program: bytes) -> None:
+        """Offer to be restored from here, with this state of the program."""
+        if self._row is not _ACTING:
+            self._check(Snapshot)
+        if not isinstance(program, bytes):
+            self._refuse(UsageError(f"a snapshot is bytes, not {type(program).__name__}"))
+        if len(program) > self.payload_max:
+            self._refuse(too_large(len(program), self.payload_max, "snapshot"))
+        if not self._asked_for_state:
+            self._refuse(not_restorable())
+        if self.has_snapshot is None:
+            return
+        self.tell_time()
+        state = _encode_state(self._state_with(bytes(program)))
+        if len(state) <= self.payload_max:  # What was granted ahead is in it: how much that is, is no fault of its own.
+            self._outbox.append(Snapshot(state))  # type: ignore[arg-type] # of the server, not the arbiter
+
+    def _state_with(self, program: bytes) -> LedgerState:
+        sent, received, digest = self.journal.put_away()
+        return LedgerState(
+            program=program,
+            now=self.now,
+            horizon=self.horizon,
+            final=self._final,
+            promised=self._promised,
+            told=self._told,
+            complete_at=self._complete_at,
+            incomplete=self._incomplete,
+            finished=self._finished,
+            buffers=self._buffers,
+            dropped=self.dropped,
+            reach=self.reach,
+            held=list(self._held),
+            streams=[(names, stream.getstate()) for names, stream in self._streams.items()],
+            sent=sent,
+            received=received,
+            digest=digest,
+        )
 
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox, for whoever waits for it."""

@@ -31,9 +31,9 @@ def undeclared(topic: str, declared: Iterable[str]) -> UsageError:
     )
 
 
-def too_large(size: int, limit: int) -> UsageError:
-    advice = f"the limit is {limit:,}; send it in parts, or raise limits.payload"
-    return UsageError(f"a payload of {size:,} bytes is too large", advice=advice)
+def too_large(size: int, limit: int, what: str = "payload") -> UsageError:
+    advice = f"the limit is {limit:,}; {'send it in parts, or ' if what == 'payload' else ''}raise limits.payload"
+    return UsageError(f"a {what} of {size:,} bytes is too large", advice=advice)
 
 
 def breaks_promise(attempt: int, promise: int) -> BrokenPromise:
@@ -83,4 +83,24 @@ def no_control(verb: str) -> UsageError:
 def control_too_early(verb: str, at: int, earliest: int) -> UsageError:
     return UsageError(
         f"{verb} at {format_time(at)} is too early", advice=f"the control link takes until {format_time(earliest)}"
+    )
+
+
+def not_at_the_beginning() -> UsageError:
+    return UsageError(
+        "`restored` was read too late: it has sent, drawn or asked for something already",
+        advice="read it before anything else, and go on from it",
+    )
+
+
+def not_restorable() -> UsageError:
+    return UsageError(
+        "it offers a snapshot and never reads one, so it couldn't be restored",
+        advice="read `restored` before anything else, and go on from it unless it is None",
+    )
+
+
+def unreadable_snapshot(why: str) -> UsageError:
+    return UsageError(
+        f"its snapshot can't be read ({why})", advice="was it offered by another program, or another version of this?"
     )

@@ -93,7 +93,9 @@ class Rehearsal:
     """One participant's script, and how much of it has been said again.
 
     `kinds` are the events that are compared; others are passed over. `read` reads payloads, and `open_answer` answers
-    that are kept in another form. Both are needed only to say what differs.
+    that are kept in another form. Both are needed only to say what differs. A participant that doesn't begin at the
+    beginning has `skipped` events at the head of the script behind it, and has `sent` messages by the time `now`.
+    `advice` goes with what differs.
     """
 
     def __init__(
@@ -103,6 +105,10 @@ class Rehearsal:
         kinds: Iterable[type] = EVERYTHING,
         read: Reader | None = None,
         open_answer: Callable[[Any], Action] = lambda answer: answer,
+        skipped: int = 0,
+        sent: int = 0,
+        now: int = 0,
+        advice: str | None = None,
     ) -> None:
         self.name = name
         self.repeated = 0  # How many events were said again.
@@ -111,8 +117,10 @@ class Rehearsal:
         self._open_answer = open_answer
         self._script: deque[Any] = deque()  # What is still to be said again, and the answers in between.
         self._early: deque[ParticipantEvent] = deque()  # What it says now, and the script doesn't have yet.
-        self._sent = 0
-        self._now = 0  # Its time, as far as it has been told.
+        self._skipped = skipped
+        self._advice = advice
+        self._sent = sent
+        self._now = now  # Its time, as far as it has been told.
         self._asked: ParticipantEvent | None = None  # The last thing that it has said again to move on,
         self._answer: Any = None  # and the answer to that.
         self._moves = False  # Whether the next answer is.
@@ -122,6 +130,9 @@ class Rehearsal:
     def said(self, event: ParticipantEvent) -> None:
         """Add what the participant said before."""
         if event.__class__ in self._kinds:
+            if self._skipped:
+                self._skipped -= 1
+                return
             self._script.append(event)
             if self._early:
                 self._compare()
@@ -201,7 +212,7 @@ class Rehearsal:
     def _differ(self, then: ParticipantEvent | None, now: ParticipantEvent | None) -> None:
         difference = compared(self.name, self.utterance(then), self.utterance(now), self._read)
         if difference is not None:
-            raise difference.error()
+            raise difference.error(self._advice)
 
     # --- What is said of it ---
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from worldline.lock.explain import explain, vacant
 from worldline.lock.member import Member
-from worldline.lock.states import Phase, State
+from worldline.lock.states import WAITING, Phase, State
 from worldline.lock.view import View
 from worldline.lock.why import Hop, Why
 from worldline.model.time import FOREVER
@@ -23,20 +23,22 @@ class Activity(Struct, frozen=True, kw_only=True):
 
     `seconds` is for how long, in wall-clock time, it has been in its state. `process` is its process, if that is on the
     server's machine, and `condition` what the system says of that: running, sleeping, blocked or stopped. `remark` says
-    what else there is to know.
+    what else there is to know. `behind` is who runs in its process, so that it can't.
     """
 
     seconds: float | None = None
     process: int | None = None
     condition: str = ""
     remark: str = ""
+    behind: str = ""
 
 
 class Standing(Struct, frozen=True, kw_only=True):
     """One participant at that moment.
 
     `promise` is a time before which it sends nothing. `sent` counts its messages. One that is `open` may publish on any
-    topic, and one that is `done` has been told that the run has ended for it.
+    topic, and one that is `done` has been told that the run has ended for it. Unless `exact`, it has gone on by itself
+    since `now`, as far as it was allowed to, and only it knows where it is.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     sent: int
     open: bool
     done: bool
+    exact: bool = True
     activity: Activity = Activity()
 
 
@@ -100,7 +103,9 @@ def situation_of(
         paused=paused,
         events=events,
         missing=(*arbiter.missing(), *vacant(arbiter.plan)),
-        standings=tuple(_standing(member, activities.get(each)) for each, member in sorted(arbiter.members.items())),
+        standings=tuple(
+            _standing(arbiter, member, activities.get(each)) for each, member in sorted(arbiter.members.items())
+        ),
         whys=whys,
         unused=_unused(arbiter, whys),
         speed=speed,
@@ -119,7 +124,8 @@ def all_links(arbiter: View) -> tuple[Hop, ...]:
     )
 
 
-def _standing(member: Member, activity: Activity | None) -> Standing:
+def _standing(arbiter: View, member: Member, activity: Activity | None) -> Standing:
+    is_at_end = member.state is State.COMPUTING and member.now == member.granted == arbiter.end
     return Standing(
         name=member.name,
         state=member.state,
@@ -127,7 +133,8 @@ def _standing(member: Member, activity: Activity | None) -> Standing:
         promise=member.promise,
         sent=member.sequence,
         open=member.publishes is None,
-        done=member.is_done,
+        done=member.is_done or is_at_end,
+        exact=member.state not in WAITING or member.granted <= member.now,
         activity=activity or Activity(),
     )
 

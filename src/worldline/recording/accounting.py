@@ -73,6 +73,11 @@ def _altered(recording: Recording, problem: str) -> UsageError:
     return UsageError(f"{recording.path} was altered: {problem}", advice="record the run again")
 
 
+def shortcoming(recording: Recording) -> str | None:
+    """Say how far a file goes whose end is missing; None for one that is whole."""
+    return f"{recording.path} is {recording.verify()}" if is_cut_off(recording) else None
+
+
 def is_cut_off(recording: Recording) -> bool:
     """Whether the file's end is missing."""
     return recording.outcome is None or not recording.scan.whole

@@ -284,7 +284,7 @@ class Recording:
     def verify(self) -> RecordingVerdict:
         """Read everything and say whether it is what was written, and whether it is complete."""
         survey = self._survey
-        damage = self._scan.damage or survey.damage or self.damage_in_short()
+        damage = self._scan.damage or survey.damage or self._located(self.damage_in_short())
         if damage is None and self._scan.whole:
             damage = self._contradiction()
         if damage is not None:
@@ -301,6 +301,14 @@ class Recording:
     @cached_property
     def _survey(self) -> Survey:
         return Survey(self._scan)
+
+    def _located(self, damage: str | None) -> str | None:
+        """Say where a file is damaged all of whose chunks can be read."""
+        if damage is None or not self._scan.whole or self.outcome is None or self._scan.outcome is None:
+            return damage
+        if self._survey.certificate.seal(self._scan.outcome) == self.outcome.certificate:
+            return f"{damage}; its messages match their certificate, so it is one of its indexes"
+        return f"{damage}; its messages can be read, so it is its header, its outcome or what is said of a participant"
 
     def damage_in_short(self) -> str | None:
         """Say how the file is damaged, as far as that shows without unpacking it; None if nothing shows."""

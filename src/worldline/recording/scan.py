@@ -29,7 +29,7 @@ from mcap.writer import MCAP0_MAGIC
 
 from worldline.model.errors import UsageError, shown
 from worldline.model.printable import printable
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, TIME_MAX, format_time
 from worldline.recording.chunks import CHUNK_MAX, CHUNK_SIZE, PLAIN_MAX
 from worldline.recording.facts import HEADER_NAME, OUTCOME_NAME
 
@@ -238,7 +238,7 @@ class Scan:
     def unpacked(self, file: BinaryIO, chunk: Place) -> bytes:
         """Return the records in a chunk, checked."""
         data = self.packed(file, chunk)
-        return data if chunk.loose else _unpacked(data, chunk.offset)
+        return data if chunk.loose else _unpacked(data, chunk)
 
     def records(self, file: BinaryIO, chunk: Place) -> Iterator[Schema | Channel | Message]:
         """Yield the records in a chunk, unpacked and checked."""
@@ -265,8 +265,9 @@ class Scan:
             raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
 
 
-def _unpacked(record: bytes, offset: int) -> bytes:
+def _unpacked(record: bytes, place: Place) -> bytes:
     """Return what is in a chunk: exactly as many bytes as it claims, and only if those aren't too many."""
+    offset = place.offset
     try:
         chunk = Chunk.read(_stream(record))
         size = chunk.uncompressed_size
@@ -274,10 +275,17 @@ def _unpacked(record: bytes, offset: int) -> bytes:
             raise Damaged(f"the chunk at byte {offset:,} claims {size:,} bytes unpacked")
         data = _decompressed(chunk.compression, chunk.data, size)
     except DAMAGE as error:
-        raise Damaged(f"the chunk at byte {offset:,} is damaged") from error
+        raise _damage(place) from error
     if len(data) != size or (chunk.uncompressed_crc and zlib.crc32(data) != chunk.uncompressed_crc):
-        raise Damaged(f"the chunk at byte {offset:,} is damaged")
+        raise _damage(place)
     return data
+
+
+def _damage(place: Place) -> Damaged:
+    """Say which chunk is damaged, and of what time it is, if it still says so."""
+    earliest, latest = place.earliest, place.latest
+    times = f", with what arrived from {format_time(earliest)} to {format_time(latest)}" if latest <= TIME_MAX else ""
+    return Damaged(f"the chunk at byte {place.offset:,} is damaged{times}")
 
 
 def _decompressed(compression: str, data: bytes, size: int) -> bytes:

@@ -2,8 +2,9 @@
 
 A recording is written as NAME.unfinished-PID.mcap beside its place and put there when it is finished; the recording
 that was there becomes NAME.previous.mcap. Only recordings are treated like that: anything else that has one of the two
-names is somebody's, and isn't touched unless that is forced. A link is followed, and stays; a pipe or a device is
-written to, and has no previous one. All of this is judged before a run, and again after it.
+names is somebody's, and isn't touched unless that is forced. The timing of a recording goes with it. A link is
+followed, and stays; a pipe or a device is written to, and has no previous one. All of this is judged before a run, and
+again after it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from worldline.model.errors import LossError, UsageError, shortened
 from worldline.recording.scan import header_of
+from worldline.recording.timing_file import TIMING_SUFFIX, put_aside
 from worldline.saving.destination import Destination, destination
 
 
@@ -34,6 +36,7 @@ class Shelf:
             raise UsageError("a recording can't be named -", advice="standard output is /dev/stdout")
         self._force = force
         self.kept: Kept | None = None  # What `put` has returned.
+        self.is_timed = False  # Whether a timing is noted beside it.
         self._destination = destination(path)
         file = self._destination.file
         self._previous = file.with_suffix(f".previous{file.suffix}")
@@ -77,6 +80,8 @@ class Shelf:
             before = self._replaced()
             if before is not None:
                 self._destination.file.replace(self._previous)
+            if not self.is_timed:
+                put_aside(self._destination.file.with_suffix(TIMING_SUFFIX))
             self.target.replace(self._destination.file)
         except UsageError as error:  # It wasn't so when the run began.
             return Kept(self.target, str(error))

@@ -24,6 +24,7 @@ FACTS = ("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost")
 PAYLOAD = "payload"
 """The column of payloads that have no fields."""
 
+_TAKEN = frozenset((*FACTS, PAYLOAD))
 _WHOLE_NUMBERS = ("sent", "arrival", "sequence", "copy")
 _LINES_AT_ONCE = 1000
 _encode = msgspec.json.Encoder().encode
@@ -61,14 +62,21 @@ def columns(sendings: Iterable[Sending], topic: str) -> dict[str, list[Any]]:
 
 
 def _fields(payload: bytes) -> dict[str, Any]:
-    """Return the fields of a payload; one that has none is a field itself. Names of facts are kept apart."""
+    """Return the fields of a payload; one that has none is a field itself.
+
+    Names that are taken are kept apart: those of facts, of whole payloads, and dotted ones that another field has, too.
+    """
     value = decoded(payload)
     if is_nothing(value):
         return {PAYLOAD: payload}
     if not isinstance(value, dict):
         return {PAYLOAD: value}
-    fields = dict(_flattened("", value))
-    return {f"{name}_" if name in FACTS else name: each for name, each in fields.items()}
+    fields: dict[str, Any] = {}
+    for name, each in _flattened("", value):
+        while name in fields or name in _TAKEN:
+            name += "_"
+        fields[name] = each
+    return fields
 
 
 def _flattened(path: str, value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+from zlib import crc32
 
 import msgspec
 import zstandard
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from worldline.model.errors import LossError, PeerError, UsageError
 from worldline.model.plan import Plan
+from worldline.recording.timing_file import TIMING_KIND, is_timing, put_aside
 from worldline.saving.destination import destination
 from worldline.waiting.heard import (
     Heard,
@@ -30,9 +32,8 @@ from worldline.waiting.heard import (
     stripped,
 )
 
-SUFFIX = ".timing"
-_MAGIC = b"worldline timing 1\n"
-_PART = struct.Struct(">cI")  # What a part of the file is, and how long.
+_MAGIC = TIMING_KIND + b"2\n"
+_PART = struct.Struct(">cII")  # What a part of the file is, how long, and its checksum.
 _HEADER, _PORTION, _END = b"H", b"P", b"E"
 _PORTION_SIZE = 4096  # Frames.
 _PORTION_MAX = 2**28  # Bytes, unpacked.
@@ -94,7 +95,7 @@ class TimingWriter:
         if self._file is None:
             return
         try:
-            self._file.write(before + _PART.pack(kind, len(data)) + data)
+            self._file.write(before + _PART.pack(kind, len(data), crc32(data, crc32(kind))) + data)
             self._file.flush()
         except OSError as error:
             self._file.close()
@@ -103,10 +104,15 @@ class TimingWriter:
 
 
 class Timing:
-    """A timing that was noted, or is being noted just now: as much of it as there is."""
+    """A timing that was noted, or is being noted just now: as much of it as there is.
+
+    Once it has been heard, `end` says how the run ended, and `is_cut_off` whether a part was begun and isn't whole.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.end: TimingEnd | None = None
+        self.is_cut_off = False
         parts = self._parts()
         try:
             kind, data = next(parts, (b"", b""))
@@ -115,10 +121,9 @@ class Timing:
             self.header = decode_header(data)
         except PeerError as error:
             raise self._unreadable(error.problem) from error
-        self.end: TimingEnd | None = None
 
     def heard(self) -> Iterator[Heard]:
-        """Yield all that was noted. After the last of it, `end` says how the run ended, if that was noted."""
+        """Yield all that was noted."""
         unpacker = zstandard.ZstdDecompressor()
         for kind, data in self._parts():
             try:
@@ -134,16 +139,24 @@ class Timing:
     def _parts(self) -> Iterator[tuple[bytes, bytes]]:
         try:
             with self.path.open("rb") as file:
-                if file.read(len(_MAGIC)) != _MAGIC:
+                start = file.read(len(_MAGIC))
+                if start != _MAGIC and start.startswith(TIMING_KIND):
+                    raise self._unreadable("another version of Worldline has written it")
+                if start != _MAGIC:
                     raise UsageError(
                         f"{self.path} isn't a timing", advice="`worldline run FILE.toml --timing` notes one"
                     )
                 while len(start := file.read(_PART.size)) == _PART.size:
-                    kind, length = _PART.unpack(start)
+                    place = file.tell() - _PART.size
+                    kind, length, checksum = _PART.unpack(start)
                     data = file.read(length)
                     if len(data) < length:
-                        return  # It is being written just now, or whoever wrote it was killed.
+                        break
+                    if crc32(data, crc32(kind)) != checksum:
+                        raise self._unreadable(f"it was altered, at byte {place:,} or later")
                     yield kind, data
+                # It is being written just now, or whoever wrote it was killed.
+                self.is_cut_off = bool(start)
         except OSError as error:
             raise UsageError(f"{self.path} can't be read: {error.strerror or error}") from error
 
@@ -151,22 +164,14 @@ class Timing:
         return UsageError(f"{self.path} can't be read: {problem}", advice="note it again")
 
 
-def is_timing(path: Path) -> bool:
-    """Whether a file is a timing."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
-
 def _opened(path: Path, *, force: bool) -> BinaryIO:
-    """Open a file to be written, in the place of another timing."""
+    """Open a file to be written; a timing that was there is put aside."""
     to = destination(path)
     if to.is_stream:
         raise UsageError(f"{path} isn't a file, and a timing is read while it is written", advice="choose a file")
     if not to.is_new and to.file.stat().st_size and not is_timing(to.file) and not force:
         raise UsageError(f"{path} isn't a timing and would be replaced", advice="use --force, or another name")
+    put_aside(to.file)
     try:
         return to.file.open("wb")
     except OSError as error:

@@ -155,13 +155,20 @@ class ReadyFederation(Ready):
 
         return replace(self, keeping=keeper_for(self.setup.parts.values()))
 
+    def answering(self) -> Federation:
+        """Return its programs, for this process: what they raise is their author's, as on every executor."""
+        from worldline.federation.answerable import answerable
+
+        assert self.federation is not None
+        return answerable(self.federation)
+
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
         if self.federation is not None:
             from worldline.federation.checker import SampledSchedule
             from worldline.federation.inprocess import run as run_in_process
 
             schedule = None if self.shake is None else SampledSchedule(self.shake)
-            return run_in_process(self.federation, observer=observer, watch=watch, schedule=schedule)
+            return run_in_process(self.answering(), observer=observer, watch=watch, schedule=schedule)
         from worldline.launch.launcher import Launch
 
         assert self.setup is not None

@@ -81,8 +81,7 @@ def federation_like(target: str, options: Options) -> FederationLike:
                 f"only federations have schedules to check, and {target} is of the kind {ready.kind}",
                 advice=f"`worldline verify {target}` runs it in many ways",
             )
-        assert ready.federation is not None
-        return ready.federation
+        return ready.answering()
 
     first = made()
     return first if is_file else made

@@ -5,6 +5,7 @@ What can't be equal is said before anything is compared (`doubts`): another vers
 
 from __future__ import annotations
 
+import glob
 import sys
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from worldline.federation.program import Program
 from worldline.history.values import field_differences
 from worldline.launch.entry import load_program
 from worldline.launch.setup import nobody, stated_by
+from worldline.loading.sources import hash_of
 from worldline.lock import Join
 from worldline.model.errors import UsageError, WorldlineError, shown
 from worldline.model.nearest import nearest
@@ -33,7 +35,10 @@ _SHOWN_MAX = 5
 
 
 def target_of(recording: Recording, given: str | None) -> str:
-    """Return the target of a recording: the one that is given, or the one it names, here or next to the recording."""
+    """Return the target of a recording: the one that is given, or the one it names, here or next to the recording.
+
+    It may also be in a folder below, if the code there is still the one that was run.
+    """
     if given is not None:
         return given
     named = recording.header.target
@@ -45,10 +50,22 @@ def target_of(recording: Recording, given: str | None) -> str:
     for folder in (Path(), recording.path.parent):
         if (folder / file.name).is_file():
             return str(folder / named)
+    folders = [
+        each.parent for depth in ("*", "*/*") for each in sorted(Path().glob(f"{depth}/{glob.escape(file.name)}"))
+    ]
+    same = [folder for folder in folders if _has_code(folder, recording.header)]
+    if len(same) == 1:
+        return str(same[0] / named)
+    meant = str(folders[0] / named) if len(folders) == 1 else "PATH"
     raise UsageError(
         f"{recording.path} is of {shown(named)}, which is neither here nor next to it",
-        advice="say where it is: --target PATH",
+        advice=f"say where it is: --target {meant}",
     )
+
+
+def _has_code(folder: Path, header: Header) -> bool:
+    """Whether the code that was run is in a folder, as it was."""
+    return bool(header.code) and all(hash_of(folder / name) == digest for name, digest in header.code.items())
 
 
 def ready_as_recorded(recording: Recording, target: str) -> Ready:

@@ -10,15 +10,16 @@ import msgspec
 from worldline.model.counting import counted
 from worldline.model.time import MS, SECOND
 from worldline.waiting.advice import Advice
+from worldline.waiting.habits import Habits
 from worldline.waiting.tally import WaitingTally
 from worldline.waiting.words import seconds, way
 
 _LINKS_SHOWN = 20
 
 
-def account_in_words(name: str, tally: WaitingTally, took: int) -> list[str]:
-    """Say how long everybody waited in a run that took so many nanoseconds, and for what."""
-    people = len(tally.participants)
+def account_in_words(name: str, tally: WaitingTally, habits: Habits) -> list[str]:
+    """Say how long everybody waited in a run, and for what."""
+    people, took = len(habits.of), habits.took
     together = f"together they waited {lasting(tally.waited)} for each other"
     share = f"{_share(tally.waited, took * people)} of their time"
     lines = [f"{name}: {counted(people, 'participant')}, {lasting(took)}; {together}, {share}"]
@@ -45,11 +46,12 @@ def advice_in_words(advice: Sequence[Advice]) -> list[str]:
     return [_told(each) for each in advice]
 
 
-def account_as_plain(name: str, tally: WaitingTally, took: int, advice: Sequence[Advice]) -> dict[str, Any]:
+def account_as_plain(name: str, tally: WaitingTally, habits: Habits, advice: Sequence[Advice]) -> dict[str, Any]:
     """Return the same for JSON; times are in nanoseconds, the simulated ones and those of the wall clock."""
     return {
         "name": name,
-        "took": took,
+        "took": habits.took,
+        "participants": list(habits.of),
         "waited": tally.waited,
         "waits": tally.waits,
         "held": tally.held,
@@ -73,7 +75,7 @@ def account_as_plain(name: str, tally: WaitingTally, took: int, advice: Sequence
 
 def _told(advice: Advice) -> str:
     before, after = advice.before, advice.after
-    results = "no result changes" if advice.is_harmless else "a different model"
+    results = "no result of this run changes" if advice.is_harmless else "a different model"
     sooner = f", the run takes {1 - after.took / before.took:.0%} less" if after.took < 0.99 * before.took else ""
     return f"{advice.text} would remove {advice.share:.0%} of the waiting{sooner} ({results})"
 

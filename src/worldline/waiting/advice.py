@@ -2,9 +2,9 @@
 
 Three kinds of changes are tried, for those who are waited for most:
 
-- **A period**: somebody who only ever sent at multiples of a time could declare that. No result changes.
+- **A period**: somebody who only ever sent at multiples of a time could declare that. No result of this run changes.
 - **Topics**: somebody who declares topics that it never sends on, or doesn't declare any, could declare those it uses.
-  No result changes.
+  No result of this run changes.
 - **A latency**: a link that is waited for could have a greater one. That is another model, with other results.
 
 What comes out is what the change would have saved in the run that was noted, on a machine with a core for everybody.
@@ -14,28 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from math import gcd
 from typing import NamedTuple
 
 from msgspec import structs
 
-from worldline.lock.events import Promise
 from worldline.lock.why import Hop
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 from worldline.model.links import Rule
 from worldline.model.path import Paths
 from worldline.model.plan import Plan
-from worldline.model.time import TIME_MAX, US, format_time
+from worldline.model.time import TIME_MAX, format_time
+from worldline.waiting.habits import Habits
 from worldline.waiting.heard import Heard, HeardSending
 from worldline.waiting.playing import Changed, Played, play
 from worldline.waiting.scripts import RunScript, scripts_of
 from worldline.waiting.tally import WaitingTally, waits_in
 
 HEARD_MAX = 5_000
-"""How much of a timing is looked at, in frames: what comes later is mostly more of the same."""
+"""How much of a timing is played again, in frames: what comes later is mostly more of the same."""
 
 _LINKS_TRIED = 4
-_SENDS_LEAST = 3
 _WORTH = 0.02  # Of the waiting: less isn't worth a word.
 _NEARLY = 0.9  # Of what the greatest latency saves: a smaller one that saves as much is better.
 _FACTORS = (2, 5, 10)
@@ -57,10 +55,11 @@ class Advice(NamedTuple):
 
 
 class Advisor:
-    """Tries changes on one run: its plan, and what was heard of it."""
+    """Tries changes on one run: its plan, what was heard of it, or the first part of that, and all of its habits."""
 
-    def __init__(self, plan: Plan, noted: Sequence[Heard]) -> None:
+    def __init__(self, plan: Plan, noted: Sequence[Heard], habits: Habits | None = None) -> None:
         self._plan = plan
+        self._habits = Habits(noted) if habits is None else habits
         self.scripts = scripts_of(plan, noted)
         self.tally = WaitingTally(waits_in(plan, noted))
         self.before = play(self.scripts, Changed(plan=plan))
@@ -82,8 +81,7 @@ class Advisor:
 
     def _periods(self) -> Iterable[Advice]:
         for name in self._awaited():
-            script = self.scripts[name]
-            period = period_of(script)
+            period = self._habits.of[name].period
             if period is not None:
                 change = Changed(plan=self._plan, periods={name: period})
                 yield self._tried(f'period = "{format_time(period)}" for {name}', change, is_harmless=True)
@@ -91,7 +89,7 @@ class Advisor:
     def _topics(self) -> Iterable[Advice]:
         for name in self._awaited():
             script = self.scripts[name]
-            used = tuple(sorted({deed.topic for deed in _sendings(script)}))
+            used = tuple(sorted(self._habits.of[name].topics))
             declared = script.join.publishes
             if declared is None or set(used) < set(declared):
                 change = Changed(plan=self._plan, joins={name: structs.replace(script.join, publishes=used)})
@@ -120,13 +118,6 @@ class Advisor:
             (name for name in self.tally.by_holder if name in self.scripts),
             key=lambda name: (-self.tally.by_holder[name], name),
         )
-
-
-def period_of(script: RunScript) -> int | None:
-    """Return a time of which all sends were multiples, if there is one that is worth being declared."""
-    sends = [deed.at for deed in _sendings(script)]
-    common = gcd(*sends) if sends else 0
-    return common if len(sends) >= _SENDS_LEAST and common >= US and not _promises(script) else None
 
 
 def with_latency(plan: Plan, sender: str, receiver: str, topic: str, longer: int) -> Plan:
@@ -159,7 +150,3 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
 
 def _sendings(script: RunScript) -> list[HeardSending]:
     return [deed.event for point in script.points for deed in point.deeds if isinstance(deed.event, HeardSending)]
-
-
-def _promises(script: RunScript) -> bool:
-    return any(isinstance(deed.event, Promise) for point in script.points for deed in point.deeds)

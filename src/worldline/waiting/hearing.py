@@ -8,7 +8,7 @@ from typing import NamedTuple
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.lock.events import Action, CallOff, Join, Lost
 from worldline.lock.states import Phase
-from worldline.model.errors import WorldlineError
+from worldline.model.errors import UsageError, WorldlineError, shown
 from worldline.model.plan import Plan
 from worldline.waiting.heard import Heard, restored
 
@@ -38,9 +38,13 @@ class HearingAgain:
         if any(isinstance(event, Lost | CallOff) for event in heard.events) and heard.who == OPERATOR:
             return ()  # The run was broken off: it is looked at as it was just then.
         events = restored(heard.events)
+        is_known = heard.who == OPERATOR or heard.who in arbiter.members
+        first = events[0] if events else None
+        if not is_known and not isinstance(first, Join):
+            raise UsageError(f"what was noted can't be: {shown(heard.who)} says something, and never joined")
         try:
-            if heard.who != OPERATOR and heard.who not in arbiter.members and isinstance(events[0], Join):
-                arbiter.enroll(heard.who, events[0])
+            if not is_known and isinstance(first, Join):
+                arbiter.enroll(heard.who, first)
             return tuple(arbiter.hear(heard.who, events))
         except WorldlineError:
             return ()

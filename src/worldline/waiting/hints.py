@@ -15,6 +15,7 @@ from worldline.lock.why import Hop
 from worldline.model.time import format_time
 
 _CREEPS_BELOW = 0.001  # Simulated seconds per second.
+_EVENTS_PER_HOP = 5  # At most: a message is sent, asked for and granted, and somebody may say where it is.
 _BUSY_FROM = 100.0  # Events per second: somebody does something.
 
 
@@ -71,10 +72,11 @@ def _of_links(situation: Situation) -> list[str]:
 def _of_pace(situation: Situation) -> list[str]:
     if not creeps(situation) or not situation.rate or situation.speed is None:
         return []
-    each = max(0, round(situation.speed * 1e9 / situation.rate))
-    text = f"time creeps: {situation.rate:,.0f} events/s move it on by {format_time(each)} each"
+    each = max(0.0, situation.speed * 1e9 / situation.rate)
+    step = format_time(round(each)) if each >= 1 else "less than 1ns"
+    text = f"time creeps: {situation.rate:,.0f} events/s move it on by {step} each"
     loop = tightest_loop(situation.links)
-    if loop and _total(loop) >= each:
+    if loop and each <= _total(loop) <= _EVENTS_PER_HOP * len(loop) * each:
         names = " → ".join([loop[0].sender, *(hop.receiver for hop in loop)])
         text += f"; messages can go around {names} in {format_time(_total(loop))}"
     elif held := holds(situation):

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from worldline.lock.events import Grant, StartRun
 from worldline.lock.situation import Activity, Situation, situation_of
-from worldline.lock.states import ASKING, State
+from worldline.lock.states import ASKING, Phase, State
+from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
+from worldline.model.time import format_time
 from worldline.waiting.heard import Heard
 from worldline.waiting.hearing import HearingAgain
 
@@ -23,9 +25,11 @@ def situation_at(plan: Plan, name: str, noted: Iterable[Heard], at: int | None =
         for action in actions:
             if isinstance(action, Grant | StartRun):
                 since[action.to] = wall
-        if at is not None and again.arbiter.floor() >= at:
+        if at is not None and again.arbiter.phase is not Phase.GATHERING and again.arbiter.floor() >= at:
             break
     arbiter = again.arbiter
+    if at is not None and (came := arbiter.status().time) < at:
+        raise UsageError(f"it never came to {format_time(at)}", advice=f"it ended at {format_time(came)}: --at end")
     activities = {
         each: Activity(seconds=(wall - since[each]) / 1e9)
         for each, member in arbiter.members.items()

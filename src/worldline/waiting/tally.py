@@ -58,7 +58,6 @@ class WaitingTally:
         self.waited = 0  # By all for participants, together.
         self.waits = 0
         self.held = 0  # By all, for the operator or the wall clock.
-        self.participants: dict[str, None] = {}  # Who waited at all, or was waited for.
         self.by_participant: dict[str, int] = {}
         self.by_holder: dict[str, int] = {}
         self._links: dict[Hop, list[int]] = {}
@@ -69,7 +68,6 @@ class WaitingTally:
         if not wait.holder:
             self.held += wait.length
             return
-        self.participants |= {wait.who: None, wait.holder: None}
         self.waited += wait.length
         self.waits += 1
         self.by_participant[wait.who] = self.by_participant.get(wait.who, 0) + wait.length

@@ -76,7 +76,9 @@ def _of_hold(hold: Hold, situation: Situation) -> list[str]:
     names = ", ".join(hold.names)
     if hold.cause is Cause.ROSTER:
         there = [each.name for each in situation.standings if each.state is not State.EXPECTED]
-        return [f"the run begins when {names} {_has(hold)} joined", f"  here: {', '.join(there) or 'nobody'}"]
+        paused = "; an operator has paused it, too: `worldline resume`" if situation.paused is not None else ""
+        begins = f"the run begins when {names} {_has(hold)} joined{paused}"
+        return [begins, f"  here: {', '.join(there) or 'nobody'}"]
     if hold.cause is Cause.NEWCOMER:
         starts = format_time(next(why.bound for why in situation.whys if why.missing == hold.names))
         return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: nobody passes that without it"]
@@ -95,7 +97,10 @@ def _whom(hold: Hold, situation: Situation) -> str:
         return "keeps nobody waiting, but the run doesn't end without it"
     longest = max((each.activity.seconds or 0.0 for each in situation.standings if each.name in hold.held), default=0.0)
     them = f"{counted(len(hold.held), 'participant')} {'waits' if len(hold.held) == 1 else 'wait'} for it"
-    return f"holds {_everybody(hold, situation)}: {them}, the longest for {seconds(longest)}"
+    standing = None if hold.root is None else situation.standing(hold.root)
+    behind = "" if standing is None else standing.activity.behind
+    since = f", since {behind} runs in its process" if behind else ""
+    return f"holds {_everybody(hold, situation)}{since}: {them}, the longest for {seconds(longest)}"
 
 
 def _everybody(hold: Hold, situation: Situation) -> str:
@@ -142,7 +147,8 @@ def _of_chain(chain: HoldingChain, situation: Situation, width: int) -> Iterator
     standing = situation.standing(chain.who)
     waited = None if standing is None else standing.activity.seconds
     since = "" if waited is None else f", waiting for {seconds(waited)}"
-    yield f"{chain.who:<{width}}  at {format_time(first.now)}{since}: {_wants(first)}"
+    now = format_time(first.now) if standing is None or standing.exact else f"{format_time(first.now)} or later"
+    yield f"{chain.who:<{width}}  at {now}{since}: {_wants(first)}"
     for why in chain.whys:
         if why.path:
             yield f"{'':<{width}}    {way(why.path)}{_sends(why, chain)}"

@@ -1,8 +1,8 @@
 """The handshake: how a server and a participant make sure of each other before anything is said about the run.
 
     server       Challenge(protocol, version, nonce)
-    participant  Hello(version, federation, name, nonce, proof, agreement)
-    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max, returns), or Refused(code, reason)
+    participant  Hello(version, federation, name, nonce, proof, agreement, code)
+    server       Welcome(proof, heartbeat, frame_max, declared, ...), or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
 so neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
@@ -42,7 +42,10 @@ class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
-    """I am this participant of that federation, and take it that both sides agree on this."""
+    """I am this participant of that federation, and take it that both sides agree on this.
+
+    `code` is a hash of what I am made of, if that is known: it shows if I come back as another program.
+    """
 
     version: int
     federation: str
@@ -50,12 +53,14 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
     nonce: bytes
     proof: bytes
     agreement: dict[str, str] = {}
+    code: str = ""
 
     def body(self) -> bytes:
         """Return it as it is sent: with nothing to agree on, as short as it can be."""
-        if not self.agreement:
-            return _encode(("hello", self.version, self.federation, self.name, self.nonce, self.proof))
-        return _encode(self)
+        if self.code:
+            return _encode(self)
+        said = ("hello", self.version, self.federation, self.name, self.nonce, self.proof, self.agreement)
+        return _encode(said if self.agreement else said[:-1])
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
@@ -63,6 +68,7 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
 
     `declared` is what the server's file says of you, with your `period`, if it says anything: join with that. If the
     connection is lost, try for `returns` nanoseconds to connect again and to resume; 0: the server won't come back.
+    `has_snapshot` says whether there is one from which you can be restored; None: the server keeps none.
     """
 
     proof: bytes
@@ -72,10 +78,13 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     period: _Time = 0
     payload_max: _PayloadSize = PAYLOAD_MAX
     returns: _Time = 0
+    has_snapshot: bool | None = None
 
     def body(self) -> bytes:
         """Return it as it is sent: as short as it can be, if nothing is declared or all is as usual."""
         said = ("welcome", self.proof, self.heartbeat, self.frame_max, self.declared, self.period, self.payload_max)
+        if self.has_snapshot is not None:
+            return _encode((*said, self.returns, self.has_snapshot))
         if self.returns:
             return _encode((*said, self.returns))
         if self.payload_max != PAYLOAD_MAX:

@@ -1,7 +1,8 @@
 """What an operator and a server say to each other, once the operator has been welcomed.
 
 An operator says hello as a participant does, with an empty name, which no participant can have, and proves that it
-knows the secret. After that it says one word at a time, each a frame of its own, and waits for the answer. These are
+knows the secret. After that it says one word at a time, each a frame of its own, and waits for the answer, which has
+the number of the word: an operator that has waited for long enough goes on, and the answer may come later. These are
 arrays that begin with the name of their kind, as elsewhere; the situation in them is a map, for whoever shows it.
 """
 
@@ -21,10 +22,13 @@ class AskSituation(Struct, frozen=True, array_like=True, tag="ask"):
     """How does the run stand?"""
 
     links: bool = False
+    number: int = 0
 
 
 class PauseRun(Struct, frozen=True, array_like=True, tag="pause"):
     """Let nobody go on, as soon as that is possible."""
+
+    number: int = 0
 
 
 class StepRun(Struct, frozen=True, array_like=True, tag="step"):
@@ -32,10 +36,13 @@ class StepRun(Struct, frozen=True, array_like=True, tag="step"):
 
     by: int | None = None
     to: int | None = None
+    number: int = 0
 
 
 class ResumeRun(Struct, frozen=True, array_like=True, tag="resume"):
     """Let everybody go on."""
+
+    number: int = 0
 
 
 class EndRun(Struct, frozen=True, array_like=True, tag="end"):
@@ -43,24 +50,28 @@ class EndRun(Struct, frozen=True, array_like=True, tag="end"):
 
     at: int | None = None
     now: bool = False
+    number: int = 0
 
 
 class SituationTold(Struct, frozen=True, array_like=True, tag="situation"):
     """This is how it stands."""
 
     situation: Situation
+    number: int = 0
 
 
 class OrderTaken(Struct, frozen=True, array_like=True, tag="taken"):
     """It will be so: at this time, if it concerns one."""
 
     at: int | None = None
+    number: int = 0
 
 
 class OrderDone(Struct, frozen=True, array_like=True, tag="done"):
     """It is so: everybody stands at this time."""
 
     at: int
+    number: int = 0
 
 
 class OrderRefused(Struct, frozen=True, array_like=True, tag="impossible"):
@@ -68,6 +79,7 @@ class OrderRefused(Struct, frozen=True, array_like=True, tag="impossible"):
 
     reason: str
     advice: str | None = None
+    number: int = 0
 
 
 class RunOver(Struct, frozen=True, array_like=True, tag="over"):

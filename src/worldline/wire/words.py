@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from worldline.lock.events import Abort, Grant, ParticipantEvent, StartRun
+from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.model.message import Message
 from worldline.wire.handshake import Fail, Refused
 
@@ -24,8 +25,8 @@ class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
     answers: int
 
 
-Answer = StartRun | Grant | Abort | Refused | Deliver
+Answer = StartRun | Grant | Abort | Refused | Deliver | Recalled
 """What a server says."""
 
-Told = ParticipantEvent | Fail | Resume
+Told = ParticipantEvent | Fail | Resume | Snapshot | Recall | Restore
 """What a participant says."""

@@ -283,5 +283,10 @@ class RosterAgainstModel(RuleBasedStateMachine):
         assert [who for what, who in found if what == "primary"] == list(self.roster.primaries()[1:])
 
 
-RosterAgainstModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestRosterAgainstModel = RosterAgainstModel.TestCase
+TestRosterAgainstModel.settings = settings(max_examples=25, stateful_step_count=40)
+
+
+@pytest.mark.soak
+class TestRosterForLong(RosterAgainstModel.TestCase):
+    settings = settings(max_examples=1_000, stateful_step_count=40)
