@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
+from msgspec.structs import replace as replace_fields
 from rich.console import Console
 from rich.table import Table
 
@@ -49,13 +50,7 @@ def control_loop(seconds: int) -> Federation:
     whole = federation_of(read_setup(FILE, changes=[f"until={seconds}s", "faults=[]"]))
     programs = {name: program for name, program in whole.programs.items() if name != "plotter"}
     rules = tuple(rule for rule in whole.network.rules if rule.receiver != "plotter")
-    return replace(whole, programs=programs, network=replace_rules(whole.network, rules))
-
-
-def replace_rules(network: Any, rules: tuple[Any, ...]) -> Any:
-    from msgspec.structs import replace as replace_fields
-
-    return replace_fields(network, rules=rules)
+    return replace(whole, programs=programs, network=replace_fields(whole.network, rules=rules))
 
 
 def controller_in_steps(me: Participant) -> None:
