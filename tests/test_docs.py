@@ -26,7 +26,10 @@ OF_DRAKES_PLAN = {
     *("SEND_MESSAGE", "QUEUED_MESSAGE", "DELIVERED_MESSAGE", "AUTHORIZE_ADVANCE"),
     *("PROMISE_NO_SEND", "NOTIFY_ADVANCE", "POLL_WAIT"),
 }
-RUN_ELSEWHERE = {"metasim.md", "observers.md", "sdf.md", "world.md", "world-discovery.md", "world-interaction.md"}
+RUN_ELSEWHERE = {
+    *("learning.md", "metasim.md", "observers.md", "sdf.md"),
+    *("world.md", "world-discovery.md", "world-interaction.md"),
+}
 """Pages whose programs all run in other tests, which compare what they print."""
 HAS_DRAKE = importlib.util.find_spec("pydrake") is not None
 

@@ -34,7 +34,7 @@ from worldline.learning import FederationEnv
 GAINS = 5
 ALONE, COMMON = "draws of its own", "common random numbers"
 TESTS = range(900, 904)  # Seeds of episodes that nothing is learned from.
-NAMES = ("latency", "loss", "stream")  # The draws that a generation has in common: the network's and the sensor's.
+NAMES = ("latency", "loss", "stream", "random")  # What a generation has in common: the network, the noise, the visitor.
 
 
 class Budget(NamedTuple):

@@ -45,7 +45,7 @@ def _parts(curves: Sequence[Curve], learners: int) -> Iterator[str]:
         'font-family="Helvetica, Arial, sans-serif">'
     )
     yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
-    yield _text(LEFT, 32, "A pole that is learned to be balanced over a bad link", INK, 18)
+    yield _text(LEFT, 32, "Learning to balance a pole over a bad link", INK, 18)
     about = f"Return of test episodes: median of {learners} learners, and the middle half of them"
     yield _text(LEFT, 54, about, PALE, 13)
     for value in range(0, TOP_RETURN + 1, 100):

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from worldline import Federation, Network, Participant, Program, link, payload
-from worldline.learning import FederationEnv, Moment
+from worldline.learning import AgentMoment, FederationEnv
 
 FORMS: dict[str, Any] = {
     "observation_space": spaces.Box(-100.0, 100.0, (2,), np.float64),
@@ -47,7 +47,7 @@ def federation(**changes: Any) -> Federation:
     )
 
 
-def observe(moment: Moment) -> Any:
+def observe(moment: AgentMoment) -> Any:
     """The last measurement, and how many came in the step."""
     degrees = 15.0 if moment.before is None else moment.before[0]
     for message in moment.messages:
@@ -59,11 +59,11 @@ def act(me: Participant, action: Any) -> None:
     me.publish("power", payload.to_msgpack(float(action[0])))
 
 
-def reward(moment: Moment) -> float:
+def reward(moment: AgentMoment) -> float:
     return -abs(moment.observation[0] - 20.0)
 
 
-def too_hot(moment: Moment) -> bool:
+def too_hot(moment: AgentMoment) -> bool:
     return bool(moment.observation[0] > 25.0)
 
 

@@ -14,7 +14,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from worldline import Federation, Network, Participant, Program, link, payload, run
 from worldline.federation.strand import THREADS
-from worldline.learning import AgentTask, Moment, ParallelFederationEnv, play
+from worldline.learning import AgentMoment, AgentTask, ParallelFederationEnv, play
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError
 
@@ -48,7 +48,7 @@ def federation(**changes: Any) -> Federation:
     return Federation(**{"programs": programs, "network": network, "until": "200ms", **changes})
 
 
-def observe(moment: Moment) -> Any:
+def observe(moment: AgentMoment) -> Any:
     totals = [payload.from_msgpack(message.payload, int) for message in moment.messages]
     before = [0, 0] if moment.before is None else moment.before
     return np.array([totals[-1] if totals else before[0], len(totals)], dtype=np.int64)
@@ -58,7 +58,7 @@ def act(me: Participant, action: Any) -> None:
     me.publish("weight", payload.to_msgpack(int(action)))
 
 
-def done_at(limit: int) -> Callable[[Moment], bool]:
+def done_at(limit: int) -> Callable[[AgentMoment], bool]:
     return lambda moment: bool(moment.observation[0] >= limit)
 
 

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from tests.learning.heating import env, federation, observe
-from worldline.learning import FederationEnv, FederationVectorEnv, Moment
+from worldline.learning import AgentMoment, FederationEnv, FederationVectorEnv
 from worldline.model import LossError, ModelError, UsageError
 from worldline.model.errors import ConfigurationError
 
@@ -29,7 +29,7 @@ def make_broken() -> FederationEnv:
     return make(reward=_fail_when_warm)
 
 
-def _fail_when_warm(moment: Moment) -> float:
+def _fail_when_warm(moment: AgentMoment) -> float:
     if moment.action[0] > 0.5:
         raise ValueError("too warm")
     return 0.0
@@ -39,7 +39,7 @@ def make_tree() -> FederationEnv:
     """Its observations and actions aren't plain arrays."""
     observed = spaces.Dict({"degrees": spaces.Box(-100, 100, (1,), np.float64), "count": spaces.Discrete(50)})
     return make(
-        observe=lambda moment: _tree(observe(Moment(0, 0, moment.messages, None, None, {}))),
+        observe=lambda moment: _tree(observe(AgentMoment(0, 0, moment.messages, None, None, {}))),
         reward=lambda moment: 0.0,
         done=None,
         observation_space=observed,
@@ -112,8 +112,10 @@ def test_mistakes_leave_it_usable(vector: FederationVectorEnv) -> None:
     vector.reset(seed=1)
     with pytest.raises(UsageError, match="there are 4 actions for 5 environments"):
         vector.step(np.zeros((4, 1)))
-    with pytest.raises(UsageError, match=r"heater: the action has the shape \(2,\), and its space \(1,\)"):
+    with pytest.raises(UsageError, match=r"an action has the shape \(2,\), and its space \(1,\)"):
         vector.step(np.zeros((5, 2)))
+    with pytest.raises(UsageError, match=r"heater: the action array\(\[5\.\]\) isn't in its space"):
+        vector.step(np.full((5, 1), 5.0))
     with pytest.raises(UsageError, match="there are 2 seeds for 5 environments"):
         vector.reset(seed=[1, 2])
     with pytest.raises(UsageError, match="the reset_mask has the shape"):

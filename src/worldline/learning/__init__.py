@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from worldline.learning.env import FederationEnv
     from worldline.learning.parallel_env import ParallelFederationEnv
-    from worldline.learning.task import AgentTask, Moment, play
+    from worldline.learning.task import AgentMoment, AgentTask, play
     from worldline.learning.vector_env import FederationVectorEnv
 
-__all__ = ["AgentTask", "FederationEnv", "FederationVectorEnv", "Moment", "ParallelFederationEnv", "play"]
+__all__ = ["AgentMoment", "AgentTask", "FederationEnv", "FederationVectorEnv", "ParallelFederationEnv", "play"]
 
 # A learned policy runs where none of these libraries is installed: only the environments need them.
 _HOMES = {
-    **dict.fromkeys(["AgentTask", "Moment", "play"], "task"),
+    **dict.fromkeys(["AgentTask", "AgentMoment", "play"], "task"),
     "FederationEnv": "env",
     "FederationVectorEnv": "vector_env",
     "ParallelFederationEnv": "parallel_env",

@@ -11,9 +11,9 @@ import gymnasium
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import Participant
 from worldline.learning.seeds import SEED_END
-from worldline.learning.spaces import check_action, check_observation, check_spaces, fresh, take_options
+from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentTask, Moment
+from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError, WorldlineError
 from worldline.model.time import TimeLike
 
@@ -38,10 +38,10 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         federation: Source,
         agent: str,
         *,
-        observe: Callable[[Moment], Any],
+        observe: Callable[[AgentMoment], Any],
         act: Callable[[Participant, Any], object],
-        reward: Callable[[Moment], float],
-        done: Callable[[Moment], bool] | None = None,
+        reward: Callable[[AgentMoment], float],
+        done: Callable[[AgentMoment], bool] | None = None,
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
         step: TimeLike | None,
@@ -52,6 +52,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         check_spaces(agent, observation_space=observation_space, action_space=action_space)
         self.observation_space = observation_space
         self.action_space = action_space
+        self._check_action = action_check(action_space, agent)
         self.agent = agent
         self.now = 0
         """The agent's own time, in nanoseconds."""
@@ -97,7 +98,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         steering = self._steering
         if not steering.is_under_way:
             raise UsageError("no episode is under way", participant=self.agent, advice="call reset() first")
-        check_action(action, self.action_space, self.agent)
+        self._check_action(action)
         moment = steering.go_on({self.agent: action})[self.agent]
         self.now = moment.now
         observation = fresh(moment.observation, moment.before)

@@ -12,9 +12,9 @@ from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.learning.seeds import SeedSeries
-from worldline.learning.spaces import check_action, check_observation, check_spaces, fresh, take_options
+from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentTask, Moment
+from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError, WorldlineError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
@@ -59,6 +59,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             name: task.observation_space for name, task in tasks.items()
         }
         self.action_spaces: dict[str, gymnasium.Space[Any]] = {name: task.action_space for name, task in tasks.items()}
+        self._check_action = {name: action_check(task.action_space, name) for name, task in tasks.items()}
         self._steering = Steering(federation, tasks, step=step, start=start, until=until, settings=settings)
         self._seeds = SeedSeries(self._steering.seed)
 
@@ -116,7 +117,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         for name in self.agents:
             if name not in actions:
                 raise UsageError("there is no action for it", participant=name)
-            check_action(actions[name], self.action_spaces[name], name)
+            self._check_action[name](actions[name])
 
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
@@ -132,5 +133,5 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             self.close()
 
 
-def _is_cut_off(moment: Moment) -> bool:
+def _is_cut_off(moment: AgentMoment) -> bool:
     return moment.is_end and not moment.is_done

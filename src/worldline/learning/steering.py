@@ -19,7 +19,7 @@ from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
-from worldline.learning.task import AgentTask, Moment, as_beat, perform
+from worldline.learning.task import AgentMoment, AgentTask, as_beat, perform
 from worldline.model import UsageError
 from worldline.model.draw_rows import DrawsGiven
 from worldline.model.errors import ConfigurationError, shown
@@ -71,7 +71,7 @@ class Steering:
         """Return the hash of all that an agent has received and sent in this episode, or had in the last."""
         return self._agents[name].digest
 
-    def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, Moment]:
+    def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
         """Begin another episode, with some draws replaced; return what all agents see first."""
         self.close()
         self.run = SteppedRun(replace(self._federation, seed=seed), self._agents, draws=draws)
@@ -88,7 +88,7 @@ class Steering:
                 )
         return moments
 
-    def go_on(self, actions: Mapping[str, Any]) -> dict[str, Moment]:
+    def go_on(self, actions: Mapping[str, Any]) -> dict[str, AgentMoment]:
         """Let the agents do this; return what they see at the end of the step. The actions are checked by the caller.
 
         Agents that were done before aren't among them.
@@ -149,7 +149,7 @@ class _Agent:
         halt, name = run.halt, self._name
         self._me = me
 
-        def choose(moment: Moment) -> Any:
+        def choose(moment: AgentMoment) -> Any:
             self.moment = moment
             halt(name)
             return self.action

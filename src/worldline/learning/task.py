@@ -20,7 +20,7 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
 
 
-class Moment(Struct):
+class AgentMoment(Struct):
     """What an agent knows at the end of a step.
 
     `number` counts the steps; it is 0 at the start of an episode. `messages` are those that arrived during the step, in
@@ -77,10 +77,10 @@ class AgentTask:
     """
 
     _: KW_ONLY
-    observe: Callable[[Moment], Any]
+    observe: Callable[[AgentMoment], Any]
     act: Callable[[Participant, Any], object]
-    reward: Callable[[Moment], float]
-    done: Callable[[Moment], bool] | None = None
+    reward: Callable[[AgentMoment], float]
+    done: Callable[[AgentMoment], bool] | None = None
     observation_space: Any = None
     action_space: Any = None
 
@@ -120,7 +120,7 @@ def play(
     return program
 
 
-def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Moment], Any]) -> None:
+def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[AgentMoment], Any]) -> None:
     """Be an agent until the episode is over; `choose` is called at every step, also at the last."""
     observe, act, reward, done = task.observe, task.act, task.reward, task.done
     step, start, end = beat
@@ -129,7 +129,7 @@ def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Mome
     messages = me.advance(to=start) if start > me.now else []
     if step is None and not messages:
         messages = me.next()
-    moment = Moment(0, me.now, messages, None, None, memory)
+    moment = AgentMoment(0, me.now, messages, None, None, memory)
     try:
         while True:
             doing = "observe"
@@ -148,7 +148,7 @@ def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Mome
             doing = "act"
             act(me, action)
             messages = me.next() if step is None else me.advance(by=step)
-            moment = Moment(moment.number + 1, me.now, messages, action, moment.observation, memory)
+            moment = AgentMoment(moment.number + 1, me.now, messages, action, moment.observation, memory)
     except WorldlineError:
         raise
     except Exception as error:

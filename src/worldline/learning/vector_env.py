@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from worldline.learning.vector_worker import RAISED, host, made_by
+from worldline.learning.vector_worker import RAISED, STEP, host, made_by, packed, unpacked
 from worldline.loading.python_file import loaded_files
 from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
@@ -93,15 +93,17 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Let every agent act."""
         told: dict[int, Told] = {
-            worker: ("step", (share,), {}) for worker, share in enumerate(self._dealt_out(actions))
+            worker: (STEP, (packed(share),), {}) for worker, share in enumerate(self._dealt_out(actions))
         }
-        infos: list[dict[str, Any]] = []
-        rest: list[tuple[Any, Any, Any]] = []
-        for worker, (observations, *results, info) in sorted(self._ask(told).items()):
-            self._seen[worker] = observations
-            rest.append(tuple(results))
-            infos.append(info)
-        rewards, terminations, truncations = map(np.concatenate, zip(*rest, strict=True))
+        rewards, terminations, truncations = np.empty(self.num_envs), *np.empty((2, self.num_envs), dtype=np.bool_)
+        infos: list[dict[str, Any]] = [{}] * len(self._shares)
+        for worker, said in self._ask(told).items():
+            share = self._shares[worker]
+            observations, reward, terminated, truncated, infos[worker] = said
+            self._seen[worker] = unpacked(observations, self._seen[worker])
+            rewards[share] = np.frombuffer(reward)
+            terminations[share] = np.frombuffer(terminated, np.bool_)
+            truncations[share] = np.frombuffer(truncated, np.bool_)
         return self._observations(), rewards, terminations, truncations, self._merged(infos)
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
@@ -128,9 +130,12 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _dealt_out(self, actions: Any) -> Iterator[Any]:
         if isinstance(actions, np.ndarray):
-            if len(actions) != self.num_envs:
+            if actions.shape[:1] != (self.num_envs,):
                 raise UsageError(f"there are {len(actions)} actions for {self.num_envs} environments")
-            yield from (actions[share] for share in self._shares)
+            if actions.shape != self.action_space.shape:
+                wanted = f"its space {self.single_action_space.shape}"
+                raise UsageError(f"an action has the shape {actions.shape[1:]}, and {wanted}")
+            yield from (actions[share].astype(self.action_space.dtype, copy=False) for share in self._shares)
             return
         single = list(iterate(self.action_space, actions))
         for share in self._shares:
