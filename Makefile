@@ -69,6 +69,9 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/parallel.py
 	$(PY) benchmarks/diff.py
 	$(PY) benchmarks/ensembles.py
+	$(PY) benchmarks/toolbox.py
+	$(PY) benchmarks/why.py
+	$(PY) benchmarks/twin.py
 
 soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0

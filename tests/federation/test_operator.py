@@ -221,15 +221,20 @@ def test_pausing_and_stepping_dont_show_in_the_result(digest: bytes) -> None:
         assert server.outcome().digest == digest
 
 
-def test_a_pause_holds_everybody_where_they_are() -> None:
-    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator, playing(server):
-        eventually(lambda: seen(operator).time > 20 * MS)
-        held = operator.pause()
-        assert isinstance(held, int)
-        eventually(server.host.arbiter.rests)
-        before = seen(operator)
-        assert {each.state.value for each in before.standings} <= {"advancing", "awaiting"}
-        operator.resume()
+def test_a_pause_holds_everybody_where_they_are(digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator:
+        server.hold_at("50ms")  # So that the pause can't come after the end, however fast the run is.
+        with playing(server):
+            eventually(lambda: server.rest_at("50ms", within_s=0.1))
+            held = operator.pause()
+            server.hold_at(None)
+            eventually(server.host.arbiter.rests)
+            before = seen(operator)
+            assert {each.state.value for each in before.standings} <= {"advancing", "awaiting"}
+            assert isinstance(held, int)
+            assert before.time <= held < 60 * MS
+            operator.resume()
+        assert server.outcome().digest == digest
 
 
 def test_an_operator_and_the_owner_hold_a_run_side_by_side(digest: bytes) -> None:
