@@ -36,7 +36,7 @@ def table(given: DrawsGiven, seed: int = 7) -> DrawTable:
 
 
 def path(given: DrawsGiven, seed: int = 7, network: Network | None = None) -> Any:
-    return Paths(network or Network(default=NOISY), seed, table(given, seed)).open("image", "camera", "planner")
+    return Paths(network or Network(default=NOISY), seed, draws=table(given, seed)).open("image", "camera", "planner")
 
 
 def carried(opened: Any, count: int = 50) -> list[Any]:
@@ -272,7 +272,9 @@ def test_antithetic_latencies_mirror_each_other() -> None:
 
 def test_the_last_row_that_matches_counts_and_all_have_matched() -> None:
     made = table({"loss": True, "loss/image/camera/planner/0": False, "loss/*/*/*/1": False, "latency/pose": "2ms"})
-    opened = Paths(Network(default=link("uniform(1ms, 9ms)", loss=0.3)), 7, made).open("image", "camera", "planner")
+    opened = Paths(Network(default=link("uniform(1ms, 9ms)", loss=0.3)), 7, draws=made).open(
+        "image", "camera", "planner"
+    )
     losses = [opened.carry(0, number, 1)[1] for number in range(3)]
     assert [reason == LOST_AT_RECEIVER for reason in losses] == [False, False, True]
     assert made.matched == [0, 1, 2]
@@ -281,7 +283,7 @@ def test_the_last_row_that_matches_counts_and_all_have_matched() -> None:
 def test_a_fixed_latency_is_no_draw() -> None:
     heard: list[Drawn] = []
     made = DrawTable(7, heard=heard.append)
-    Paths(Network(default=link("5ms", loss=0.5)), 7, made).open("image", "camera", "planner").carry(3, 0, 1)
+    Paths(Network(default=link("5ms", loss=0.5)), 7, draws=made).open("image", "camera", "planner").carry(3, 0, 1)
     assert [(each.name, each.at) for each in heard] == [("loss/image/camera/planner/0", 3)]
 
 

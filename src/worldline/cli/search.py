@@ -156,12 +156,15 @@ def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_g
 
 
 def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None) -> None:
-    runs, before = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw and fault", "draws and faults")
-    draws = shrunk.draws or {}
+    runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
     if shrunk.draws is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages")
     else:
-        console.print(f"shrunk in {runs}, from {before} to {len(draws) + len(shrunk.faults)}:")
+        before, after = counted(shrunk.draws_before, "draw"), str(len(draws))
+        if shrunk.faults_before:
+            before += f" and {counted(shrunk.faults_before, 'fault')}"
+            after = f"{counted(len(draws), 'draw')} and {counted(len(shrunk.faults), 'fault')}"
+        console.print(f"shrunk in {runs}, from {before} to {after}:")
         console.print(
             "every message takes the usual time and none gets lost" + (", but" if draws or shrunk.faults else "")
         )

@@ -32,13 +32,14 @@ Written = tuple[str, DrawnValue]
 
 @dataclass(frozen=True, kw_only=True)
 class ShrunkFederation:
-    """A failing trial with little left to remove, and its story. `drawn` is what the seed had decided before."""
+    """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults."""
 
     trial: FederationTrial
     failure: WorldlineError
     happenings: list[Happening]
     happenings_before: int
-    drawn: int
+    draws_before: int
+    faults_before: int
     runs: int
 
     @property
@@ -70,7 +71,7 @@ def shrink_federation(
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
     runs = CountedRuns(outcome.failure, runs_max, seconds_max, progress)
 
-    drawn = len(seen.restless) + len(trial.faults or ())
+    faults_before = len(trial.faults or ())
     trial = _taken_out(trial, seen, runs)
     outcome, happenings = trial.told()
     assert outcome.failure is not None
@@ -79,7 +80,8 @@ def shrink_federation(
         failure=outcome.failure,
         happenings=happenings,
         happenings_before=len(before),
-        drawn=drawn,
+        draws_before=len(seen.restless),
+        faults_before=faults_before,
         runs=runs.done,
     )
 

@@ -41,7 +41,7 @@ class RunDraws:
         self._own: dict[str, None] = {}  # Who has made draws itself.
         self._heard: list[Drawn] = []
         table = DrawTable(plan.seed, plan.draws, load=load, heard=self._heard.append)
-        self._paths = Paths(plan.network, plan.seed, outages_of(plan.faults), table)
+        self._paths = Paths(plan.network, plan.seed, dropouts=outages_of(plan.faults), draws=table)
         self._opened: dict[tuple[str, str, str], Path] = {}
         listeners: dict[str, dict[str, None]] = {}  # By topic.
         published: dict[tuple[str, str], list[tuple[int, int, int, list[str]]]] = {}

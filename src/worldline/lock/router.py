@@ -134,7 +134,7 @@ class Router:
         self._bounds = bounds
         self._observer = observer
         self.draws = DrawTable(plan.seed, plan.draws) if plan.draws else None
-        self._paths = Paths(plan.network, plan.seed, outages_of(plan.faults), self.draws)
+        self._paths = Paths(plan.network, plan.seed, dropouts=outages_of(plan.faults), draws=self.draws)
         self.latest = 0  # When the last of all messages so far may arrive.
         self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))

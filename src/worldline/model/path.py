@@ -177,7 +177,7 @@ class Paths:
     """Finds the link of every path of a run: an index of the network's rules."""
 
     def __init__(
-        self, network: Network, seed: int, dropouts: tuple[Outage, ...] = (), draws: DrawTable | None = None
+        self, network: Network, seed: int, *, dropouts: tuple[Outage, ...] = (), draws: DrawTable | None = None
     ) -> None:
         self._seed = seed
         self._draws = draws
