@@ -56,7 +56,7 @@ def _parts(curves: Sequence[Curve], learners: int) -> Iterator[str]:
     yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "episodes learned from", PALE, 12, "middle")
     for place, curve in enumerate(curves):
         around = [*points(curve.episodes, curve.low), *reversed(points(curve.episodes, curve.high))]
-        yield f'<path d="M{"L".join(around)}Z" fill="{curve.color}" fill-opacity="0.15"/>'
+        yield f'<path d="M{"L".join(around)}z" fill="{curve.color}" fill-opacity="0.15"/>'
         line = "L".join(points(curve.episodes, curve.median))
         yield f'<path d="M{line}" fill="none" stroke="{curve.color}" stroke-width="2"/>'
         yield _text(LEFT + 250 * place, TOP - 12, curve.label, curve.color, 13)
