@@ -1,6 +1,6 @@
 """Which of two controllers is better? Asked with draws of their own in every episode, and with common random numbers.
 
-    python examples/balance/compare.py [--episodes 40]
+    python examples/balance/compare.py [--episodes 20]
 
 The second controller is the learned one with gains that are a tenth larger, so the two hardly differ. What an episode
 brings varies much more, since messages get lost and a visitor bumps into the cart. With common random numbers by name,
@@ -36,7 +36,7 @@ def differences(episodes: int) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--episodes", type=int, default=40, help="how many pairs of episodes are played")
+    parser.add_argument("--episodes", type=int, default=20, help="how many pairs of episodes are played")
     episodes = parser.parse_args(arguments).episodes
     if episodes < 2:
         parser.error("it takes two episodes at least to see how much they vary")
