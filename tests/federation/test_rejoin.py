@@ -376,3 +376,29 @@ def test_without_a_journal_everybody_ends_at_once(address: str) -> None:
 
     with pytest.raises(LossError, match=r"the server closed the connection|connection to the server broke"):
         together(serve_briefly, partial(live, address, "ann"), partial(live, address, "bob"))
+
+
+def test_a_server_that_may_choose_its_port_keeps_it(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    addresses = []
+    for _ in range(2):
+        server = MortalServer(PLAN, journal=journal)
+        addresses.append(server.open())
+        server.is_dead = True
+        server.finish()
+    assert addresses[0] == addresses[1]
+    with socket.create_server((addresses[0].place, addresses[0].port)):
+        server = Server(PLAN, journal=journal)
+        assert server.open() != addresses[0]
+        server.close()
+        server.host.let_go()
+
+
+def test_a_participant_says_that_its_server_was_lost_and_didnt_come_back(tmp_path: Path, address: str) -> None:
+    def serve_once() -> None:
+        with pytest.raises(ServerKilled):
+            serve([10], tmp_path / "run.journal", address, is_last=True, limits=Limits(rejoin_s=0.1))
+
+    problem = r"ann: the .*, and it didn't come back within 0\.1 seconds: nothing listens on .*start this participant"
+    with pytest.raises(LossError, match=problem):
+        together(serve_once, partial(live, address, "ann"), partial(live, address, "bob"))

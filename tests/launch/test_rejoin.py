@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +207,16 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert stage.launch(journal=journal, say=said.append).digest == stage.undisturbed().digest
     assert said[0].startswith(f"resuming {journal} at ")
     assert not journal.exists()
+
+
+def test_a_run_that_is_taken_up_listens_where_it_did_before(stage: Stage, tmp_path: Path) -> None:
+    """Whoever was started by others tries there again."""
+    addresses: list[str] = []
+    for ann in ("doomed", "healthy"):
+        with contextlib.suppress(ModelError):
+            stage.launch(ann, journal=tmp_path / "run.journal", opened=lambda address: addresses.append(str(address)))
+    assert addresses[0] == addresses[1]
+    assert not Path(addresses[0].removeprefix("unix://")).exists()
 
 
 def test_one_that_is_restored_prints_what_it_hasnt_printed_yet(stage: Stage) -> None:

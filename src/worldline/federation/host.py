@@ -817,6 +817,13 @@ class Host:
         """Say what the run goes on from, if another server had begun it."""
         return ""
 
+    def listened(self) -> str:
+        """Return the address on which that other server listened, if it was free to choose."""
+        return ""
+
+    def listens(self, address: str) -> None:
+        """Take note of the address that was chosen, for another server that goes on."""
+
     def let_go(self) -> None:
         """Let go of whatever outside of this process belongs to the run, which isn't served any more."""
 

@@ -409,6 +409,13 @@ class JournaledHost(Host):
             return ""
         return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}"
 
+    def listened(self) -> str:
+        return self.journal.address
+
+    def listens(self, address: str) -> None:
+        if address != self.journal.address:
+            self.journal.listened(address)
+
     def let_go(self) -> None:
         if self.digest is not None and self.failure is None:
             self.journal.remove()
@@ -569,7 +576,7 @@ class JournaledHost(Host):
             return
         expected: deque[tuple[str, bytes]] = deque()
         for record in journal.records():
-            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE):
+            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE, RecordKind.ADDRESS):
                 continue
             if record.kind is RecordKind.ANSWERED:
                 if not expected or expected.popleft() != (record.name, record.body):

@@ -163,8 +163,10 @@ class RedialingWire:
                 try:
                     self._connection = self._resumed()
                 except LossError as met:
-                    if not self._is_lost(met) or time.monotonic() > deadline:
+                    if not self._is_lost(met):
                         raise met from error
+                    if time.monotonic() > deadline:
+                        raise self._gone(error, met) from error
                 except UsageError as refused:
                     # Its server hasn't noticed yet that the old connection is gone.
                     if refused.facts.get("code") != TAKEN or time.monotonic() > deadline:
@@ -172,6 +174,14 @@ class RedialingWire:
                 else:
                     return
                 time.sleep(_RETRY_S)
+
+    def _gone(self, error: LossError, met: LossError) -> LossError:
+        """Return what there is to be said of a server that was lost, and hasn't come back."""
+        return LossError(
+            f"{error.problem}, and it didn't come back within {self._patience_s:g} seconds: {met.problem}",
+            participant=error.participant,
+            advice="if the run is taken up again later, start this participant again, too",
+        )
 
     def _place(self) -> Resume | Restore:
         """Return where it stood before it said what it has said since: as it says itself, if it was restored."""

@@ -23,7 +23,7 @@ from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
 from worldline.launch.revival import Revival
 from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
-from worldline.launch.socket_folder import socket_folder
+from worldline.launch.socket_folder import socket_folder, socket_of
 from worldline.launch.startable import search_path
 from worldline.launch.twin_verdict import TwinVerdict
 from worldline.launch.twins import RunTwins
@@ -63,7 +63,7 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open, which is gone afterwards; `opened` is told where. `unusual` says who isn't started like the rest, and
+    can open; `opened` is told where. `unusual` says who isn't started like the rest, and
     `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
     that the arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told
     if this is one.
@@ -98,7 +98,9 @@ class Launch:
         self._shake = None if shake is None else Stream(shake, "launch")
         self._tokens = self._unusual.tokens(setup)
         self._folder = None
-        if address is None:
+        if address is None and journal is not None:
+            address = f"unix://{socket_of(journal)}"
+        elif address is None:
             self._folder = socket_folder()
             address = f"unix://{self._folder.name}/run"
         try:
