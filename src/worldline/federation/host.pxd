@@ -23,6 +23,7 @@ cdef class Session:
     cdef public object joining
     cdef public double opened
     cdef public double heard
+    cdef public double spoke
     cdef public double sent
     cdef public object stopped
     cdef public bint closing

@@ -58,6 +58,7 @@ from worldline.federation.limits import Limits
 from worldline.federation.other_end import OtherEnd
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
+from worldline.history.status import Status
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -193,6 +194,7 @@ class Session:
         "paused",
         "said",
         "sent",
+        "spoke",
         "stood_at",
         "stood_with",
         "stopped",
@@ -211,7 +213,8 @@ class Session:
         self.member: Member | None = None  # Once it has joined.
         self.joining: Join | None = None  # A guest's, kept until somebody invites it.
         self.opened = now
-        self.heard = now  # When something last came in.
+        self.heard = now  # When something last came in,
+        self.spoke = now  # and when that was last more than a heartbeat.
         self.sent = now  # When something last went out.
         self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
@@ -369,6 +372,7 @@ class Host:
                 left -= 1
                 session.said += 1
                 if body:
+                    session.spoke = session.heard
                     if session.name:
                         left -= self._hear(session, body)
                     else:
@@ -901,6 +905,18 @@ class Host:
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
         running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]
         return ahead + hasty + stopped + slow + running
+
+    def status(self) -> Status:
+        """Say how far the run is, and who is in whose way."""
+        return self.arbiter.status()
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""
+        return {}
+
+    def returning(self) -> list[str]:
+        """Return who has come back, and hasn't got yet to where it was lost."""
+        return []
 
     def missing(self) -> list[str]:
         """Return who isn't there yet before the start, of whom only the number may be known."""

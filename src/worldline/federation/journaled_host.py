@@ -31,11 +31,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import msgpack
+from msgspec import msgpack, structs
 
 from worldline.federation.conversation import Conversation
 from worldline.federation.host import Host, Session
 from worldline.federation.run_journal import JournalRecord, RecordKind, RunJournal
+from worldline.history.status import Status, WaitReason
 from worldline.history.steps import named
 from worldline.history.values import payload_text
 from worldline.lock import (
@@ -396,6 +397,23 @@ class JournaledHost(Host):
     def remarks(self) -> list[str]:
         away = [f"waiting for {name} to come back" for name in self._away if name not in self.sessions]
         return super().remarks() + away
+
+    def status(self) -> Status:
+        status = super().status()
+        return structs.replace(status, ask=lambda: tuple(map(self._excused, status.waits))) if self._away else status
+
+    def _excused(self, wait: WaitReason) -> WaitReason:
+        """Say of somebody who is away that it is: to the arbiter, it computes (B1)."""
+        if wait.holder not in self.away():
+            return wait
+        why = f"it was lost ({self._away[wait.holder]}), and the run waits for it to come back"
+        return WaitReason(wait.who, wait.holder, why)
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        return {name: (self._away[name], self._missed[name]) for name in self.away()}
+
+    def returning(self) -> list[str]:
+        return list(self._returning)
 
     def missing(self) -> list[str]:
         return [*super().missing(), *self.away()]

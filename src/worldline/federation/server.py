@@ -486,7 +486,7 @@ class Server:
         if now >= self._watches:
             arbiter.tell_passed()
             if self._watch is not None:
-                self._watch(arbiter.status())
+                self._watch(self.host.status())
             self._watches = self._clock() + self._watch_every_s
         self._timer = min(self._ticks, self._watches, self._paces if self._pace is not None else self._ticks)
         self._send_all()
