@@ -128,6 +128,20 @@ def test_a_participant_that_is_killed_goes_on_where_it_was(deaths: list[int], un
         assert server.wait(60).digest == undisturbed
 
 
+def test_who_only_knocks_before_it_comes_back_isnt_lost_again(undisturbed: bytes) -> None:
+    """As `worldline join` does."""
+    with Server(PLAN, on_loss="rejoin") as server:
+
+        def dies_and_knocks() -> None:
+            live(server.address, "ann", [10])
+            come_back(server.address, "ann").close()
+            live(server.address, "ann")
+
+        together(dies_and_knocks, partial(live, server.address, "bob"))
+        assert server.wait(60).digest == undisturbed
+        assert sum("was lost" in notice for notice in server.host.notices) == 1
+
+
 def test_without_the_policy_a_loss_ends_the_run() -> None:
     with Server(PLAN) as server, pytest.raises(BrokenOff, match="ann"):
         together(partial(live, server.address, "bob"), partial(live, server.address, "ann", [10]))

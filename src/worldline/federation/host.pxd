@@ -49,7 +49,7 @@ cdef class Host:
     cdef public dict sessions
     cdef public list dirty
     cdef public object notices
-    cdef public list doubts
+    cdef public object doubts
     cdef public list busy
     cdef public object desk
     cdef readonly list _strangers

@@ -257,7 +257,8 @@ class Host:
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
-        self.doubts: list[tuple[str, str]] = []  # Who may not do what it did before, and why; for whoever warns of it.
+        # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.
+        self.doubts: Callable[[str, str], None] = lambda name, why: self.notices.append(f"{name}: {why}")
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []

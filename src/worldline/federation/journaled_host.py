@@ -302,8 +302,8 @@ class JournaledHost(Host):
             if isinstance(error, ModelError):  # Of those who return, nothing else matters (B6).
                 session.member = member
                 super()._lose(session, cause, error)
-            else:
-                self._note_death(member, cause, back.mark if back.begun else None)
+            elif back.begun:  # Otherwise it has only knocked, and is away as before.
+                self._note_death(member, cause, back.mark)
         elif member.state in STARTED and error is None and self._rejoins:
             self._note_death(member, cause, self._mark(name) if member.state is State.COMPUTING else None)
         else:
@@ -459,8 +459,7 @@ class JournaledHost(Host):
         if member is not None and member.state is not State.EXPECTED:
             is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
             if is_changed:
-                self.doubts.append((name, _CHANGED))
-                self.notices.append(f"{name}: {_CHANGED}")
+                self.doubts(name, _CHANGED)
             self._returning[name] = Returning(name, "its code has been changed since" if is_changed else None)
 
     def _rehearse(self, session: Session, events: list[Told]) -> None:

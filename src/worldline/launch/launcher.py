@@ -125,6 +125,7 @@ class Launch:
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
+        self.server.host.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
         self._revival: Revival | None = None
         if self._on_loss == "rejoin":
             self._revival = Revival(self.server.host, self._processes, self._participants_of, self._order.hear)
@@ -143,8 +144,6 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
-            if self._revival is not None:
-                self._revival.warn()  # What it is about may have ended the run before anybody looked.
             if self._unusual.debugged is not None:
                 self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
             if not failed:
