@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -197,6 +198,25 @@ def test_one_that_doesnt_come_back_in_time_ends_the_run() -> None:
 def test_a_policy_must_be_one() -> None:
     with pytest.raises(ConfigurationError, match="'retry' isn't a policy for losses"):
         Server(PLAN, on_loss="retry")  # type: ignore[arg-type]
+
+
+def test_a_server_may_need_a_moment_to_notice_that_a_process_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes back at once isn't told that it is there already."""
+    with Server(plan(["ann"]), on_loss="rejoin") as server:
+        first = worldline.connect(server.address, "ann")
+        first.join()
+        sleep, deaths = time.sleep, [first]
+
+        def dies_meanwhile(seconds: float) -> None:
+            for client in deaths:
+                kill(client)
+            deaths.clear()
+            sleep(seconds)
+
+        monkeypatch.setattr("worldline.federation.client.time.sleep", dies_meanwhile)
+        with worldline.connect(server.address, "ann"):
+            assert not deaths
+        server.wait(60)
 
 
 # --- Whoever else would come back ---

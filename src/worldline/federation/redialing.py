@@ -166,7 +166,7 @@ class RedialingWire:
                     if not self._is_lost(met):
                         raise met from error
                     if time.monotonic() > deadline:
-                        raise self._gone(error, met) from error
+                        raise gone(error, met, self._patience_s) from error
                 except UsageError as refused:
                     # Its server hasn't noticed yet that the old connection is gone.
                     if refused.facts.get("code") != TAKEN or time.monotonic() > deadline:
@@ -174,14 +174,6 @@ class RedialingWire:
                 else:
                     return
                 time.sleep(_RETRY_S)
-
-    def _gone(self, error: LossError, met: LossError) -> LossError:
-        """Return what there is to be said of a server that was lost, and hasn't come back."""
-        return LossError(
-            f"{error.problem}, and it didn't come back within {self._patience_s:g} seconds: {met.problem}",
-            participant=error.participant,
-            advice="if the run is taken up again later, start this participant again, too",
-        )
 
     def _place(self) -> Resume | Restore:
         """Return where it stood before it said what it has said since: as it says itself, if it was restored."""
@@ -200,3 +192,12 @@ class RedialingWire:
             raise
         self._unsaid = []
         return connection
+
+
+def gone(lost: LossError, met: LossError, patience_s: float) -> LossError:
+    """Return what there is to be said of a server that was lost, and hasn't come back."""
+    return LossError(
+        f"{lost.problem}, and it didn't come back within {patience_s:g} seconds: {met.problem}",
+        participant=lost.participant,
+        advice="if the run is taken up again later, start this participant again, too",
+    )
