@@ -640,6 +640,11 @@ class Host:
             cause = shortened(last.cause)
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
+        member = session.member
+        if member is not None and member.controls:
+            for event in events:
+                if isinstance(event, Invite):
+                    self._check_invited(event.newcomer, member)
         try:
             actions = self.arbiter.hear(session.name, events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
         except WorldlineError as error:
@@ -648,7 +653,6 @@ class Host:
             raise
         if actions:
             self._carry_out(actions)
-        member = session.member
         if member is not None and member.controls:
             for event in events:
                 if isinstance(event, Invite):
@@ -699,6 +703,19 @@ class Host:
         """Return how a participant joins, by what it says and what the file declares for it; raise if they differ."""
         stated = self._declared.get(name)
         return join if stated is None else agreed(stated, said_at_joining(join)).join()
+
+    def _check_invited(self, name: str, inviting: Member) -> None:
+        """Refuse an invitation of somebody who can never come, and whom everybody would wait for."""
+        plan = self.arbiter.plan
+        names = self._token if isinstance(self._token, Mapping) else self._declared
+        if name in names or name in plan.guests or not names or not all(each in names for each in plan.roster):
+            return
+        raise UsageError(
+            f"it invites {shown(name)}, and there is no participant of that name",
+            participant=inviting.name,
+            at=inviting.now,
+            advice=f"guests are {', '.join(plan.guests)}" if plan.guests else "there are no guests",
+        )
 
     def _welcome(self, name: str) -> None:
         """Let in a guest that was here before it was invited."""
