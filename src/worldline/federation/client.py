@@ -78,11 +78,14 @@ def connect(
     """
     call = Call(address, name, **given)
 
+    def redialed() -> SocketConnection:  # Whoever redials tries again by itself.
+        return connection_over(call, dial_server(call, _REDIAL_S), silence_s)
+
     connection = connection_to(call, patience_s, silence_s)
     try:
         ledger = call.ledger(connection.welcome)
         if connection.welcome.returns:
-            return Client(ledger, RedialingWire(connection, lambda: connection_to(call, _REDIAL_S, silence_s)))
+            return Client(ledger, RedialingWire(connection, redialed))
         return Client(ledger, connection)
     except BaseException:
         connection.close()
