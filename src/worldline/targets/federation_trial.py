@@ -11,8 +11,8 @@ from worldline.federation.program import Federation
 from worldline.federation.trial import FederationTrial
 from worldline.launch.entry import load_object
 from worldline.model.distributions import DrawnValue
+from worldline.model.drawn_faults import parse_fault_kinds
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults import parse_fault_kinds
 from worldline.search.calm import WrittenDraws
 from worldline.search.properties import AT_END, Property
 from worldline.targets.finding import federation_like
