@@ -47,9 +47,9 @@ class Mutant(NamedTuple):
         return replace(self.sound, settings=changed)
 
 
-AFTER_ANSWERS = tuple(f"ann sends accepted {count}: crash ann 5ms" for count in (1, 2, 3))
+AFTER_AN_ANSWER = ("ann sends accepted: crash ann 5ms",)
 
-LATE = Mutant("late", "ann", 7, 2, ("ann sends accepted: crash ann 5ms",), given=AFTER_ANSWERS)
+LATE = Mutant("late", "ann", 7, 2, AFTER_AN_ANSWER, given=AFTER_AN_ANSWER)
 REPEATING = Mutant(
     *("repeating", "pat", 14, 0, ("pat sends entry: crash pat 7ms",)), "crash-after=3", must="consensus:once"
 )
@@ -109,3 +109,80 @@ def test_what_goes_wrong_between_two_lines_takes_a_fault_that_waits_for_an_event
 def test_what_is_forgotten_shows_after_a_crash_alone() -> None:
     forgetful = next(mutant for mutant in MUTANTS if mutant.entry == "forgetful")
     assert searched(replace(forgetful.request, drawn_faults=None), 20).failure is None
+
+
+# -- The robot cell
+
+CELL = EXAMPLES / "robot_cell"
+PROPERTIES = '''
+from worldline import MS
+from worldline.search import always, at_end
+from robot_cell import part_on_belt
+
+@always("from the second part on, the planner knows where parts are to 2.5 mm")
+def known(story):
+    last = story.last
+    if last is None or last.kind != "sent" or last.topic != "target" or last.value["part"] == 1:
+        return True
+    return abs(last.value["mm"] - part_on_belt(last.value["seen"])[1]) < 2.5
+
+@at_end("the cell stops when the arm is silent")
+def guarded(story):
+    heard = [pose.at for pose in story.received("pose", by="watchdog")]
+    gaps = [after - before for before, after in zip(heard, [*heard[1:], story.now])]
+    assert max(gaps) <= 40 * MS, f"it wasn't heard for {max(gaps) / MS:.0f} ms"
+    return True
+'''
+
+
+class CellMutant(NamedTuple):
+    """What its source says, what it should say, the property that fails, the seed, and what it takes."""
+
+    wrong: tuple[tuple[str, str], ...]
+    must: str
+    seed: int
+    draws: int
+    left: tuple[str, ...] = ()
+    drawn: str | None = None
+
+
+CELL_MUTANTS = {
+    "stale news for fresh": CellMutant(
+        (
+            ("corrected(track, image.sent, seen.mm)", "corrected(track, self.now, seen.mm)"),
+            ("Target(seen.part, image.sent, seen.mm,", "Target(seen.part, self.now, seen.mm,"),
+        ),
+        *("cell_properties:known", 13, 2),
+    ),
+    "deaf to silence": CellMutant(
+        (("if age is None or age > AGE_MAX:", "if age is not None and age > AGE_MAX:"),),
+        *("cell_properties:guarded", 0, 0, ("200ms dropout arm 200ms",), "dropout=1"),
+    ),
+}
+
+
+def cell_in(folder: Path, wrong: tuple[tuple[str, str], ...]) -> str:
+    """Write a robot cell with some lines changed, and return its file."""
+    program = (CELL / "robot_cell.py").read_text()
+    for right, other in wrong:
+        assert program.count(right) == 1
+        program = program.replace(right, other)
+    (folder / "robot_cell.py").write_text(program)
+    (folder / "cell_properties.py").write_text(PROPERTIES)
+    (folder / "robot_cell.toml").write_text((CELL / "robot_cell.toml").read_text())
+    return str(folder / "robot_cell.toml")
+
+
+@pytest.mark.parametrize("name", CELL_MUTANTS)
+def test_a_mistake_in_the_robot_cell_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
+    mutant = CELL_MUTANTS[name]
+    request = TrialRequest(
+        target=cell_in(tmp_path, mutant.wrong), seed=0, properties=(mutant.must,), drawn_faults=mutant.drawn
+    )
+    seed, shrunk = found(request, mutant.seed + 1)
+    assert seed == mutant.seed
+    assert (len(shrunk.draws or {}), tuple(map(str, shrunk.faults))) == (mutant.draws, mutant.left)
+    assert repeated(request, shrunk, tmp_path / "found.json") == str(shrunk.failure)
+
+    cell_in(tmp_path, ())
+    assert searched(request, mutant.seed + 1).failure is None

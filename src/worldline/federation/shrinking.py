@@ -136,9 +136,13 @@ def _with_round_latencies(trial: FederationTrial, seen: DrawsSeen, runs: Counted
         latency = seen.latencies.get(name)
         if latency is None:
             continue
-        near = rounded(latency, int(trial.draws.written[name]), max(1, usual(latency) // _ROUND))
-        changed = replace(trial, draws=WrittenDraws({**trial.draws.written, name: near}))
-        if runs.fails(changed):
-            trial = changed
-            assert isinstance(trial.draws, WrittenDraws)
+        unit = max(1, usual(latency) // _ROUND)
+        near = rounded(latency, int(trial.draws.written[name]), unit)
+        beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
+        for time in (near, beyond):
+            changed = replace(trial, draws=WrittenDraws({**trial.draws.written, name: time}))
+            if runs.fails(changed):
+                trial = changed
+                break
+        assert isinstance(trial.draws, WrittenDraws)
     return trial
