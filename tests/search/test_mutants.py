@@ -114,7 +114,7 @@ def test_what_is_forgotten_shows_after_a_crash_alone() -> None:
 # -- The robot cell
 
 CELL = EXAMPLES / "robot_cell"
-PROPERTIES = '''
+PROPERTIES = """
 from worldline import MS
 from worldline.search import always, at_end
 from robot_cell import part_on_belt
@@ -132,7 +132,7 @@ def guarded(story):
     gaps = [after - before for before, after in zip(heard, [*heard[1:], story.now])]
     assert max(gaps) <= 40 * MS, f"it wasn't heard for {max(gaps) / MS:.0f} ms"
     return True
-'''
+"""
 
 
 class CellMutant(NamedTuple):
@@ -163,6 +163,7 @@ CELL_MUTANTS = {
 
 def cell_in(folder: Path, wrong: tuple[tuple[str, str], ...]) -> str:
     """Write a robot cell with some lines changed, and return its file."""
+    folder.mkdir()
     program = (CELL / "robot_cell.py").read_text()
     for right, other in wrong:
         assert program.count(right) == 1
@@ -176,13 +177,12 @@ def cell_in(folder: Path, wrong: tuple[tuple[str, str], ...]) -> str:
 @pytest.mark.parametrize("name", CELL_MUTANTS)
 def test_a_mistake_in_the_robot_cell_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     mutant = CELL_MUTANTS[name]
-    request = TrialRequest(
-        target=cell_in(tmp_path, mutant.wrong), seed=0, properties=(mutant.must,), drawn_faults=mutant.drawn
-    )
+    file = cell_in(tmp_path / "mutant", mutant.wrong)
+    request = TrialRequest(target=file, seed=0, properties=(mutant.must,), drawn_faults=mutant.drawn)
     seed, shrunk = found(request, mutant.seed + 1)
     assert seed == mutant.seed
     assert (len(shrunk.draws or {}), tuple(map(str, shrunk.faults))) == (mutant.draws, mutant.left)
     assert repeated(request, shrunk, tmp_path / "found.json") == str(shrunk.failure)
 
-    cell_in(tmp_path, ())
-    assert searched(request, mutant.seed + 1).failure is None
+    sound = replace(request, target=cell_in(tmp_path / "sound", ()))
+    assert searched(sound, mutant.seed + 1).failure is None

@@ -14,6 +14,7 @@ from worldline.model.errors import ConfigurationError, InternalError, Interrupte
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
 from worldline.model.payload import from_json
 from worldline.search.properties import Property
+from worldline.search.quiet import quietly
 from worldline.search.story import Happening, Story, told_by
 from worldline.search.trial import TrialOutcome
 
@@ -67,7 +68,8 @@ class FederationTrial:
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         notes = _Notes()
         try:
-            outcome = run(federation, observer=notes, keep_journals=True, draws=self.draws)
+            with quietly():
+                outcome = run(federation, observer=notes, keep_journals=True, draws=self.draws)
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:
@@ -77,7 +79,8 @@ class FederationTrial:
         story, failure = Story(), None
         happenings = told_by(outcome.journals, notes.kept)
         try:
-            story.judge(happenings, self.properties, outcome.times)
+            with quietly():
+                story.judge(happenings, self.properties, outcome.times)
         except WorldlineError as error:
             failure = error
         return (

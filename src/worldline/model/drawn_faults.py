@@ -76,9 +76,7 @@ def _draw_at_time(verb: FaultVerb, able: list[str], calm: int, draws: Stream) ->
         return None
     start, over = draw_span(calm, draws)
     name = draws.choice(able)
-    return ParticipantFault(
-        at=start, verb=verb, participant=name, delay=_delay(verb, over - start), lasts=over - start
-    )
+    return ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, over - start), lasts=over - start)
 
 
 def _draw_after_event(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> ParticipantFault | None:
@@ -97,15 +95,11 @@ def _delay(verb: FaultVerb, lasts: int) -> int:
 def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredTopics]) -> list[Event]:
     """Return what the able may do. Whoever doesn't say what it sends may send whatever somebody listens to."""
     heard = sorted({topic for part in parts.values() for topic in part.subscribes})
-    return [
-        (name, verb, topic)
-        for name, part in sorted(able.items())
-        for verb, topics in (
-            ("sends", heard if part.publishes is None else part.publishes),
-            ("receives", part.subscribes),
-        )
-        for topic in sorted(topics)
-    ]
+    events: list[Event] = []
+    for name, part in sorted(able.items()):
+        events += [(name, "sends", topic) for topic in (heard if part.publishes is None else sorted(part.publishes))]
+        events += [(name, "receives", topic) for topic in sorted(part.subscribes)]
+    return events
 
 
 def _fits(one: ParticipantFault, others: Collection[ParticipantFault]) -> bool:
