@@ -147,3 +147,10 @@ def test_durable_topics_are_subscribed_to(worldline: Command) -> None:
     code, _, errors = worldline(*IN_PROCESS, "--no-record")
     assert code == 2
     assert 'it doesn\'t subscribe to "target"' in errors
+
+
+def test_a_fault_that_waits_for_what_nobody_sends_is_refused(worldline: Command) -> None:
+    cell('faults = ["planner sends targets: crash planner"]')
+    code, _, errors = worldline("run", "cell.toml", "--no-record")
+    assert code == 2
+    assert "planner doesn't publish 'targets' (did you mean 'target'?)" in errors

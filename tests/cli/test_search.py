@@ -146,6 +146,10 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
         (["talk.toml", "--property", "nowhere:answered"], "nowhere can't be imported: ModuleNotFoundError"),
         (["talk.toml", "--fault", "1s crash nobody"], "there is no participant 'nobody'"),
         (["talk.toml", "--fault", "3s crash asker"], "3s crash asker: the run ends at 2s"),
+        (
+            ["talk.toml", "--fault", "asker sends questoin: crash asker"],
+            "asker doesn't publish 'questoin' (did you mean 'question'?)",
+        ),
         (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn"),
         (["talk.toml", "--save", "nowhere/found.json"], "nowhere"),
     ],

@@ -7,7 +7,7 @@ happens is known where it happens. It ends after `lasts`, or when its counterpar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from msgspec import MsgspecError, Struct, json
@@ -221,6 +221,18 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
         advice = "give it a time" if each.verb == "dropout" else f"say how long the {_BEGUN_BY[each.verb]} lasts"
         raise ConfigurationError(f"{each}: a {each.verb} {does} not wait for an event", advice=advice)
     check_name(after.topic, "a topic")
+
+
+def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
+    """Refuse what waits for a message that nobody can send. `publishes` of None means any topic."""
+    for each in faults:
+        topics = publishes.get(each.participant)
+        if each.after is None or each.after.verb != "sends" or topics is None:
+            continue
+        known, topic = sorted(topics), each.after.topic
+        if topic not in known:
+            advice = nearest(topic, known) or f"it publishes {', '.join(known[:12]) or 'nothing'}"
+            raise ConfigurationError(f"{each}: {each.participant} doesn't publish {shown(topic)}", advice=advice)
 
 
 def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
