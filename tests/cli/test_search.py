@@ -107,9 +107,10 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
 
 def test_the_same_is_found_on_several_workers(worldline: Command, folder: Path) -> None:
     tried = ("search", "talk.toml", "--property", "talk:answered", "--seeds", "30", "--keep-going", "--no-shrink")
+    tried += ("--faults", "crash-after=1")
     here, apart = (worldline(*tried, "--workers", workers) for workers in ("1", "2"))
     assert here == apart
-    assert re.match(r"30 seeds, [\d,]+ events: \d+ fail, the first is \d+\n", here[1])
+    assert re.match(r"30 seeds, [\d,]+ events, \d+ faults: \d+ fail, the first is \d+\n", here[1])
 
 
 def test_what_holds_is_said(worldline: Command, folder: Path) -> None:
