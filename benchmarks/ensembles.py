@@ -25,7 +25,7 @@ def main() -> None:
         learners_environments(console, given.repeats, seconds=100 // part)
         vectors(console, given.repeats, count=64 // part)
     if given.only in (None, "searches"):
-        searches(console, given.repeats, seeds=200 // part)
+        searches(console, given.repeats, seeds=400 // part)
 
 
 if __name__ == "__main__":

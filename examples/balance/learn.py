@@ -59,6 +59,11 @@ def play(env: FederationEnv, gains: Any, *, seed: int, draws: dict[str, Any] | N
     return total
 
 
+def draws_of(seed: int) -> dict[str, Any]:
+    """Return a table of draws: what episodes have in common is that of this seed, whatever their own is."""
+    return {name: {"seed": seed} for name in NAMES}
+
+
 def learn(way: str, learner_seed: int, budget: Budget) -> tuple[list[float], list[float]]:
     """Learn once; return what the mean brings in test episodes, before and after each generation, and the mean."""
     random = np.random.default_rng(learner_seed)
@@ -68,8 +73,7 @@ def learn(way: str, learner_seed: int, budget: Budget) -> tuple[list[float], lis
         brought = [_tested(env, mean)]
         for _ in range(budget.generations):
             candidates = random.normal(mean, spread, (budget.candidates, GAINS))
-            shared = {"seed": next(seeds)}
-            draws = dict.fromkeys(NAMES, shared) if way == COMMON else None
+            draws = draws_of(next(seeds)) if way == COMMON else None
             returns = [play(env, gains, seed=next(seeds), draws=draws) for gains in candidates]
             best = candidates[np.argsort(returns, kind="stable")[-budget.best :]]
             mean, spread = best.mean(axis=0), best.std(axis=0) + 0.05

@@ -38,7 +38,7 @@ def _parts(curves: Sequence[Curve], learners: int) -> Iterator[str]:
         return HEIGHT - BOTTOM - value / TOP_RETURN * (HEIGHT - TOP - BOTTOM)
 
     def points(episodes: Sequence[int], values: Sequence[float]) -> list[str]:
-        return [f"{x(each):.1f},{y(value):.1f}" for each, value in zip(episodes, values, strict=True)]
+        return [f"{x(each):.1f} {y(value):.1f}" for each, value in zip(episodes, values, strict=True)]
 
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -49,17 +49,17 @@ def _parts(curves: Sequence[Curve], learners: int) -> Iterator[str]:
     about = f"Return of test episodes: median of {learners} learners, and the middle half of them"
     yield _text(LEFT, 54, about, PALE, 13)
     for value in range(0, TOP_RETURN + 1, 100):
-        yield f'<path d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}" stroke="{GRID}"/>'
+        yield f'<path d="M{LEFT} {y(value):.1f}L{WIDTH - RIGHT} {y(value):.1f}" stroke="{GRID}"/>'
         yield _text(LEFT - 8, y(value) + 4, str(value), PALE, 12, "end")
     for episodes in curves[0].episodes[:: max(1, len(curves[0].episodes) // 8)]:
         yield _text(x(episodes), HEIGHT - BOTTOM + 20, str(episodes), PALE, 12, "middle")
     yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "episodes learned from", PALE, 12, "middle")
     for place, curve in enumerate(curves):
         around = [*points(curve.episodes, curve.low), *reversed(points(curve.episodes, curve.high))]
-        yield f'<polygon points="{" ".join(around)}" fill="{curve.color}" fill-opacity="0.15"/>'
-        line = " ".join(points(curve.episodes, curve.median))
-        yield f'<polyline points="{line}" fill="none" stroke="{curve.color}" stroke-width="2"/>'
-        yield _text(LEFT + 250 * place, TOP - 12, f"— {curve.label}", curve.color, 13)
+        yield f'<path d="M{"L".join(around)}z" fill="{curve.color}" fill-opacity="0.15"/>'
+        line = "L".join(points(curve.episodes, curve.median))
+        yield f'<path d="M{line}" fill="none" stroke="{curve.color}" stroke-width="2"/>'
+        yield _text(LEFT + 250 * place, TOP - 12, curve.label, curve.color, 13)
 
 
 def _text(x: float, y: float, text: str, color: str, size: int, anchor: str = "start") -> str:

@@ -318,14 +318,30 @@ def test_participants_that_arent_python(belt: Command, tmp_path: Path) -> None:
     assert belt("replay", "then/run.mcap", "--only", "camera", "--target", "now/belt.toml", "-q")[0] == 0
 
 
-def test_targets_that_arent_there(belt: Command, tmp_path: Path) -> None:
+def test_targets_are_found_below_also_if_they_were_changed(belt: Command, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "then" / "run.mcap", tmp_path / "alone.mcap")
-    assert belt("replay", "alone.mcap", "--only", "planner", "-q")[0] == 0  # It is below, and as it was.
-    (tmp_path / "then" / "belt.py").write_text(PYTHON.replace("250", "251"))
+    assert belt("replay", "alone.mcap", "--only", "planner", "-q")[0] == 0
+    edit(tmp_path, "250", "251")
+    (tmp_path / "then").rename(tmp_path / ".then")
+    code, output, errors = belt("replay", "alone.mcap", "--only", "planner", "-q")
+    assert (code, errors) == (1, "changed since it was recorded: belt.py\n")
+    assert "speed: 250 → 251" in output
+
+
+def test_targets_that_are_in_several_places_or_nowhere(belt: Command, tmp_path: Path) -> None:
+    shutil.copy(tmp_path / "then" / "run.mcap", tmp_path / "alone.mcap")
+    edit(tmp_path, "250", "251")
+    assert belt("replay", "alone.mcap", "--only", "planner", "-q")[0] == 0  # One of the two is as it was.
+    edit(tmp_path, "250", "252", folder="later")
+    (tmp_path / "then").rename(tmp_path / ".then")
     code, _, errors = belt("replay", "alone.mcap", "--only", "planner")
-    assert code == 2
+    problem = "alone.mcap is of 'belt.toml', which could be any of later/belt.toml, now/belt.toml"
+    assert (code, errors) == (2, f"worldline: {problem} (choose one: --target PATH)\n")
+    for folder in ("now", "later"):
+        (tmp_path / folder).rename(tmp_path / f".{folder}")
+    code, _, errors = belt("replay", "alone.mcap", "--only", "planner")
     problem = "alone.mcap is of 'belt.toml', which is neither here nor next to it"
-    assert errors == f"worldline: {problem} (say where it is: --target then/belt.toml)\n"
+    assert (code, errors) == (2, f"worldline: {problem} (say where it is: --target PATH)\n")
 
 
 def test_files_that_were_altered_or_cut_off_or_are_something_else(belt: Command, tmp_path: Path) -> None:

@@ -143,26 +143,26 @@ class Impostor:
         self._hang_up = hang_up
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._done = threading.Event()
         self._thread = Strand(self._serve)
 
     def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            connection, _ = self._listener.accept()
-            with connection:
-                for place, words in enumerate(self._words):
-                    if place:
-                        connection.recv(4096)
-                    connection.sendall(words)
-                if self._hang_up:
-                    connection.shutdown(socket.SHUT_WR)
-                self._done.wait(PROMPT_S * 4)
+        with contextlib.ExitStack() as connections, contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self._say(connections.enter_context(connection))
+
+    def _say(self, connection: socket.socket) -> None:
+        for place, words in enumerate(self._words):
+            if place:
+                connection.recv(4096)
+            connection.sendall(words)
+        if self._hang_up:
+            connection.shutdown(socket.SHUT_WR)
 
     def __enter__(self) -> Impostor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._done.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.result()
         self._listener.close()
@@ -214,6 +214,46 @@ def test_what_isnt_our_server_is_recognized(case: str) -> None:
     words, kind, text = IMPOSTORS[case]
     with Impostor(*words) as impostor, pytest.raises(kind, match=text):
         connect(impostor.address, "a", token="secret")
+
+
+def test_a_server_that_is_killed_before_it_has_welcomed_anybody_may_come_back(tmp_path: Path) -> None:
+    place = tmp_path / "socket"
+
+    def die_and_come_back() -> None:
+        accepted, _ = listener.accept()
+        place.unlink()
+        listener.close()
+        accepted.close()
+        with Server(plan(["a"]), f"unix://{place}") as server:
+            server.wait(4 * PROMPT_S)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen()
+        reborn = Strand(die_and_come_back)
+        take_part(f"unix://{place}", "a")
+        reborn.result()
+
+
+def test_a_server_that_is_killed_before_it_has_welcomed_anybody_may_stay_away(tmp_path: Path) -> None:
+    place = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen()
+
+        def die() -> None:
+            accepted, _ = listener.accept()
+            place.unlink()
+            listener.close()
+            accepted.close()
+
+        dead = Strand(die)
+        problem = (
+            r"a: the server closed the connection, and it didn't come back within 0\.1 seconds: nothing listens on"
+        )
+        with pytest.raises(LossError, match=problem):
+            connect(f"unix://{place}", "a", patience_s=0.1)
+        dead.result()
 
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

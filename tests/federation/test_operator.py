@@ -14,6 +14,7 @@ from threading import Event
 
 import pytest
 
+from tests.federation.test_rejoin import kill
 from tests.federation.transports import (
     PATIENCE_S,
     ServerClock,
@@ -35,6 +36,7 @@ from worldline.lock.chains import holds
 from worldline.lock.situation import Situation
 from worldline.model import FOREVER, MS, LossError, PeerError, UsageError, plan
 from worldline.model.frames import frame
+from worldline.waiting.words import in_words
 from worldline.wire.operator import RunOver, operator_frame
 
 NETWORK = Network(default=link("5ms"))
@@ -105,6 +107,61 @@ def begun(server: Server) -> None:
 
 
 # --- Looking ---
+
+
+def test_whoever_only_publishes_has_computed_since_its_last_word() -> None:
+    clock, go = ServerClock(), [Event(), Event()]
+
+    def talks() -> None:
+        with connect(server, "talks", publishes=["x"]) as me:
+            for each in go:
+                each.wait(PATIENCE_S)
+                me.advance(by="1ms")
+                me.publish("x", b"")
+                me.promise("2ms")
+
+    def waiting() -> None:
+        with connect(server, "waits", publishes=[], subscribes=["x"]) as me:
+            me.advance(to="1s")
+
+    def computes_for() -> float:
+        (talker,) = (each for each in server.ask(lambda: look_at(server)).standings if each.name == "talks")
+        assert talker.activity.seconds is not None
+        return talker.activity.seconds
+
+    with nothing_left(), Server(plan(["talks", "waits"], network=NETWORK), clock=clock) as server:
+        strands = [Strand(talks), Strand(waiting)]
+        eventually(lambda: states(server) == {"talks": "computing", "waits": "advancing"})
+        clock.skip(server, 100.0)
+        assert computes_for() > 90.0
+        go[0].set()
+        eventually(lambda: computes_for() < 90.0)
+        go[1].set()
+        server.wait(PATIENCE_S)
+        for strand in strands:
+            strand.result()
+
+
+def test_one_that_was_lost_is_said_to_be_by_the_run_too() -> None:
+    def waiting() -> None:
+        with connect(server, "waits", publishes=[], subscribes=["x"]) as me:
+            me.advance(to="1s")
+
+    with nothing_left(), Server(plan(["lost", "waits"], network=NETWORK), on_loss="rejoin") as server:
+        strand = Strand(waiting)
+        first = connect(server, "lost", publishes=["x"])
+        first.__enter__()
+        eventually(lambda: states(server) == {"lost": "computing", "waits": "advancing"})
+        kill(first)
+        eventually(lambda: bool(server.ask(server.host.lost)))
+        situation = server.ask(lambda: look_at(server))
+        assert "lost was lost, and holds waits: 1 participant waits for it" in "\n".join(in_words(situation))
+        (wait,) = server.ask(lambda: server.host.status().waits)
+        assert (wait.holder, wait.why[:12]) == ("lost", "it was lost ")
+        with connect(server, "lost", publishes=["x"]):
+            pass
+        strand.result()
+        server.wait(PATIENCE_S)
 
 
 def test_one_that_computes_is_named_with_its_process_and_for_how_long() -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -128,6 +129,20 @@ def test_a_participant_that_is_killed_goes_on_where_it_was(deaths: list[int], un
         assert server.wait(60).digest == undisturbed
 
 
+def test_who_only_knocks_before_it_comes_back_isnt_lost_again(undisturbed: bytes) -> None:
+    """As `worldline join` does."""
+    with Server(PLAN, on_loss="rejoin") as server:
+
+        def dies_and_knocks() -> None:
+            live(server.address, "ann", [10])
+            come_back(server.address, "ann").close()
+            live(server.address, "ann")
+
+        together(dies_and_knocks, partial(live, server.address, "bob"))
+        assert server.wait(60).digest == undisturbed
+        assert sum("was lost" in notice for notice in server.host.notices) == 1
+
+
 def test_without_the_policy_a_loss_ends_the_run() -> None:
     with Server(PLAN) as server, pytest.raises(BrokenOff, match="ann"):
         together(partial(live, server.address, "bob"), partial(live, server.address, "ann", [10]))
@@ -183,6 +198,25 @@ def test_one_that_doesnt_come_back_in_time_ends_the_run() -> None:
 def test_a_policy_must_be_one() -> None:
     with pytest.raises(ConfigurationError, match="'retry' isn't a policy for losses"):
         Server(PLAN, on_loss="retry")  # type: ignore[arg-type]
+
+
+def test_a_server_may_need_a_moment_to_notice_that_a_process_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes back at once isn't told that it is there already."""
+    with Server(plan(["ann"]), on_loss="rejoin") as server:
+        first = worldline.connect(server.address, "ann")
+        first.join()
+        sleep, deaths = time.sleep, [first]
+
+        def dies_meanwhile(seconds: float) -> None:
+            for client in deaths:
+                kill(client)
+            deaths.clear()
+            sleep(seconds)
+
+        monkeypatch.setattr("worldline.federation.client.time.sleep", dies_meanwhile)
+        with worldline.connect(server.address, "ann"):
+            assert not deaths
+        server.wait(60)
 
 
 # --- Whoever else would come back ---
@@ -376,3 +410,29 @@ def test_without_a_journal_everybody_ends_at_once(address: str) -> None:
 
     with pytest.raises(LossError, match=r"the server closed the connection|connection to the server broke"):
         together(serve_briefly, partial(live, address, "ann"), partial(live, address, "bob"))
+
+
+def test_a_server_that_may_choose_its_port_keeps_it(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    addresses = []
+    for _ in range(2):
+        server = MortalServer(PLAN, journal=journal)
+        addresses.append(server.open())
+        server.is_dead = True
+        server.finish()
+    assert addresses[0] == addresses[1]
+    with socket.create_server((addresses[0].place, addresses[0].port)):
+        server = Server(PLAN, journal=journal)
+        assert server.open() != addresses[0]
+        server.close()
+        server.host.let_go()
+
+
+def test_a_participant_says_that_its_server_was_lost_and_didnt_come_back(tmp_path: Path, address: str) -> None:
+    def serve_once() -> None:
+        with pytest.raises(ServerKilled):
+            serve([10], tmp_path / "run.journal", address, is_last=True, limits=Limits(rejoin_s=0.1))
+
+    problem = r"ann: the .*, and it didn't come back within 0\.1 seconds: nothing listens on .*start this participant"
+    with pytest.raises(LossError, match=problem):
+        together(serve_once, partial(live, address, "ann"), partial(live, address, "bob"))

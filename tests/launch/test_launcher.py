@@ -109,6 +109,15 @@ guest = true
 """
 
 
+def test_a_guest_that_the_file_doesnt_have_isnt_waited_for(tmp_path: Path) -> None:
+    problem = r"host at 0s: it invites 'late', and there is no participant of that name \(guests are early\)"
+    setup = party(tmp_path, FILE)
+    (module,) = tmp_path.glob("party_*.py")
+    module.write_text(PARTY.replace('"early", at', '"late", at'))
+    with pytest.raises(UsageError, match=problem):
+        launch(setup)
+
+
 def test_a_guest_that_nobody_invites_may_be_too_slow_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "_LINGER_S", 0.5)
     setup = party(tmp_path, FILE + SLOW_GUEST)

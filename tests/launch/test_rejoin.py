@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,6 +209,16 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert not journal.exists()
 
 
+def test_a_run_that_is_taken_up_listens_where_it_did_before(stage: Stage, tmp_path: Path) -> None:
+    """Whoever was started by others tries there again."""
+    addresses: list[str] = []
+    for ann in ("doomed", "healthy"):
+        with contextlib.suppress(ModelError):
+            stage.launch(ann, journal=tmp_path / "run.journal", opened=lambda address: addresses.append(str(address)))
+    assert addresses[0] == addresses[1]
+    assert not Path(addresses[0].removeprefix("unix://")).exists()
+
+
 def test_one_that_is_restored_prints_what_it_hasnt_printed_yet(stage: Stage) -> None:
     assert stage.launch("restorable").digest == stage.undisturbed().digest
     shown = [line for line in stage.said("ann") if line.startswith("at ")]
@@ -219,7 +230,14 @@ def test_those_who_share_a_process_are_restored_too(stage: Stage) -> None:
 
 
 def test_one_that_comes_back_with_other_code_is_warned_of_before_it_is_compared(stage: Stage) -> None:
+    (stage.folder / "run.toml").write_text(FILE.format(module=stage.module, ann="rewriting", bob="healthy"))
+    failures: list[object] = []
+
+    def hear(_: str, __: int | None, line: str) -> None:
+        if line == "worldline: its code isn't what it was when it joined, so it may not do the same again":
+            failures.append(launch.server.host.failure)
+
+    launch = Launch(read_setup(stage.folder / "run.toml"), hear=hear)
     with pytest.raises(NonDeterminism, match=r"ann at 0s: run again.*\(its code has been changed since\)"):
-        stage.launch("rewriting")
-    changed = "worldline: its code isn't what it was when it joined, so it may not do the same again"
-    assert stage.said("ann").count(changed) == 1
+        launch.run()
+    assert failures == [None]

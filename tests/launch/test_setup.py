@@ -888,7 +888,11 @@ def test_a_later_change_of_a_whole_table_wins_over_an_earlier_one_inside_it(fold
         ("link=5ms", "link: '5ms' isn't a table"),
         ("link.loss=often", "link.loss: 'often' isn't a probability"),
         ("link.latency.mean=5ms", "link.latency.mean: '1ms' isn't a table, so \"mean\" in it can't be set"),
-        ("links.image.loss=1", 'links.image.loss: nothing is named "image" there'),
+        (
+            "links.image.loss=1",
+            "links.image.loss: nothing is named \"image\" there (write one of [1] (topic = 'image'))",
+        ),
+        ("faults.image.loss=1", "faults: the file has none, so nothing of them can be set (write [[faults]] there)"),
         ("links[2].loss=1", "links[2].loss: there is no [2] (places in a list are counted from 1)"),
         ("links[0].loss=1", "links[0].loss: there is no [0]"),
         ("link[1].loss=1", "link[1].loss: there is no [1]"),

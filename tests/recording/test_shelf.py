@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,23 @@ def test_nothing_is_touched_before_the_recording_is_finished() -> None:
     shelf.clear()
     assert names() == {"x.mcap"}
     assert Path("x.mcap").read_bytes() == before
+
+
+def test_what_a_killed_run_has_left_unfinished_is_removed_once_the_next_one_is_whole() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    left = f"x.unfinished-{gone.pid}.mcap"
+    for name in (left, f"x.unfinished-{os.getppid()}.mcap", f"y.unfinished-{gone.pid}.mcap", "x.unfinished-it.mcap"):
+        Recorder(Path(name), PLAN).close()
+    Path(f"x.unfinished-{gone.pid}.txt").write_text("my notes")
+    Path(f"z.unfinished-{gone.pid}.mcap").write_text("my notes")
+    before = names()
+    shelf = Shelf("x.mcap")
+    Recorder(shelf.target, PLAN).close()
+    assert Path(left).exists()
+    assert shelf.put().note == f"{left}, of a run that was killed, is removed"
+    record("z.mcap")
+    assert names() == (before - {left}) | {"x.mcap", "z.mcap"}
 
 
 @pytest.mark.parametrize("content", [b"my notes", b"\x89MCAP0\r\n and more", b"\0"])

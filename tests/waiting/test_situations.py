@@ -88,6 +88,18 @@ def test_a_process_that_is_stopped_is_said_to_be() -> None:
     assert "  its process 17 is stopped: kill -CONT 17 lets it go on" in in_words(situation)
 
 
+def test_one_that_was_lost_doesnt_compute() -> None:
+    made = table(a=listens_to("x", publishes="y"), b=listens_to(publishes="x"))
+    made.say("a", Advance(20 * MS))
+    situation = seen(made.arbiter, {"b": Activity(seconds=8.1, lost="its connection broke")})
+    lines = in_words(situation)
+    assert "b was lost, and holds a: 1 participant waits for it, the longest for 0.0 s" in lines
+    assert "  it was lost at 0s (its connection broke), and the run has waited for 8.1 s for it to come back" in lines
+    assert "0s, lost 8.1 s" in situation_svg(situation)
+    situation = seen(made.arbiter, {"a": Activity(seconds=2.0, lost="its connection broke")})
+    assert any(line.startswith("a  at 0s, lost for 2.0 s: wants") for line in in_words(situation))
+
+
 def test_somebody_who_isnt_there_keeps_the_run_from_beginning() -> None:
     arbiter = Arbiter(plan(["a", "b", "c"]))
     arbiter.handle("b", Join())

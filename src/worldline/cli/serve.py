@@ -195,7 +195,7 @@ class Service:
 
                 server.serve(look, watch_every_s=0.1)
                 elapsed_s = time.monotonic() - began
-                look(server.host.arbiter.status())
+                look(server.host.status())
                 outcome = server.outcome()
                 recording.conclude(outcome)
             conclude(ready, screen, outcome, elapsed_s)

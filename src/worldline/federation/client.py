@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.connection import SocketConnection
-from worldline.federation.conversation import GREETING_S, PULSE_S
+from worldline.federation.conversation import GREETING_S, HUNG_UP, PULSE_S
 from worldline.federation.encrypted import Encrypted
-from worldline.federation.redialing import RedialingWire
+from worldline.federation.redialing import RedialingWire, gone
 from worldline.federation.wired import WiredParticipant
 from worldline.lock import Ledger
-from worldline.model import WorldlineError
+from worldline.model import LossError, UsageError, WorldlineError
+from worldline.wire.handshake import TAKEN
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
 
+_NOTICE_S = 1.0  # Within this, a server notices that a process is gone, if it is on the same machine.
+_RETRY_S = 0.05
 _REDIAL_S = 0.2  # For each attempt; between two of them it is seen whether all are to end.
 
 
@@ -74,18 +78,40 @@ def connect(
     """
     call = Call(address, name, **given)
 
-    def connected(patience_s: float) -> SocketConnection:
-        return connection_over(call, dial_server(call, patience_s), silence_s)
-
-    connection = connected(patience_s)
+    connection = connection_to(call, patience_s, silence_s)
     try:
         ledger = call.ledger(connection.welcome)
         if connection.welcome.returns:
-            return Client(ledger, RedialingWire(connection, lambda: connected(_REDIAL_S)))
+            return Client(ledger, RedialingWire(connection, lambda: connection_to(call, _REDIAL_S, silence_s)))
         return Client(ledger, connection)
     except BaseException:
         connection.close()
         raise
+
+
+def connection_to(call: Call, patience_s: float = PATIENCE_S, silence_s: float | None = None) -> SocketConnection:
+    """Connect to the server that is called, until it welcomes the participant.
+
+    A server that was killed before that is given time to come back: once, since what hangs up each time isn't one of
+    ours. And one that knows a participant of this name may just not have noticed yet that its process is gone.
+    """
+    begun = time.monotonic()
+    hung_up: LossError | None = None
+    while True:
+        try:
+            dialed = dial_server(call, begun + patience_s - time.monotonic())
+        except LossError as error:
+            raise error if hung_up is None else gone(hung_up, error, patience_s) from error
+        try:
+            return connection_over(call, dialed, silence_s)
+        except LossError as error:
+            if hung_up is not None or error.facts.get("code") != HUNG_UP:
+                raise
+            hung_up = error
+        except UsageError as refused:
+            if refused.facts.get("code") != TAKEN or time.monotonic() > begun + min(patience_s, _NOTICE_S):
+                raise
+            time.sleep(_RETRY_S)
 
 
 def connection_over(call: Call, dialed: socket.socket | Encrypted, silence_s: float | None = None) -> SocketConnection:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -289,9 +290,10 @@ class SocketConnection:
                     return
                 self._check_patience()
             except OSError as error:
-                raise self._conversation.lost(broken(error)) from error
+                is_told = isinstance(error, ssl.SSLError)
+                raise (self._conversation.lost if is_told else self._conversation.hung_up)(broken(error)) from error
         if not (self._sizes[0] if self._sizes else self._unread[0]):
-            raise self._conversation.lost(self._given_up or "the server closed the connection")
+            raise self._conversation.hung_up(self._given_up or "the server closed the connection")
         heard = _clock()
         self._eagerness.came(self._written, heard)
         if self._silence_s is not None:

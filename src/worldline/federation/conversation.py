@@ -36,6 +36,9 @@ GREETING_S = 10.0
 DOUBT_S = 1.0
 """After how long of it one looks whether it is a server of ours at all."""
 
+HUNG_UP = "hung up"
+"""The `code` of a loss for which the other end has hung up, without a word."""
+
 _REQUESTS = (Advance, Next, Peek, Recall)
 
 _encode = msgpack.Encoder().encode
@@ -135,6 +138,12 @@ class Conversation:
         """Return the end, if the server hasn't said another: it has gone."""
         self.end = LossError(problem, participant=self._name, advice=advice)
         return self.end
+
+    def hung_up(self, problem: str) -> LossError:
+        """Return the end, since the server has hung up: it may have been killed, and come back."""
+        error = self.lost(problem)
+        error.facts["code"] = HUNG_UP
+        return error
 
     def silent(self, seconds: float) -> LossError:
         """Return the end of it, since the server has said nothing."""

@@ -23,6 +23,7 @@ cdef class Session:
     cdef public object joining
     cdef public double opened
     cdef public double heard
+    cdef public double spoke
     cdef public double sent
     cdef public object stopped
     cdef public bint closing
@@ -48,7 +49,7 @@ cdef class Host:
     cdef public dict sessions
     cdef public list dirty
     cdef public object notices
-    cdef public list doubts
+    cdef public object doubts
     cdef public list busy
     cdef public object desk
     cdef readonly list _strangers

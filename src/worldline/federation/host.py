@@ -58,6 +58,7 @@ from worldline.federation.limits import Limits
 from worldline.federation.other_end import OtherEnd
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
+from worldline.history.status import Status
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -196,6 +197,7 @@ class Session:
         "paused",
         "said",
         "sent",
+        "spoke",
         "stood_at",
         "stood_with",
         "stopped",
@@ -214,7 +216,8 @@ class Session:
         self.member: Member | None = None  # Once it has joined.
         self.joining: Join | None = None  # A guest's, kept until somebody invites it.
         self.opened = now
-        self.heard = now  # When something last came in.
+        self.heard = now  # When something last came in,
+        self.spoke = now  # and when that was last more than a heartbeat.
         self.sent = now  # When something last went out.
         self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
@@ -257,7 +260,8 @@ class Host:
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
-        self.doubts: list[tuple[str, str]] = []  # Who may not do what it did before, and why; for whoever warns of it.
+        # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.
+        self.doubts: Callable[[str, str], None] = lambda name, why: self.notices.append(f"{name}: {why}")
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
@@ -372,6 +376,7 @@ class Host:
                 left -= 1
                 session.said += 1
                 if body:
+                    session.spoke = session.heard
                     if session.name:
                         left -= self._hear(session, body)
                     else:
@@ -648,6 +653,11 @@ class Host:
             cause = shortened(last.cause)
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
+        member = session.member
+        if member is not None and member.controls:
+            for event in events:
+                if isinstance(event, Invite):
+                    self._check_invited(event.newcomer, member)
         try:
             actions = self.arbiter.hear(session.name, events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
         except WorldlineError as error:
@@ -656,7 +666,6 @@ class Host:
             raise
         if actions:
             self._carry_out(actions)
-        member = session.member
         if member is not None and member.controls:
             for event in events:
                 if isinstance(event, Invite):
@@ -709,6 +718,19 @@ class Host:
         if self.arbiter.plan.network.estop is None:
             return join if stated is None else agreed(stated, said_at_joining(join)).join()
         return with_estop(join if stated is None else agreed(stated, said_at_joining(without_estop(join))).join())
+
+    def _check_invited(self, name: str, inviting: Member) -> None:
+        """Refuse an invitation of somebody who can never come, and whom everybody would wait for."""
+        plan = self.arbiter.plan
+        names = self._token if isinstance(self._token, Mapping) else self._declared
+        if name in names or name in plan.guests or not names or not all(each in names for each in plan.roster):
+            return
+        raise UsageError(
+            f"it invites {shown(name)}, and there is no participant of that name",
+            participant=inviting.name,
+            at=inviting.now,
+            advice=f"guests are {', '.join(plan.guests)}" if plan.guests else "there are no guests",
+        )
 
     def _welcome(self, name: str) -> None:
         """Let in a guest that was here before it was invited."""
@@ -832,6 +854,13 @@ class Host:
         """Say what the run goes on from, if another server had begun it."""
         return ""
 
+    def listened(self) -> str:
+        """Return the address on which that other server listened, if it was free to choose."""
+        return ""
+
+    def listens(self, address: str) -> None:
+        """Take note of the address that was chosen, for another server that goes on."""
+
     def let_go(self) -> None:
         """Let go of whatever outside of this process belongs to the run, which isn't served any more."""
 
@@ -909,6 +938,18 @@ class Host:
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
         running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]
         return ahead + hasty + stopped + slow + running
+
+    def status(self) -> Status:
+        """Say how far the run is, and who is in whose way."""
+        return self.arbiter.status()
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""
+        return {}
+
+    def returning(self) -> list[str]:
+        """Return who has come back, and hasn't got yet to where it was lost."""
+        return []
 
     def missing(self) -> list[str]:
         """Return who isn't there yet before the start, of whom only the number may be known."""

@@ -31,11 +31,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import msgpack
+from msgspec import msgpack, structs
 
 from worldline.federation.conversation import Conversation
 from worldline.federation.host import Host, Session
 from worldline.federation.run_journal import JournalRecord, RecordKind, RunJournal
+from worldline.history.status import Status, WaitReason
 from worldline.history.steps import named
 from worldline.history.values import payload_text
 from worldline.lock import (
@@ -301,8 +302,8 @@ class JournaledHost(Host):
             if isinstance(error, ModelError):  # Of those who return, nothing else matters (B6).
                 session.member = member
                 super()._lose(session, cause, error)
-            else:
-                self._note_death(member, cause, back.mark if back.begun else None)
+            elif back.begun:  # Otherwise it has only knocked, and is away as before.
+                self._note_death(member, cause, back.mark)
         elif member.state in STARTED and error is None and self._rejoins:
             self._note_death(member, cause, self._mark(name) if member.state is State.COMPUTING else None)
         else:
@@ -397,6 +398,23 @@ class JournaledHost(Host):
         away = [f"waiting for {name} to come back" for name in self._away if name not in self.sessions]
         return super().remarks() + away
 
+    def status(self) -> Status:
+        status = super().status()
+        return structs.replace(status, ask=lambda: tuple(map(self._excused, status.waits))) if self._away else status
+
+    def _excused(self, wait: WaitReason) -> WaitReason:
+        """Say of somebody who is away that it is: to the arbiter, it computes (B1)."""
+        if wait.holder not in self.away():
+            return wait
+        why = f"it was lost ({self._away[wait.holder]}), and the run waits for it to come back"
+        return WaitReason(wait.who, wait.holder, why)
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        return {name: (self._away[name], self._missed[name]) for name in self.away()}
+
+    def returning(self) -> list[str]:
+        return list(self._returning)
+
     def missing(self) -> list[str]:
         return [*super().missing(), *self.away()]
 
@@ -408,6 +426,13 @@ class JournaledHost(Host):
         if not self.journal.is_resumed:
             return ""
         return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}"
+
+    def listened(self) -> str:
+        return self.journal.address
+
+    def listens(self, address: str) -> None:
+        if address != self.journal.address:
+            self.journal.listened(address)
 
     def let_go(self) -> None:
         if self.digest is not None and self.failure is None:
@@ -434,8 +459,7 @@ class JournaledHost(Host):
         if member is not None and member.state is not State.EXPECTED:
             is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
             if is_changed:
-                self.doubts.append((name, _CHANGED))
-                self.notices.append(f"{name}: {_CHANGED}")
+                self.doubts(name, _CHANGED)
             self._returning[name] = Returning(name, "its code has been changed since" if is_changed else None)
 
     def _rehearse(self, session: Session, events: list[Told]) -> None:
@@ -569,7 +593,7 @@ class JournaledHost(Host):
             return
         expected: deque[tuple[str, bytes]] = deque()
         for record in journal.records():
-            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE):
+            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE, RecordKind.ADDRESS):
                 continue
             if record.kind is RecordKind.ANSWERED:
                 if not expected or expected.popleft() != (record.name, record.body):

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class OtherEnd(NamedTuple):
-    """Its process, if that is on this machine and has been found; since when it owes an answer; what keeps it from it.
+    """Its process, if that is on this machine and has been found; since when it has computed; what keeps it from it.
 
-    `answered` is when it was last told something, by the server's clock: whoever computes has computed since then.
-    `behind` is who of its process runs in its place.
+    `since` is when it last said something or was last answered, by the server's clock: whoever computes has computed
+    since then. `behind` is who of its process runs in its place.
     """
 
     process: int | None = None
-    answered: float | None = None
+    since: float | None = None
     remark: str = ""
     behind: str = ""

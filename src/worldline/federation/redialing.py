@@ -163,8 +163,10 @@ class RedialingWire:
                 try:
                     self._connection = self._resumed()
                 except LossError as met:
-                    if not self._is_lost(met) or time.monotonic() > deadline:
+                    if not self._is_lost(met):
                         raise met from error
+                    if time.monotonic() > deadline:
+                        raise gone(error, met, self._patience_s) from error
                 except UsageError as refused:
                     # Its server hasn't noticed yet that the old connection is gone.
                     if refused.facts.get("code") != TAKEN or time.monotonic() > deadline:
@@ -190,3 +192,12 @@ class RedialingWire:
             raise
         self._unsaid = []
         return connection
+
+
+def gone(lost: LossError, met: LossError, patience_s: float) -> LossError:
+    """Return what there is to be said of a server that was lost, and hasn't come back."""
+    return LossError(
+        f"{lost.problem}, and it didn't come back within {patience_s:g} seconds: {met.problem}",
+        participant=lost.participant,
+        advice="if the run is taken up again later, start this participant again, too",
+    )

@@ -53,7 +53,7 @@ def enter(name: str, address: str, token: str | None) -> Callable[[], None]:
     path: Path | None = None
     for _ in range(_ATTEMPTS):  # The last one to leave takes the folder away, perhaps just now.
         with suppress(OSError, UsageError):
-            path = _written(_opened(runtime_folder()), entry)
+            path = _written(opened_folder(runtime_folder()), entry)
             break
 
     def leave() -> None:
@@ -71,7 +71,7 @@ def running(name: str | None = None) -> list[RunEntry]:
     if not folder.exists():
         return []
     try:
-        paths = sorted(path for path in _opened(folder).iterdir() if path.suffix == _ENTRY)
+        paths = sorted(path for path in opened_folder(folder).iterdir() if path.suffix == _ENTRY)
     except OSError:
         return []
     found = [entry for path in paths if (entry := _read(path)) is not None]
@@ -80,7 +80,7 @@ def running(name: str | None = None) -> list[RunEntry]:
     )
 
 
-def _opened(folder: Path) -> Path:
+def opened_folder(folder: Path) -> Path:
     """Return the folder, made if need be, if nobody else can have written into it."""
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
     found = folder.lstat()

@@ -14,6 +14,7 @@ cdef class RunJournal:
     cdef public dict answers
     cdef public dict snapshots
     cdef public dict codes
+    cdef public str address
     cdef dict _numbers
     cdef list _names
     cdef list _last

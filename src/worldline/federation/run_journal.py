@@ -65,6 +65,7 @@ class RecordKind(IntEnum):
     OPERATED = 6  # What an operator said: an event of the lock.
     SNAPSHOT = 7  # What a participant can be restored from. Only the last one counts.
     CODE = 8  # A hash of the code that a participant had when it joined.
+    ADDRESS = 9  # Where the server listens, if it was free to choose.
 
 
 _HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
@@ -98,6 +99,7 @@ class RunJournal:
         self.answers: dict[str, int] = {}  # How many each participant was given.
         self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
         self.codes: dict[str, str] = {}  # Hashes of their code, of those who have said it.
+        self.address = ""  # Where the server listened last, if it was free to choose.
         self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
@@ -146,6 +148,11 @@ class RunJournal:
         """Note a participant's code."""
         self._append(RecordKind.CODE, name, code.encode())
         self.codes[name] = code
+
+    def listened(self, address: str) -> None:
+        """Note where the server listens."""
+        self._append(RecordKind.ADDRESS, "", address.encode())
+        self.address = address
 
     def operated(self, body: bytes) -> None:
         """Note what an operator said."""
@@ -341,7 +348,7 @@ class RunJournal:
     def _scan(self) -> None:
         """Go through all records: who is named, where each one's last is, and whether all is as it was written (J5)."""
         self._names, self._last, self._numbers, self._check = [], [], {}, 0
-        self.answers, self.snapshots, self.codes = {}, {}, {}
+        self.answers, self.snapshots, self.codes, self.address = {}, {}, {}, ""
         self._know("")
         file, place, count = self._map, self._first, 0
         while place < self._room:
@@ -375,6 +382,8 @@ class RunJournal:
                 self.snapshots[name] = place
             elif kind == RecordKind.CODE:
                 self.codes[name] = body.decode()
+            elif kind == RecordKind.ADDRESS:
+                self.address = body.decode()
             place, count = end, count + 1
         self.size = place
 

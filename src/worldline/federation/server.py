@@ -152,7 +152,7 @@ class Server:
         if self._closed:
             raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
         if self._listener is None:
-            self._listener, self.address = _listen(self.address)
+            self._listener, self.address = self._listening()
             self._alarm, self._alarmed = socket.socketpair()
             self._alarm.setblocking(False)
             self._alarmed.setblocking(False)
@@ -161,6 +161,20 @@ class Server:
             if self.known_as:
                 self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
         return self.address
+
+    def _listening(self) -> tuple[socket.socket, Address]:
+        """Listen. If any port will do, on that of the server before, if there was one: participants try it again."""
+        wanted = self.address
+        if wanted.kind == "unix" or wanted.port:
+            return _listen(wanted)
+        if former := self.host.listened():
+            before = parse_address(former)
+            if (before.kind, before.place) == (wanted.kind, wanted.place):
+                with contextlib.suppress(UsageError):  # Another program may have the port by now.
+                    return _listen(before)
+        listener, address = _listen(wanted)
+        self.host.listens(str(address))
+        return listener, address
 
     def __enter__(self) -> Self:
         self._check_unserved()
@@ -472,7 +486,7 @@ class Server:
         if now >= self._watches:
             arbiter.tell_passed()
             if self._watch is not None:
-                self._watch(arbiter.status())
+                self._watch(self.host.status())
             self._watches = self._clock() + self._watch_every_s
         self._timer = min(self._ticks, self._watches, self._paces if self._pace is not None else self._ticks)
         self._send_all()
@@ -595,13 +609,13 @@ class Server:
         if self._closed:
             return
         self._closed = True
-        self._leave_registry()
         if self._listener is not None:
             if not self._deaf:
                 self._sockets.unregister(self._listener)
             self._listener.close()
             if self.address.kind == "unix":
                 Path(self.address.place).unlink(missing_ok=True)
+        self._leave_registry()  # After its socket has, which may be in the same folder.
         deadline = self._clock() + _LINGER_S
         self._send_all()
         for connection in list(self._connections):

@@ -127,7 +127,7 @@ class ServerConnection:
         return Trunk(self._host, self.session)
 
     def other_end(self) -> OtherEnd:
-        return OtherEnd(self._find_process(), self.session.sent)
+        return OtherEnd(self._find_process(), max(self.session.sent, self.session.spoke))
 
     def finish(self) -> None:
         """Come to an end as soon as all is sent."""

@@ -94,7 +94,7 @@ def _guess_of_what_follows(path: str, later: Later) -> str:
         return "perhaps code, a parameter or a draw"
     up = sum(b > a for a, b in apart)
     if 4 * min(up, len(apart) - up) >= len(apart):
-        return "from here on the values differ without a pattern: perhaps another number of draws"
+        return "from here on some values are higher in B, and some lower"  # Draws or a gain: that isn't recorded.
     return (
         f"from here on the values are {'higher' if 2 * up > len(apart) else 'lower'} in B:"
         " perhaps a constant in the code, or a parameter"

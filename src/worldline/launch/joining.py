@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from worldline.federation.call import PATIENCE_S, Call
-from worldline.federation.client import connection_over, dial_server
+from worldline.federation.client import connection_to
 from worldline.federation.declaration import Declaration, compare_declarations
 from worldline.federation.environment import LaunchEnvironment
 from worldline.launch.setup import Setup, stated_by
@@ -52,7 +52,7 @@ class Joining:
             certificate=self.certificate,
             key=self.key,
         )
-        connection = connection_over(call, dial_server(call, patience_s))
+        connection = connection_to(call, patience_s)
         connection.close()
         return connection.welcome
 

@@ -25,7 +25,7 @@ from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
 from worldline.launch.revival import Revival
 from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
-from worldline.launch.socket_folder import socket_folder
+from worldline.launch.socket_folder import socket_folder, socket_of
 from worldline.launch.startable import search_path
 from worldline.launch.twin_verdict import TwinVerdict
 from worldline.launch.twins import RunTwins
@@ -75,7 +75,7 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open, which is gone afterwards; `opened` is told where. `unusual` says who isn't started like the rest, and
+    can open; `opened` is told where. `unusual` says who isn't started like the rest, and
     `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
     that the arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told
     if this is one.
@@ -110,7 +110,9 @@ class Launch:
         self._shake = None if shake is None else Stream(shake, "launch")
         self._tokens = self._unusual.tokens(setup)
         self._folder = None
-        if address is None:
+        if address is None and journal is not None:
+            address = f"unix://{socket_of(journal)}"
+        elif address is None:
             self._folder = socket_folder()
             address = f"unix://{self._folder.name}/run"
         try:
@@ -135,6 +137,7 @@ class Launch:
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
+        self.server.host.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
         self._revival: Revival | None = None
         if self._on_loss == "rejoin":
             self._revival = Revival(self.server.host, self._processes, self._participants_of, self._order.hear)
@@ -153,8 +156,6 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
-            if self._revival is not None:
-                self._revival.warn()  # What it is about may have ended the run before anybody looked.
             if self._unusual.debugged is not None:
                 self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
             if not failed:

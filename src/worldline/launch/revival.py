@@ -35,7 +35,6 @@ class Revival:
 
     def look(self) -> None:
         """Start those again that have died, once the server has noticed it."""
-        self.warn()
         for process, code in self._processes.exits().items():
             missed = [name for name in self._names_of(process) if not self._has_left(name)]
             if self._host.over or not missed or any(name in self._host.sessions for name in missed):
@@ -50,12 +49,6 @@ class Revival:
                 self._processes.restart(process)
             except WorldlineError as error:
                 self._host.end(error)
-
-    def warn(self) -> None:
-        """Tell why one that is back may not do the same again."""
-        while self._host.doubts:
-            name, doubt = self._host.doubts.pop(0)
-            self._hear(name, None, f"worldline: {doubt}")
 
     def _was_there(self, name: str) -> bool:
         member = self._host.arbiter.members.get(name)

@@ -184,6 +184,10 @@ class TomlPlace:
 
     def items(self, of: str, example: str) -> list[TomlPlace]:
         """Read a list and return its places."""
+        if self.document.written(self.steps) == "" and isinstance(self.value, dict):
+            raise ConfigurationError(
+                "the file has none, so nothing of them can be set", advice=f"write {example} there"
+            )
         if not isinstance(self.value, list):
             raise ConfigurationError(f"{said(self.value)} isn't a list of {of}", advice=f"write {example}")
         return [self.at(place) for place in range(len(self.value))]
@@ -287,7 +291,15 @@ def _step(inside: Any, part: re.Match[str]) -> Any:
                 advice=f"give it a table of its own in the file, or set [{place + 1}] for all of them",
             )
     named = [table["name"] for table in tables if isinstance(table.get("name"), str)]
-    raise ConfigurationError(f"nothing is named {quoted(name)} there", advice=nearest(name, named, "there are:"))
+    advice = nearest(name, named, "there are:") if named else f"write one of {_places(tables)}"
+    raise ConfigurationError(f"nothing is named {quoted(name)} there", advice=advice)
+
+
+def _places(tables: Sequence[Mapping[str, Any]]) -> str:
+    """List the places of tables that have no names, each with the first thing that it says."""
+    first = [next((f"{_clipped(key)} = {shown(value)}" for key, value in table.items()), "") for table in tables]
+    listed = [f"[{place}] ({text})" if text else f"[{place}]" for place, text in enumerate(first, 1)]
+    return ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "")
 
 
 def _change_value(text: str) -> Any:

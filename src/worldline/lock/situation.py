@@ -23,7 +23,8 @@ class Activity(Struct, frozen=True, kw_only=True):
 
     `seconds` is for how long, in wall-clock time, it has been in its state. `process` is its process, if that is on the
     server's machine, and `condition` what the system says of that: running, sleeping, blocked or stopped. `remark` says
-    what else there is to know. `behind` is who runs in its process, so that it can't.
+    what else there is to know. `behind` is who runs in its process, so that it can't. `lost` says why it isn't there,
+    if it was lost and may come back; it has been away for `seconds`.
     """
 
     seconds: float | None = None
@@ -31,6 +32,7 @@ class Activity(Struct, frozen=True, kw_only=True):
     condition: str = ""
     remark: str = ""
     behind: str = ""
+    lost: str = ""
 
 
 class Standing(Struct, frozen=True, kw_only=True):

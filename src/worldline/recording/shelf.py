@@ -4,13 +4,15 @@ A recording is written as NAME.unfinished-PID.mcap beside its place and put ther
 that was there becomes NAME.previous.mcap. Only recordings are treated like that: anything else that has one of the two
 names is somebody's, and isn't touched unless that is forced. The timing of a recording goes with it. A link is
 followed, and stays; a pipe or a device is written to, and has no previous one. All of this is judged before a run, and
-again after it.
+again after it. What runs that were killed have left unfinished is there until the next recording has its name.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +21,8 @@ from worldline.model.errors import LossError, UsageError, shortened
 from worldline.recording.scan import header_of
 from worldline.recording.timing_file import TIMING_SUFFIX, put_aside
 from worldline.saving.destination import Destination, destination
+
+_UNFINISHED = ".unfinished-"
 
 
 class Kept(NamedTuple):
@@ -40,7 +44,7 @@ class Shelf:
         self._destination = destination(path)
         file = self._destination.file
         self._previous = file.with_suffix(f".previous{file.suffix}")
-        self.target = file.with_suffix(f".unfinished-{os.getpid()}{file.suffix}")  # Others may record here as well.
+        self.target = file.with_suffix(f"{_UNFINISHED}{os.getpid()}{file.suffix}")  # Others may record here as well.
         if self._destination.is_stream:
             self.target = self._destination.path
         else:
@@ -87,7 +91,22 @@ class Shelf:
             return Kept(self.target, str(error))
         except OSError as error:
             raise LossError(f"the recording {self.target} can't be named {path}: {error.strerror or error}") from error
-        return Kept(path, "" if before is None else f"{path} was {before}; it is now {self._previous}")
+        notes = [] if before is None else [f"{path} was {before}; it is now {self._previous}"]
+        notes += [f"{each}, of a run that was killed, is removed" for each in self._leftovers()]
+        return Kept(path, "; ".join(notes))
+
+    def _leftovers(self) -> list[Path]:
+        """Remove the recordings for this place that processes which are gone have left unfinished; return them."""
+        file = self._destination.file
+        begin, end = f"{file.stem}{_UNFINISHED}", file.suffix
+        removed = []
+        for path in sorted(file.parent.glob(f"{glob.escape(begin)}*{glob.escape(end)}")):
+            process = path.name.removeprefix(begin).removesuffix(end)
+            if process.isdecimal() and not _is_alive(int(process)) and not path.is_symlink() and _is_recording(path):
+                with suppress(OSError):
+                    path.unlink()
+                    removed.append(path)
+        return removed
 
     def clear(self) -> None:
         """Take away what was written, if nobody is to have it."""
@@ -123,3 +142,21 @@ class Shelf:
         if not self._force:
             raise UsageError(f"{file} isn't a recording and would be replaced", advice="use --force, or another name")
         return "something other than a recording"
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        return path.is_file() and (not path.stat().st_size or header_of(path) is not None)
+    except (OSError, UsageError):
+        return False
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is such a process, or there may be: only what is certainly gone has left something behind."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

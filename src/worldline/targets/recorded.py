@@ -37,7 +37,8 @@ _SHOWN_MAX = 5
 def target_of(recording: Recording, given: str | None) -> str:
     """Return the target of a recording: the one that is given, or the one it names, here or next to the recording.
 
-    It may also be in a folder below, if the code there is still the one that was run.
+    A recording has only the file's name, so that it is the same wherever it was made. If runs are started from a folder
+    above, the file is found below; if several have that name, the one whose code is still that of the run is meant.
     """
     if given is not None:
         return given
@@ -50,17 +51,22 @@ def target_of(recording: Recording, given: str | None) -> str:
     for folder in (Path(), recording.path.parent):
         if (folder / file.name).is_file():
             return str(folder / named)
-    folders = [
-        each.parent for depth in ("*", "*/*") for each in sorted(Path().glob(f"{depth}/{glob.escape(file.name)}"))
-    ]
-    same = [folder for folder in folders if _has_code(folder, recording.header)]
-    if len(same) == 1:
-        return str(same[0] / named)
-    meant = str(folders[0] / named) if len(folders) == 1 else "PATH"
-    raise UsageError(
-        f"{recording.path} is of {shown(named)}, which is neither here nor next to it",
-        advice=f"say where it is: --target {meant}",
-    )
+    below = _folders_below_with(file.name)
+    same = [folder for folder in below if _has_code(folder, recording.header)]
+    for folders in (below, same):
+        if len(folders) == 1:
+            return str(folders[0] / named)
+    problem = f"{recording.path} is of {shown(named)}, "
+    if not below:
+        raise UsageError(f"{problem}which is neither here nor next to it", advice="say where it is: --target PATH")
+    places = ", ".join(str(folder / named) for folder in below[:_SHOWN_MAX]) + (", …" if below[_SHOWN_MAX:] else "")
+    raise UsageError(f"{problem}which could be any of {places}", advice="choose one: --target PATH")
+
+
+def _folders_below_with(name: str) -> list[Path]:
+    """Return the folders below this one, down to the second level, that have a file of that name."""
+    found = [each for depth in ("*", "*/*") for each in sorted(Path().glob(f"{depth}/{glob.escape(name)}"))]
+    return [each.parent for each in found if not any(part.startswith(".") for part in each.parts)]
 
 
 def _has_code(folder: Path, header: Header) -> bool:

@@ -98,7 +98,8 @@ def _box(standing: Standing, place: Point, *, is_root: bool) -> str:
     waits = standing.state in (State.ADVANCING, State.AWAITING, State.PEEKING, State.JOINED)
     color = ALARM if is_root else _WAITS if waits else FAINT
     since = standing.activity.seconds
-    state = "stopped" if standing.activity.condition == "stopped" else standing.state.value
+    is_stopped = standing.activity.condition == "stopped"
+    state = "lost" if standing.activity.lost else "stopped" if is_stopped else standing.state.value
     below = f"{format_time(standing.now)}, {state}" + ("" if since is None else f" {seconds(since)}")
     inside = _WIDTH - 20
     return element(

@@ -100,7 +100,8 @@ def _whom(hold: Hold, situation: Situation) -> str:
     standing = None if hold.root is None else situation.standing(hold.root)
     behind = "" if standing is None else standing.activity.behind
     since = f", since {behind} runs in its process" if behind else ""
-    return f"holds {_everybody(hold, situation)}{since}: {them}, the longest for {seconds(longest)}"
+    was_lost = "was lost, and " if standing is not None and standing.activity.lost else ""
+    return f"{was_lost}holds {_everybody(hold, situation)}{since}: {them}, the longest for {seconds(longest)}"
 
 
 def _everybody(hold: Hold, situation: Situation) -> str:
@@ -114,6 +115,9 @@ def doing_in_words(standing: Standing) -> list[str]:
     """Say what somebody is doing who doesn't wait for anybody."""
     activity = standing.activity
     since = "" if activity.seconds is None else f" for {seconds(activity.seconds)}"
+    if activity.lost:
+        at = format_time(standing.now)
+        return [f"it was lost at {at} ({activity.lost}), and the run has waited{since} for it to come back"]
     if standing.done:
         lines = [f"it has been told that the run is over, and hasn't left{since}"]
     elif standing.state is State.COMPUTING:
@@ -146,7 +150,8 @@ def _of_chain(chain: HoldingChain, situation: Situation, width: int) -> Iterator
     first = chain.whys[0]
     standing = situation.standing(chain.who)
     waited = None if standing is None else standing.activity.seconds
-    since = "" if waited is None else f", waiting for {seconds(waited)}"
+    doing = "lost" if standing is not None and standing.activity.lost else "waiting"
+    since = "" if waited is None else f", {doing} for {seconds(waited)}"
     now = format_time(first.now) if standing is None or standing.exact else f"{format_time(first.now)} or later"
     yield f"{chain.who:<{width}}  at {now}{since}: {_wants(first)}"
     for why in chain.whys:
