@@ -12,19 +12,25 @@ from tests.cli.conftest import Command, worldline  # noqa: F401 - A fixture.
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "search.md").read_text()
-((COMMAND, OUTPUT),) = re.findall(r"^```\n\$ worldline (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+SHOWN = re.findall(r"^```\n\$ worldline (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_failure_of_the_page_is_found(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=["hasty", "late", "repeating"])
+def test_the_failures_of_the_page_are_found(
+    worldline: Command,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    shown: str,
+) -> None:
     monkeypatch.chdir(ROOT)
-    code, output, _ = worldline(*shlex.split(COMMAND))
+    code, output, _ = worldline(*shlex.split(command))
     assert code == 1
-    assert output.startswith(OUTPUT)
+    assert output.startswith(shown)
 
 
 def test_the_sound_one_passes(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.chdir(ROOT)
-    sound = [word for word in shlex.split(COMMAND) if "hasty" not in word and word != "--set"]
+    sound = [word for word in shlex.split(SHOWN[0][0]) if "hasty" not in word and word != "--set"]
     code, output, _ = worldline(*sound, "--seeds", "20")
     assert (code, output.splitlines()[0]) == (0, "holds always: nobody commits what another aborts")
 

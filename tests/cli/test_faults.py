@@ -89,9 +89,10 @@ def test_a_fault_of_the_command_line_is_recorded_and_replayed(worldline: Command
     assert "planner: the same up to its end" in compared
 
 
-def test_drawn_faults_depend_on_the_seed_alone(worldline: Command) -> None:
+@pytest.mark.parametrize("kinds", ["crash=1,hang=2,slow=1,dropout=1", "crash-after=1,hang-after=2,slow-after=1"])
+def test_drawn_faults_depend_on_the_seed_alone(worldline: Command, kinds: str) -> None:
     cell()
-    drawn = ("--faults", "crash=1,hang=2,slow=1,dropout=1", "--no-record")
+    drawn = ("--faults", kinds, "--no-record")
     digests = [digest(worldline(*IN_PROCESS, *drawn, "--seed", seed)[1]) for seed in "112"]
     assert digests[0] == digests[1] != digests[2]
 
@@ -147,3 +148,10 @@ def test_durable_topics_are_subscribed_to(worldline: Command) -> None:
     code, _, errors = worldline(*IN_PROCESS, "--no-record")
     assert code == 2
     assert 'it doesn\'t subscribe to "target"' in errors
+
+
+def test_a_fault_that_waits_for_what_nobody_sends_is_refused(worldline: Command) -> None:
+    cell('faults = ["planner sends targets: crash planner"]')
+    code, _, errors = worldline("run", "cell.toml", "--no-record")
+    assert code == 2
+    assert "planner doesn't publish 'targets' (did you mean 'target'?)" in errors

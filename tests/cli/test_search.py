@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from worldline.targets.federation_trial import TrialRequest, made_trial
 
 FILE = """\
 until = "2s"
@@ -27,6 +28,7 @@ publishes = ["answer"]
 subscribes = ["question"]
 """
 PROGRAM = """\
+import sys
 from worldline import payload
 from worldline.search import always, at_end, eventually
 
@@ -38,6 +40,7 @@ def ask(me):
 
 def answer(me):
     print("noise")
+    print("more of it", file=sys.stderr)
     for message in me.messages():
         me.publish("answer", message.payload)
 
@@ -59,6 +62,10 @@ def quiet(story):
 def plain(story):
     '''The answers are there.'''
     return bool(story.received("answer"))
+
+@eventually("somebody shouts")
+def hopeless(story):
+    return bool(story.sent("shout"))
 
 broken = always("it is judged")(lambda story: 1 / 0)
 NOTHING = 5
@@ -93,14 +100,17 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
     assert (code, once.splitlines()[1]) == (1, output.splitlines()[1])
 
     (folder / "talk.toml").write_text(FILE.replace("loss = 0.02", "loss = 0.0"))
-    assert worldline("search", "found.json")[1].startswith("it doesn't fail any more, digest ")
+    unmade, fine = worldline("search", "found.json")[1].splitlines()
+    assert unmade == f"found.json has draws that the run didn't make: {left.removesuffix(' = yes')}"
+    assert fine.startswith("it doesn't fail any more, digest ")
 
 
 def test_the_same_is_found_on_several_workers(worldline: Command, folder: Path) -> None:
     tried = ("search", "talk.toml", "--property", "talk:answered", "--seeds", "30", "--keep-going", "--no-shrink")
+    tried += ("--faults", "crash-after=1")
     here, apart = (worldline(*tried, "--workers", workers) for workers in ("1", "2"))
     assert here == apart
-    assert re.match(r"30 seeds, [\d,]+ events: \d+ fail, the first is \d+\n", here[1])
+    assert re.match(r"30 seeds, [\d,]+ events, \d+ faults: \d+ fail, the first is \d+\n", here[1])
 
 
 def test_what_holds_is_said(worldline: Command, folder: Path) -> None:
@@ -130,7 +140,18 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
         (["missing.json"], "missing.json can't be read: No such file"),
         (["bad.json"], "bad.json isn't a saved failure"),
         (["old.json"], "old.json has the format 99 (this version reads 1)"),
+        (["cut.json"], "cut.json isn't a saved failure: Input data was truncated"),
         (["old.json", "--seed", "3"], "old.json says itself what is to be run"),
+        (["old.json", "--seeds", "3"], "old.json says itself what is to be run"),
+        (["old.json", "--save", "new.json"], "old.json says itself what is to be run"),
+        (["talk.toml", "--property", "nowhere:answered"], "nowhere can't be imported: ModuleNotFoundError"),
+        (["talk.toml", "--fault", "1s crash nobody"], "there is no participant 'nobody'"),
+        (["talk.toml", "--fault", "3s crash asker"], "3s crash asker: the run ends at 2s"),
+        (
+            ["talk.toml", "--fault", "asker sends questoin: crash asker"],
+            "asker doesn't publish 'questoin' (did you mean 'question'?)",
+        ),
+        (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn"),
         (["talk.toml", "--save", "nowhere/found.json"], "nowhere"),
     ],
 )
@@ -138,6 +159,7 @@ def test_mistakes_are_told_before_anything_is_run(
     worldline: Command, folder: Path, arguments: list[str], complaint: str
 ) -> None:
     (folder / "bad.json").write_text('{"format": 1}')
+    (folder / "cut.json").write_text('{"format": 1, "target": "ta')
     (folder / "old.json").write_text('{"format": 99, "target": "talk.toml", "seed": 0}')
     code, output, errors = worldline("search", *arguments)
     assert (code, output) == (2, "")
@@ -148,3 +170,32 @@ def test_a_property_that_raises_is_named(worldline: Command, folder: Path) -> No
     code, output, _ = worldline("search", "talk.toml", "--property", "talk:broken", "--seeds", "1", "--no-shrink")
     assert code == 1
     assert "the check of 'it is judged' raised ZeroDivisionError" in output
+
+
+def test_what_programs_print_is_swallowed_in_every_process(
+    folder: Path, worldline: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = made_trial(TrialRequest(target="talk.toml", properties=("talk:quiet",)))  # As a worker makes it.
+    assert trial.run().failure is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_draws_of_a_saved_failure_that_are_not_made_any_more_are_named(worldline: Command, folder: Path) -> None:
+    saved = {"format": 1, "target": "talk.toml", "seed": 0, "draws": {"loss/query/asker/answerer/3": True}}
+    (folder / "found.json").write_text(json.dumps(saved))
+    code, output, _ = worldline("search", "found.json")
+    assert code == 0
+    assert output.splitlines()[0] == "found.json has draws that the run didn't make: loss/query/asker/answerer/3"
+
+
+def test_what_never_happens_is_found_at_the_end(worldline: Command, folder: Path) -> None:
+    code, output, _ = worldline("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1")
+    assert code == 1
+    assert "at 2s: somebody shouts: that never held" in output
+    assert "draws to 0:\n" in output
+
+
+def test_a_fault_counts_if_its_event_comes(worldline: Command, folder: Path) -> None:
+    faults = ("--fault", "asker sends question 3: hang asker 50ms", "--fault", "asker sends question 99: crash asker")
+    _, output, _ = worldline("search", "talk.toml", "--seeds", "1", "--workers", "1", *faults)
+    assert ", 1 fault, digest" in output

@@ -15,9 +15,7 @@ from worldline.model.faults import (
     as_faults,
     as_participant_fault,
     check_faults,
-    draw_participant_faults,
     outages_of,
-    parse_fault_kinds,
 )
 from worldline.model.time import FOREVER
 
@@ -82,18 +80,3 @@ def test_fewer_and_shorter_faults_are_milder() -> None:
         assert are_milder(as_faults(mild), harsh)
     for other in (["1s crash b 5s"], ["1s crash a 6s"], ["1s crash a"], ["a sends y: crash a 2s"]):
         assert not are_milder(as_faults(other), harsh)
-
-
-@given(st.integers(0, 2**32))
-def test_drawn_faults_are_over_in_time_and_possible(seed: int) -> None:
-    kinds = parse_fault_kinds("crash=4,hang=2,slow,dropout")
-    names = dict.fromkeys(kinds, ("a", "b"))
-    drawn = draw_participant_faults(kinds, names, 10**10, seed)
-    check_faults(drawn, ("a", "b"), 10**10)
-    assert all(each.at + (each.lasts or 0) <= 7 * 10**9 for each in drawn)
-    assert drawn == draw_participant_faults(kinds, names, 10**10, seed)
-
-
-def test_drawing_needs_an_end() -> None:
-    with pytest.raises(ConfigurationError, match="no end"):
-        draw_participant_faults({"crash": 1}, {"crash": ["a"]}, None, 0)

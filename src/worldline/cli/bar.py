@@ -25,7 +25,7 @@ _TOLD_EVERY_S = 10.0
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
     """Show how many of something are done."""
-    console = Console(stderr=True)
+    console = Console(file=sys.stderr)  # As it is now: what programs print to it meanwhile may be redirected.
     if not console.is_terminal:
         yield None
         return

@@ -48,7 +48,11 @@ Faults = Annotated[
 ]
 DrawnFaults = Annotated[
     str | None,
-    typer.Option("--faults", metavar="KINDS", help="Draw faults of participants by the seed, such as crash=1,hang=2."),
+    typer.Option(
+        "--faults",
+        metavar="KINDS",
+        help="Draw faults of participants by the seed, such as crash=1,hang=2; crash-after=1 waits for an event.",
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if they aren't recordings.")]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]

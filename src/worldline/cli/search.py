@@ -23,12 +23,13 @@ from worldline.model.distributions import DrawnValue
 from worldline.model.errors import Stuck, UsageError, shortened
 from worldline.model.time import format_time
 from worldline.saving.destination import destination
+from worldline.search.calm import WrittenDraws
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.searching import Recipe, Report, search_seeds
 from worldline.search.shrinking import RUNS_MAX
 from worldline.search.story import Happening
 from worldline.search.trial import remarks_on
-from worldline.targets.federation_trial import TrialRequest, made_trial, quietly
+from worldline.targets.federation_trial import TrialRequest, made_trial
 from worldline.targets.saved_trial import load_trial_request, save_trial
 
 _SEEDS = 100
@@ -76,7 +77,8 @@ def search(
         destination(save_to)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        _repeat(console, Path(target), any((properties, seed is not None, until, settings, fault, faults)))
+        changes = (properties, seed is not None, until, settings, fault, faults)
+        _repeat(console, Path(target), any((*changes, seeds != _SEEDS, keep_going, save_to)))
         return
     request = TrialRequest(
         target=target,
@@ -88,19 +90,18 @@ def search(
         drawn_faults=faults,
     )
     trial = made_trial(request)
-    with quietly():
-        report = watched(
-            lambda count: search_seeds(
-                trial,
-                range(trial.seed, trial.seed + seeds),
-                workers=min(seeds, workers or processors()),
-                recipe=lambda: Recipe(made_trial, (request,)),
-                seconds_max=seconds_max,
-                keeps_going=keep_going,
-                progress=count,
-            ),
-            seeds,
-        )
+    report = watched(
+        lambda count: search_seeds(
+            trial,
+            range(trial.seed, trial.seed + seeds),
+            workers=min(seeds, workers or processors()),
+            recipe=lambda: Recipe(made_trial, (request,)),
+            seconds_max=seconds_max,
+            keeps_going=keep_going,
+            progress=count,
+        ),
+        seeds,
+    )
     _report(console, trial, report, keeps_going=keep_going)
     failure = None if report.failure is None else report.failure.failure
     if report.failure is None or failure is None:
@@ -113,7 +114,7 @@ def search(
     if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
         save_trial(failed, save_to)
     if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
-        with quietly(), bar("runs", RUNS_MAX) as progress:
+        with bar("runs", RUNS_MAX) as progress:
             short = shrink_federation(trial.with_seed(report.failure.seed), seconds_max=seconds_max, progress=progress)
         if save_to is not None:
             left = tuple(map(str, short.faults))
@@ -126,8 +127,9 @@ def _repeat(console: Console, file: Path, says_more: bool) -> None:
     if says_more:
         raise UsageError(f"{file} says itself what is to be run", advice="leave the other options out")
     trial = made_trial(load_trial_request(file))
-    with quietly():
-        outcome, happenings = trial.told()
+    outcome, happenings = trial.told()
+    if isinstance(trial.draws, WrittenDraws) and trial.draws.unasked:
+        console.print(f"{file} has draws that the run didn't make: {shortened(', '.join(trial.draws.unasked))}")
     if outcome.failure is None:
         console.print(f"it doesn't fail any more, digest {outcome.digest.hex()}")
         return

@@ -10,7 +10,7 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant
 from worldline.model import Network, Plan, plan
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.faults import ParticipantFault, as_faults
+from worldline.model.faults import ParticipantFault, as_faults, check_events
 from worldline.model.links import with_estop_latency
 from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
@@ -79,6 +79,7 @@ class Federation:
                 raise ConfigurationError(
                     f"{name}: {shown(program)} isn't a Program", advice="write Program(function, ...)"
                 )
+        check_events(as_faults(self.faults), {name: program.publishes for name, program in self.programs.items()})
         guests = [name for name, program in self.programs.items() if program.guest]
         roster = [name for name, program in self.programs.items() if not program.guest]
         return plan(

@@ -101,6 +101,10 @@ def _taken_out(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> Fe
     written = list(seen.restless.items())
     for _ in range(2):  # Without some of the draws, faults may turn out to be needless too.
         trial = with_faults(reduced(trial.faults or (), fails_with))
+        if trial.draws is None:  # Without a fault, there may be messages that the seed draws something else for.
+            seen = DrawsSeen(None)
+            replace(trial, draws=seen).run()
+            written = list(seen.restless.items())
         if runs.fails(with_draws(written)):
             written = reduced(written, lambda rest: runs.fails(with_draws(rest)))
             trial = with_draws(written)
@@ -110,10 +114,8 @@ def _taken_out(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> Fe
 
 
 def _with_round_faults(trial: FederationTrial, runs: CountedRuns) -> FederationTrial:
-    """Let what goes wrong at a time begin a bit later and last less: never the other way round."""
+    """Let what goes wrong begin a bit later, if it has a time, and last less: never the other way round."""
     for fault in trial.faults or ():
-        if fault.after is not None:
-            continue
         for unit in _UNITS:
             at = -(-fault.at // unit) * unit
             lasts = None if fault.lasts is None else (fault.at + fault.lasts - at) // unit * unit
@@ -134,9 +136,13 @@ def _with_round_latencies(trial: FederationTrial, seen: DrawsSeen, runs: Counted
         latency = seen.latencies.get(name)
         if latency is None:
             continue
-        near = rounded(latency, int(trial.draws.written[name]), max(1, usual(latency) // _ROUND))
-        changed = replace(trial, draws=WrittenDraws({**trial.draws.written, name: near}))
-        if runs.fails(changed):
-            trial = changed
-            assert isinstance(trial.draws, WrittenDraws)
+        unit = max(1, usual(latency) // _ROUND)
+        near = rounded(latency, int(trial.draws.written[name]), unit)
+        beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
+        for time in (near, beyond):
+            changed = replace(trial, draws=WrittenDraws({**trial.draws.written, name: time}))
+            if runs.fails(changed):
+                trial = changed
+                break
+        assert isinstance(trial.draws, WrittenDraws)
     return trial

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.observer import LOG, Observer
 from worldline.model.draw_rows import DrawFunction
+from worldline.model.drawn_faults import draw_participant_faults
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
-from worldline.model.faults import ENDED_BY, ParticipantFault, draw_participant_faults
+from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
 from worldline.model.payload import from_json
 from worldline.search.properties import Property
+from worldline.search.quiet import quietly
 from worldline.search.story import Happening, Story, told_by
 from worldline.search.trial import TrialOutcome
 
@@ -52,8 +54,7 @@ class FederationTrial:
         if self.faults is not None:
             return replace(made, faults=self.faults)
         if self.kinds:
-            names = dict.fromkeys(self.kinds, tuple(made.programs))
-            drawn = draw_participant_faults(self.kinds, names, made.plan().end, self.seed)
+            drawn = draw_participant_faults(self.kinds, made.programs, made.plan().end, self.seed)
             return replace(made, faults=(*made.faults, *drawn))
         return made
 
@@ -67,7 +68,8 @@ class FederationTrial:
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         notes = _Notes()
         try:
-            outcome = run(federation, observer=notes, keep_journals=True, draws=self.draws)
+            with quietly():
+                outcome = run(federation, observer=notes, keep_journals=True, draws=self.draws)
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:
@@ -75,8 +77,10 @@ class FederationTrial:
                 raise
             return TrialOutcome.failed(self.seed, error), []
         story, failure = Story(), None
+        happenings = told_by(outcome.journals, notes.kept)
         try:
-            story.judge(told_by(outcome.journals, notes.kept), self.properties, outcome.times)
+            with quietly():
+                story.judge(happenings, self.properties, outcome.times)
         except WorldlineError as error:
             failure = error
         return (
@@ -88,7 +92,15 @@ class FederationTrial:
                 dropped=outcome.dropped,
                 failure=failure,
                 seed=self.seed,
-                faults=sum(isinstance(each, ParticipantFault) and each.verb in ENDED_BY for each in federation.faults),
+                faults=_count_faults(as_faults(federation.faults), happenings),
             ),
             story.happenings,
         )
+
+
+def _count_faults(faults: Iterable[ParticipantFault], happenings: Iterable[Happening]) -> int:
+    """Return how many faults there were; one that waits for an event in vain is none."""
+    befell = {(each.who, each.text) for each in happenings if each.kind == "befell"}
+    return sum(
+        each.verb in ENDED_BY and (each.after is None or (each.participant, str(each)) in befell) for each in faults
+    )

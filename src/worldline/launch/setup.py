@@ -25,7 +25,14 @@ from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError
-from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults, as_participant_fault, check_faults
+from worldline.model.faults import (
+    ENDED_BY,
+    ParticipantFault,
+    as_faults,
+    as_participant_fault,
+    check_events,
+    check_faults,
+)
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
@@ -96,6 +103,7 @@ class Setup:
         """Return it with other faults, checked."""
         befalling = as_faults(faults)
         check_faults(befalling, tuple(self.parts), self.plan.end)
+        check_events(befalling, {name: part.publishes for name, part in self.parts.items()})
         for each in befalling:
             if each.verb == "crash" and self.parts[each.participant].entry is None:
                 raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
@@ -191,10 +199,14 @@ def _check_befalling(
     """Look whether faults can happen: each alone, and all together."""
     entries = [described for _, described in top["participants"] if "entry" in described]
     startable = {name for described in entries for name, _ in _names_of(described)}
+    publishes = {
+        name: described.get("publishes") for _, described in top["participants"] for name, _ in _names_of(described)
+    }
     refused = len(place.document.refused)
 
     def check(*faults: ParticipantFault) -> None:
         check_faults(faults, roster, top.get("until"))
+        check_events(faults, publishes)
 
     for where, fault in befalling:
         if fault.verb in ENDED_BY:  # The others can't be judged without those before them.

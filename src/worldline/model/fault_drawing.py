@@ -68,7 +68,18 @@ def draw_span(calm: int, draws: Stream) -> tuple[int, int]:
 
     Bugs hide in faults of every length: some take one that covers an election, some one that is over in no time.
     """
-    unit = 10**6 if calm > 10**9 else 1  # Whole milliseconds where there is room for that.
-    length = max(1, int(calm // unit * _SHORTEST ** draws.random()))
-    start = draws.randrange(max(1, calm // unit - length))
-    return start * unit, (start + length) * unit
+    length = draw_length(calm, draws)
+    unit = _unit(calm)
+    start = draws.randrange(max(1, (calm - length) // unit)) * unit
+    return start, start + length
+
+
+def draw_length(calm: int, draws: Stream) -> int:
+    """Draw how long something goes wrong."""
+    unit = _unit(calm)
+    return max(1, int(calm // unit * _SHORTEST ** draws.random())) * unit
+
+
+def _unit(calm: int) -> int:
+    """Return what times are drawn in: whole milliseconds where there is room for that."""
+    return 10**6 if calm > 10**9 else 1

@@ -1,4 +1,4 @@
-"""Faults of a federation: what is done to its participants, and when; written down, or drawn from a seed.
+"""Faults of a federation: what is done to its participants, and when.
 
 A fault has a time, or waits for an event: something that the participant itself sends or receives, so that whether it
 happens is known where it happens. It ends after `lasts`, or when its counterpart says so.
@@ -13,13 +13,12 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import MsgspecError, Struct, json
 
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.fault_drawing import Change, calm_from, draw_span, is_never_worse, parse_counts
+from worldline.model.fault_drawing import Change, is_never_worse
 from worldline.model.links import Outage
 from worldline.model.message import check_name
 from worldline.model.nearest import nearest
-from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
-from worldline.model.time import FOREVER, TIME_MAX, format_time, is_time
+from worldline.model.time import FOREVER, format_time, is_time
 
 FaultVerb = Literal["crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore"]
 FAULT_VERBS: tuple[str, ...] = get_args(FaultVerb)
@@ -224,6 +223,18 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
     check_name(after.topic, "a topic")
 
 
+def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
+    """Refuse what waits for a message that nobody can send. `publishes` of None means any topic."""
+    for each in faults:
+        topics = publishes.get(each.participant)
+        if each.after is None or each.after.verb != "sends" or topics is None:
+            continue
+        known, topic = sorted(topics), each.after.topic
+        if topic not in known:
+            advice = nearest(topic, known) or f"it publishes {', '.join(known[:12]) or 'nothing'}"
+            raise ConfigurationError(f"{each}: {each.participant} doesn't publish {shown(topic)}", advice=advice)
+
+
 def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
     """Look whether what is begun and what is ended go together, for one participant."""
     until = -1  # Until when it is amiss.
@@ -288,41 +299,3 @@ def _changes(faults: Sequence[ParticipantFault]) -> list[Change]:
             awaited = (str(each.after), each.participant, each.verb, each.delay)
             changes += [(0, awaited, True), (FOREVER if each.lasts is None else each.lasts, awaited, False)]
     return sorted(changes, key=lambda change: (change[0], change[2]))
-
-
-# -- Drawn from a seed
-
-_DRAWN = {"crash": 1, "hang": 1, "slow": 1, "dropout": 1}
-
-
-def parse_fault_kinds(text: str) -> dict[str, float]:
-    """Read ``"crash=1,hang=2"``: how many of each."""
-    return parse_counts(text, _DRAWN, {}, 'write "crash=1,hang=2,slow=1,dropout=1", or some of these')
-
-
-def draw_participant_faults(
-    kinds: Mapping[str, float], names: Mapping[str, Sequence[str]], end: int | None, seed: int
-) -> tuple[ParticipantFault, ...]:
-    """Draw faults that are over before the end of the run. `names` says, for each kind, to whom it may happen."""
-    if end is None:
-        raise ConfigurationError(
-            "faults can't be drawn for a run that has no end", advice="say when it ends: --until 10s"
-        )
-    calm = calm_from(end)
-    found: list[ParticipantFault] = []
-    for kind in _DRAWN:
-        draws = Stream(seed, "faults", kind)
-        able = sorted(names.get(kind, ()))
-        for _ in range(int(kinds.get(kind, 0)) if able else 0):
-            start, over = draw_span(calm, draws)
-            name = draws.choice(able)
-            delay = max(1, min((over - start) // 10, TIME_MAX)) if kind == "slow" else 0
-            one = ParticipantFault(at=start, verb=kind, participant=name, delay=delay, lasts=over - start)  # type: ignore[arg-type]
-            found += [one] if _fits(one, found) else []
-    return tuple(sorted(found, key=order_of))
-
-
-def _fits(one: ParticipantFault, others: Iterable[ParticipantFault]) -> bool:
-    """Whether it isn't down already: nobody crashes twice at once."""
-    spans = spans_of(others, one.participant, "crash") if one.verb == "crash" else []
-    return all(one.at >= end or one.at + (one.lasts or 0) <= start for start, end, _ in spans)

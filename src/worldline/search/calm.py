@@ -36,9 +36,18 @@ class WrittenDraws:
 
     def __init__(self, written: Mapping[str, DrawnValue]) -> None:
         self.written = dict(written)
+        self._asked: set[str] = set()
+
+    @property
+    def unasked(self) -> list[str]:
+        """The names of those that nobody has drawn so far."""
+        return [name for name in self.written if name not in self._asked]
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
-        return self.written[name] if name in self.written else calm(name, distribution, value)
+        if name not in self.written:
+            return calm(name, distribution, value)
+        self._asked.add(name)
+        return self.written[name]
 
 
 class DrawsSeen:

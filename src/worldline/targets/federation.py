@@ -18,9 +18,10 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
 from worldline.model.draw_rows import DrawInputs
+from worldline.model.drawn_faults import DeclaredTopics, draw_participant_faults, parse_fault_kinds
 from worldline.model.draws import Drawn
 from worldline.model.errors import Interrupted, UsageError, shown
-from worldline.model.faults import ParticipantFault, as_faults, draw_participant_faults, parse_fault_kinds
+from worldline.model.faults import ParticipantFault, as_faults
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
@@ -274,8 +275,8 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         starts=starts,
     )
     if options.changes_faults:
-        crashing = [name for name, part in setup.parts.items() if part.entry is not None]
-        setup = setup.with_faults(_faults_of(setup.faults, tuple(setup.parts), crashing, setup.plan, options))
+        lasting = [name for name, part in setup.parts.items() if part.entry is None]
+        setup = setup.with_faults(_faults_of(setup.faults, setup.parts, lasting, setup.plan, options))
     chosen = as_executor("processes" if options.executor is None else options.executor, EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
@@ -298,14 +299,17 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
 
 
 def _faults_of(
-    own: Iterable[ParticipantFault | str], names: Sequence[str], crashing: Sequence[str], plan: Plan, options: Options
+    own: Iterable[ParticipantFault | str],
+    parts: Mapping[str, DeclaredTopics],
+    lasting: Sequence[str],
+    plan: Plan,
+    options: Options,
 ) -> tuple[ParticipantFault, ...]:
-    """Return what befalls the participants of a run, with what somebody adds to it."""
+    """Return what befalls the participants of a run, with what somebody adds to it. The `lasting` can't crash."""
     if options.only_faults is not None:
         return as_faults(options.only_faults)
     kinds = {} if options.drawn_faults is None else parse_fault_kinds(options.drawn_faults)
-    able = {kind: crashing if kind == "crash" else names for kind in kinds}
-    drawn = draw_participant_faults(kinds, able, plan.end, plan.seed) if kinds else ()
+    drawn = draw_participant_faults(kinds, parts, plan.end, plan.seed, lasting=lasting) if kinds else ()
     return as_faults((*own, *options.faults, *drawn))
 
 
@@ -322,8 +326,8 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
     if options.until is not None:
         federation = replace(federation, until=end_of(options))
     if options.changes_faults:
-        names = tuple(federation.programs)
-        federation = replace(federation, faults=_faults_of(federation.faults, names, names, federation.plan(), options))
+        faults = _faults_of(federation.faults, federation.programs, (), federation.plan(), options)
+        federation = replace(federation, faults=faults)
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +9,11 @@ from worldline.federation.program import Federation
 from worldline.federation.trial import FederationTrial
 from worldline.launch.entry import load_object
 from worldline.model.distributions import DrawnValue
+from worldline.model.drawn_faults import parse_fault_kinds
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults import parse_fault_kinds
 from worldline.search.calm import WrittenDraws
 from worldline.search.properties import AT_END, Property
+from worldline.search.quiet import quietly
 from worldline.targets.finding import federation_like
 from worldline.targets.ready import Options
 
@@ -83,8 +82,3 @@ def load_property(name: str, directory: Path) -> Property:
         )
     said = (getattr(found, "__doc__", None) or attribute.replace("_", " ")).strip().partition("\n")[0].rstrip(".")
     return Property(AT_END, said, found)
-
-
-def quietly() -> contextlib.AbstractContextManager[object]:
-    """Swallow what programs print: a thousand times over, it is in the way."""
-    return contextlib.redirect_stdout(io.StringIO())

@@ -1,0 +1,110 @@
+"""Faults of a federation that are drawn from a seed: at random times, or after random events.
+
+A fault at a random time hardly ever hits the moment that matters, and never the one between a message and the program's
+next line. A fault that waits for an event does. Events are drawn from the topics that participants declare, so they are
+known before anything runs, and are the same on every executor. Some of them never happen, nor do their faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, Protocol
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.fault_drawing import calm_from, draw_length, draw_span, parse_counts
+from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, order_of, spans_of
+from worldline.model.randomness import Stream
+from worldline.model.time import TIME_MAX
+
+_AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
+_AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
+_COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
+
+Event = tuple[str, Literal["sends", "receives"], str]
+
+
+class DeclaredTopics(Protocol):
+    """What a participant sends and receives; `publishes` of None means any topic."""
+
+    @property
+    def publishes(self) -> Iterable[str] | None: ...
+
+    @property
+    def subscribes(self) -> Iterable[str]: ...
+
+
+def parse_fault_kinds(text: str) -> dict[str, float]:
+    """Read ``"crash=1,hang-after=2"``: how many of each."""
+    usual = dict.fromkeys((*_AT_TIMES, *_AFTER_EVENTS), 1)
+    return parse_counts(text, usual, {}, 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these')
+
+
+def draw_participant_faults(
+    kinds: Mapping[str, float],
+    parts: Mapping[str, DeclaredTopics],
+    end: int | None,
+    seed: int,
+    *,
+    lasting: Collection[str] = (),
+) -> tuple[ParticipantFault, ...]:
+    """Draw faults of participants, of which those named in `lasting` can't crash.
+
+    Those at a time are over before the end of the run.
+    """
+    if end is None:
+        raise ConfigurationError(
+            "faults can't be drawn for a run that has no end", advice="say when it ends: --until 10s"
+        )
+    calm = calm_from(end)
+    mortal = {name: part for name, part in parts.items() if name not in lasting}
+    found: list[ParticipantFault] = []
+    for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
+        draws = Stream(seed, "faults", kind)
+        able = mortal if verb == "crash" else parts
+        for _ in range(int(kinds.get(kind, 0))):
+            one = (
+                _draw_at_time(verb, sorted(able), calm, draws)
+                if kind in _AT_TIMES
+                else _draw_after_event(verb, _events_of(able, parts), calm, draws)
+            )
+            found += [one] if one is not None and _fits(one, found) else []
+    return tuple(sorted(found, key=order_of))
+
+
+def _draw_at_time(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> ParticipantFault | None:
+    if not able:
+        return None
+    start, over = draw_span(calm, draws)
+    name = draws.choice(able)
+    return ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, over - start), lasts=over - start)
+
+
+def _draw_after_event(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> ParticipantFault | None:
+    if not events:
+        return None
+    lasts = draw_length(calm, draws)
+    name, does, topic = draws.choice(events)
+    after = FaultTrigger(name, does, topic, int(_COUNT_MAX ** draws.random()))
+    return ParticipantFault(verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts, after=after)
+
+
+def _delay(verb: FaultVerb, lasts: int) -> int:
+    return max(1, min(lasts // 10, TIME_MAX)) if verb == "slow" else 0
+
+
+def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredTopics]) -> list[Event]:
+    """Return what the able may do. Whoever doesn't say what it sends may send whatever somebody listens to."""
+    heard = sorted({topic for part in parts.values() for topic in part.subscribes})
+    events: list[Event] = []
+    for name, part in sorted(able.items()):
+        events += [(name, "sends", topic) for topic in (heard if part.publishes is None else sorted(part.publishes))]
+        events += [(name, "receives", topic) for topic in sorted(part.subscribes)]
+    return events
+
+
+def _fits(one: ParticipantFault, others: Collection[ParticipantFault]) -> bool:
+    """Whether it isn't there already, and nobody crashes who is down then."""
+    if one.after is not None or one.verb != "crash":
+        return one not in others
+    spans = spans_of(others, one.participant, "crash")
+    return all(one.at >= end or one.at + (one.lasts or 0) <= start for start, end, _ in spans)

@@ -1,0 +1,73 @@
+"""Faults drawn from a seed: possible ones, at times or after events, and the same each time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worldline import Program
+from worldline.model import ConfigurationError
+from worldline.model.drawn_faults import draw_participant_faults, parse_fault_kinds
+from worldline.model.faults import check_faults
+
+PARTS = {
+    "a": Program(print, publishes=["x"], subscribes=["y"]),
+    "b": Program(print, subscribes=["x"]),
+    "mute": Program(print, publishes=[]),
+}
+END = 10**10
+
+
+@given(st.integers(0, 2**32))
+def test_drawn_faults_are_over_in_time_and_possible(seed: int) -> None:
+    kinds = parse_fault_kinds("crash=4,hang=2,slow,dropout")
+    drawn = draw_participant_faults(kinds, PARTS, END, seed)
+    check_faults(drawn, tuple(PARTS), END)
+    assert all(each.at + (each.lasts or 0) <= 7 * 10**9 for each in drawn)
+    assert drawn == draw_participant_faults(kinds, PARTS, END, seed)
+
+
+@given(st.integers(0, 2**32))
+def test_drawn_events_are_of_topics_that_are_declared(seed: int) -> None:
+    kinds = parse_fault_kinds("crash-after=4,hang-after,slow-after=2")
+    drawn = draw_participant_faults(kinds, PARTS, END, seed)
+    check_faults(drawn, tuple(PARTS), END)
+    for each in drawn:
+        assert each.after is not None
+        # b doesn't say what it sends: it may be whatever anybody listens to.
+        event = (each.participant, each.after.verb, each.after.topic)
+        assert event in [
+            *[("a", "sends", "x"), ("a", "receives", "y")],
+            *[("b", "sends", "x"), ("b", "sends", "y"), ("b", "receives", "x")],
+        ]
+        assert 1 <= each.after.count < 32
+        assert each.lasts is not None
+        assert 0 < each.lasts <= 7 * 10**9
+
+
+def test_one_kind_of_faults_leaves_the_others_as_they_were() -> None:
+    crashes = draw_participant_faults({"crash": 2}, PARTS, END, 3)
+    both = draw_participant_faults({"crash": 2, "crash-after": 2}, PARTS, END, 3)
+    assert tuple(each for each in both if each.after is None) == crashes
+
+
+def test_who_cannot_crash_hangs() -> None:
+    kinds = dict.fromkeys(("crash", "crash-after", "hang", "hang-after"), 20)
+    drawn = draw_participant_faults(kinds, PARTS, END, 0, lasting=["a"])
+    assert {each.participant for each in drawn if each.verb == "crash"} == {"b", "mute"}
+    assert {each.participant for each in drawn if each.verb == "hang"} == {"a", "b", "mute"}
+
+
+def test_without_topics_there_is_nothing_to_wait_for() -> None:
+    assert draw_participant_faults({"crash-after": 3}, {"mute": PARTS["mute"]}, END, 0) == ()
+
+
+def test_drawing_needs_an_end() -> None:
+    with pytest.raises(ConfigurationError, match="no end"):
+        draw_participant_faults({"crash": 1}, PARTS, None, 0)
+
+
+def test_a_kind_that_does_not_wait_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'dropout-after=1' can't be drawn"):
+        parse_fault_kinds("dropout-after=1")
