@@ -18,12 +18,11 @@ from worldline.model.clock import (
     RateWalk,
     RunningClock,
     as_clock,
-    as_rate,
     clock,
     clock_as_plain,
-    format_rate,
 )
 from worldline.model.randomness import draw_bits, key_of
+from worldline.model.rates import as_rate, format_rate
 from worldline.model.time import FOREVER, TIME_MAX
 
 BILLION = 10**9

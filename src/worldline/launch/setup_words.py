@@ -19,11 +19,12 @@ from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
-from worldline.model.clock import ClockJump, LocalClock, RateWalk, as_rate, as_walk, check_clock, check_jumps
+from worldline.model.clock import ClockJump, LocalClock, RateWalk, as_walk, check_clock, check_jumps
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults import ParticipantFault, as_participant_fault
 from worldline.model.latency import Latency, as_delay, as_distribution, delay_text
 from worldline.model.message import check_name
+from worldline.model.rates import as_rate
 from worldline.model.reading import as_time_difference, parse_time
 from worldline.model.time import MS, SECOND
 

@@ -76,6 +76,7 @@ from worldline.lock.restoring import LedgerState, Recalled, Restore, Snapshot
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.clock import TRUE_TIME, LocalClock, RunningClock
+from worldline.model.clock_draws import clock_by_table
 from worldline.model.draw_rows import DrawFunction, DrawRow
 from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
@@ -229,7 +230,7 @@ class Ledger:
             self._seed = action.seed
             self._rows = action.draws
             if self._has_clock:
-                self.clock = RunningClock(self.clock.described, action.seed, self.name)
+                self.clock = self._running(self.clock.described)
             self._control_latency = action.control_latency
             self.reach = action.reach
             self._is_fresh = True
@@ -642,12 +643,20 @@ class Ledger:
         return self._streams[names]
 
     def _stream(self, names: tuple[str, ...]) -> Stream:
-        if not self._rows and self.draws_heard is None:
+        table = self._table()
+        if table is None:
             return Stream(self._seed, self.name, *names)
-        return NamedStream(self._table(), self._seed, self.name, *names, time=self._time)
+        return NamedStream(table, self._seed, self.name, *names, time=self._time)
 
-    def _table(self) -> DrawTable:
-        if self._draws is None:
+    def _running(self, described: LocalClock) -> RunningClock:
+        table = self._table()
+        if table is None:
+            return RunningClock(described, self._seed, self.name)
+        return clock_by_table(described, self._seed, self.name, table, self._time)
+
+    def _table(self) -> DrawTable | None:
+        """Return what its draws go through; None if nothing replaces them and nobody listens."""
+        if self._draws is None and (self._rows or self.draws_heard is not None):
             self._draws = DrawTable(self._seed, self._rows, load=self.load_draw_function, heard=self.draws_heard)
         return self._draws
 
@@ -694,8 +703,9 @@ class Ledger:
         self._held = deque(state.held)
         for names, drawn in state.streams:
             self.stream(*names).setstate(drawn)
-        if state.replaced:
-            self._table().note_matched(state.replaced)
+        table = self._table()
+        if table is not None:
+            table.note_matched(state.replaced)
         self.journal.take_up(state.sent, state.received, state.digest)
         self._is_marked = False
         self._restored = state.program

@@ -33,6 +33,7 @@ from msgspec import Struct, to_builtins
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.randomness import draw_bits, key_of
+from worldline.model.rates import RateLike, as_rate, format_rate
 from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import FOREVER, TIME_MAX, Int64, TimeLike, format_time
 
@@ -90,15 +91,10 @@ class LocalClock(Struct, frozen=True, omit_defaults=True):
 ClockLike = LocalClock | Mapping[str, Any]
 """What stands for a local clock: `clock(...)`, or a mapping with the same keys."""
 
-RateLike = int | str
-"""What stands for a rate: text such as ``"40ppm"``, or whole parts per billion."""
-
 Jumps = Iterable[ClockJump | Mapping[str, Any]]
 
 # --- Reading what people write ---
 
-_RATE_UNITS = {"ppb": 1, "ppm": 1000, "%": 10**7}
-_RATE = re.compile(r"([+-]?)\s*([0-9]{1,20})(?:\.([0-9]{1,20}))?\s*(ppb|ppm|%)", re.ASCII)
 _WALK = re.compile(r"\s*walk\s*\(([^()]*)\)\s*")
 _WALK_FORM = "walk(1ppm, every=1s, within=20ppm)"
 _KEYS = ("offset", "drift", "wander", "jumps")
@@ -144,32 +140,6 @@ def clock_as_plain(described: LocalClock) -> dict[str, Any]:
     """Return a clock as data of which `as_clock` makes an equal one, and that JSON can hold."""
     plain: dict[str, Any] = to_builtins(described)
     return plain
-
-
-def as_rate(value: RateLike, what: str = "a rate") -> int:
-    """Take a rate as text with a unit, ppb, ppm or %, or as whole parts per billion."""
-    advice = 'write a number and a unit, such as "40ppm", "-300ppb" or "0.1%"'
-    if isinstance(value, str):
-        match = _RATE.fullmatch(value.strip())
-        if match is None:
-            raise ConfigurationError(f"{shown(value)} isn't {what}", advice=advice)
-        sign, whole, fraction, unit = match[1], match[2], match[3] or "", _RATE_UNITS[match[4]]
-        rate, rest = divmod(int(whole + fraction) * unit, int(10 ** len(fraction)))
-        if rest:
-            raise ConfigurationError(
-                f"{shown(value)} isn't {what}", advice="it isn't a whole number of parts per billion"
-            )
-        return -rate if sign == "-" else rate
-    if type(value) is not int:
-        raise ConfigurationError(f"{shown(value)} isn't {what}", advice=advice)
-    return value
-
-
-def format_rate(rate: int) -> str:
-    """Write a rate so that `as_rate` reads it back exactly."""
-    if rate % 1000:
-        return f"{rate}ppb"
-    return f"{rate // 1000}ppm"
 
 
 def as_walk(value: RateWalk | str | Mapping[str, Any]) -> RateWalk:
@@ -265,8 +235,9 @@ class RunningClock:
     asked about, since the next question is most often about the same.
     """
 
-    def __init__(self, described: LocalClock, seed: int, name: str) -> None:
+    def __init__(self, described: LocalClock, seed: int, name: str, steps: Callable[[int], int] | None = None) -> None:
         self.described = described
+        self._steps = steps  # Draws the step of a walk into a segment, if it may be replaced.
         walk = described.wander
         self.is_steady = not described.drift and walk is None and not described.jumps
         self.shift = described.offset
@@ -367,7 +338,10 @@ class RunningClock:
         for number in range(len(self._rates), segment + 1):
             more, rest = divmod(rest + (drift + rate) * walk.every, BILLION)
             whole += more
-            step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
+            if self._steps is None:
+                step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
+            else:
+                step = self._steps(number)
             rate = max(-walk.within, min(walk.within, rate + step))
             self._rates.append(drift + rate)
             self._whole.append(whole)

@@ -182,10 +182,13 @@ def as_delay(delay: Latency | TimeLike, what: str = "a delay") -> Latency:
 
 def delay_text(delay: Latency) -> str:
     """Write a delay as a text that `as_delay` reads."""
-    if isinstance(delay, Fixed):
-        return format_time(delay.latency)
-    times = delay.values if isinstance(delay, Table) else [getattr(delay, name) for name in delay.__struct_fields__]
-    return f"{type(delay).__name__.lower()}({', '.join(map(format_time, times))})"
+    return format_time(delay.latency) if isinstance(delay, Fixed) else spread_text(delay, format_time)
+
+
+def spread_text(spread: Latency, write: Callable[[int], str]) -> str:
+    """Write a distribution as a call, such as ``uniform(4ms, 9ms)``; `write` writes its numbers."""
+    numbers = spread.values if isinstance(spread, Table) else [getattr(spread, key) for key in spread.__struct_fields__]
+    return f"{spread.__struct_config__.tag}({', '.join(map(write, numbers))})"
 
 
 def _called(
