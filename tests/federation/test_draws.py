@@ -21,7 +21,7 @@ from worldline.history.journal import Entry, Received
 from worldline.history.link_draws import RunDraws
 from worldline.history.observer import Observer
 from worldline.model import Plan, Stream, UsageError, WorldlineError
-from worldline.model.distributions import BitPlace, ClockRate, Distribution, DrawnValue, RandomBits
+from worldline.model.distributions import BitPlace, ClockOffset, ClockRate, Distribution, DrawnValue, RandomBits
 from worldline.model.draw_rows import DrawsGiven, read_draws
 from worldline.model.draws import Drawn
 from worldline.model.latency import Uniform
@@ -62,7 +62,7 @@ def troubled(seed: int = 0) -> Federation:
                 state = _mixed(state, message.arrival, message.sender, message.payload)
             self.publish(self.name, b"%d" % _mixed(state, self.clock.now))
 
-    wanders = clock(wander="walk(2%, every=3ms, within=30%)")
+    wanders = clock(offset="uniform(-5ms, 5ms)", drift="uniform(-3%, 3%)", wander="walk(2%, every=3ms, within=30%)")
     programs = {
         name: Program(gossip_by_clock, publishes=[name], subscribes=heard, boot="uniform(0ms, 6ms)", clock=wanders)
         for name, heard in HEARS.items()
@@ -115,7 +115,7 @@ def another(drawn: Drawn, choice: int) -> Any:
     distribution = drawn.distribution
     if isinstance(drawn.value, bool):
         return not drawn.value
-    if isinstance(distribution, Uniform | BitPlace | ClockRate):
+    if isinstance(distribution, Uniform | BitPlace | ClockOffset | ClockRate):
         return distribution.draw(_mixed(choice) << 16)
     if isinstance(distribution, RandomBits):
         return choice % 1000
@@ -160,8 +160,8 @@ def test_the_cone_is_no_larger_than_the_least_latencies_allow() -> None:
         (gossiping, {"latency", "loss", "loss-at-sender", "duplication", "latency-of-copy", "random", "stream"}),
         (
             troubled,
-            {"latency", "duplication", "latency-of-copy", "boot", "clock-walk", "corruption", "corruption-of-copy"}
-            | {"corrupted-bit", "corrupted-bit-of-copy"},
+            {"latency", "duplication", "latency-of-copy", "boot", "clock-offset", "clock-drift", "clock-walk"}
+            | {"corruption", "corruption-of-copy", "corrupted-bit", "corrupted-bit-of-copy"},
         ),
     ],
 )
@@ -234,6 +234,9 @@ def test_draws_are_replaced_alike_in_other_processes(ways: Any) -> None:
 OWN = {
     "boot/ann/0": "5ms",
     "boot/bob": "antithetic",
+    "clock-offset": "antithetic",
+    "clock-offset/ann/0": "-4ms",
+    "clock-drift/dan": "0.5%",
     "clock-walk/cat": {"seed": 4},
     "clock-walk/cat/2": "-1.5%",
     "corruption": True,
@@ -265,6 +268,10 @@ def test_values_are_those_of_the_table() -> None:
     assert value["boot/ann/0"] == 5 * MS
     assert value["boot/bob/0"] == 6 * MS - natural["boot/bob/0"]
     assert value["clock-walk/cat/2"] == -15_000_000
+    assert value["clock-offset/ann/0"] == -4 * MS
+    assert value["clock-offset/bob/0"] == -natural["clock-offset/bob/0"]
+    assert value["clock-drift/dan/0"] == 5_000_000
+    assert len({value[f"clock-drift/{name}/0"] for name in HEARS}) == len(HEARS)
     own = {name: each for name, each in value.items() if name.startswith("corrup")}
     assert {each for name, each in own.items() if name.startswith("corruption/")} == {True, False}
     assert not any(each for name, each in own.items() if name.startswith("corruption/ann/ann/eve"))
@@ -309,8 +316,13 @@ def test_draws_that_no_run_makes_are_refused(table: dict[str, Any], words: str) 
             {"clock-walk/cat": "3%"},
             "draw clock-walk/cat: 30000ppm is outside of uniform(-20000ppm, 20000ppm) (use -20000ppm to 20000ppm)",
         ),
+        ({"clock-offset/cat": "6ms"}, "draw clock-offset/cat: 6ms is outside of uniform(-5ms, 5ms) (use -5ms to 5ms)"),
+        ({"clock-drift/cat/0": "-4%"}, "-40000ppm is outside of uniform(-30000ppm, 30000ppm)"),
         ({"corruption/ann/ann/bob/0": 1}, "draw corruption/ann/ann/bob/0: 1 is neither true nor false"),
-        ({"corruption": True, "corrupted-bit/ann/ann/bob": 10**4}, "10000 isn't one of 112 bits, in test_draws.py"),
+        (
+            {"corruption": True, "corrupted-bit/ann/ann/bob": 10**4},
+            "by the row corrupted-bit/ann/ann/bob: 10000 isn't one of ",
+        ),
         ({"boot/b?b": "7ms"}, "draw boot/bob/0, by the row boot/b?b: 7ms is outside of uniform(0s, 6ms)"),
     ],
 )

@@ -75,8 +75,8 @@ from worldline.lock.refusals import (
 from worldline.lock.restoring import LedgerState, Recalled, Restore, Snapshot
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
-from worldline.model.clock import TRUE_TIME, LocalClock, RunningClock
-from worldline.model.clock_draws import clock_by_table
+from worldline.model.clock import TRUE_TIME, LocalClock
+from worldline.model.clock_draws import clock_in_run
 from worldline.model.draw_rows import DrawFunction, DrawRow
 from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
@@ -141,7 +141,8 @@ class Ledger:
         self._topics: dict[str, bool] = {}  # Those that have been found good.
         self._period = period  # In the time of its clock.
         self._has_clock = clock is not None
-        self.clock = TRUE_TIME if clock is None else RunningClock(clock, 0, name)
+        self._described = clock
+        self.clock = TRUE_TIME  # Until it starts: its own depends on the run's seed.
         self.reads_at, self.reads = -1, 0  # The reading of that clock to which it has advanced, and when that was.
         self._promised = 0
         self._told = 0  # The time that the arbiter knows this participant to have reached.
@@ -229,8 +230,8 @@ class Ledger:
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
             self._rows = action.draws
-            if self._has_clock:
-                self.clock = self._running(self.clock.described)
+            if self._described is not None:
+                self.clock = clock_in_run(self._described, self._seed, self.name, self._table(), self._time)
             self._control_latency = action.control_latency
             self.reach = action.reach
             self._is_fresh = True
@@ -647,12 +648,6 @@ class Ledger:
         if table is None:
             return Stream(self._seed, self.name, *names)
         return NamedStream(table, self._seed, self.name, *names, time=self._time)
-
-    def _running(self, described: LocalClock) -> RunningClock:
-        table = self._table()
-        if table is None:
-            return RunningClock(described, self._seed, self.name)
-        return clock_by_table(described, self._seed, self.name, table, self._time)
 
     def _table(self) -> DrawTable | None:
         """Return what its draws go through; None if nothing replaces them and nobody listens."""

@@ -12,7 +12,7 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Latency, spread_text
 from worldline.model.randomness import unit
 from worldline.model.rates import as_rate, format_rate
-from worldline.model.reading import as_time
+from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import format_time
 
 
@@ -58,6 +58,23 @@ class BitPlace(Struct, frozen=True):
         return bits * self.count >> 64
 
 
+class ClockOffset(Struct, frozen=True):
+    """What a clock shows at time 0: in nanoseconds, which may be negative in its `spread`."""
+
+    spread: Latency
+
+    @property
+    def minimum(self) -> int:
+        return self.spread.minimum
+
+    @property
+    def maximum(self) -> int:
+        return self.spread.maximum
+
+    def draw(self, bits: int) -> int:
+        return self.spread.draw(bits)
+
+
 class ClockRate(Struct, frozen=True):
     """A rate of a clock, or a change of it, in parts per billion, which `spread` has in place of nanoseconds."""
 
@@ -75,7 +92,7 @@ class ClockRate(Struct, frozen=True):
         return self.spread.draw(bits)
 
 
-Distribution = Latency | Chance | UnitInterval | RandomBits | BitPlace | ClockRate
+Distribution = Latency | Chance | UnitInterval | RandomBits | BitPlace | ClockOffset | ClockRate
 DrawnValue = int | float | bool
 
 
@@ -90,6 +107,8 @@ def distribution_text(distribution: Distribution) -> str:
             return f"bits({distribution.count})"
         case BitPlace():
             return f"bit-of({distribution.count})"
+        case ClockOffset():
+            return spread_text(distribution.spread, format_time)
         case ClockRate():
             return spread_text(distribution.spread, format_rate)
         case _:
@@ -98,7 +117,7 @@ def distribution_text(distribution: Distribution) -> str:
 
 def value_text(distribution: Distribution, value: DrawnValue) -> str:
     """Write a value as a table of draws would."""
-    if isinstance(distribution, Latency):
+    if isinstance(distribution, Latency | ClockOffset):
         return format_time(int(value))
     if isinstance(distribution, ClockRate):
         return format_rate(int(value))
@@ -116,8 +135,10 @@ def checked_value(distribution: Distribution, given: object) -> DrawnValue:
             return _checked_bits(distribution, given)
         case BitPlace():
             return _checked_place(distribution, given)
+        case ClockOffset():
+            value = as_time_difference(given, "an offset")  # type: ignore[arg-type] # It refuses what isn't one.
         case ClockRate():
-            value = as_rate(given)  # type: ignore[arg-type] # It refuses what isn't one.
+            value = as_rate(given)  # type: ignore[arg-type] # As above.
         case _:
             value = as_time(given, "a latency")  # type: ignore[arg-type] # As above.
     if not distribution.minimum <= value <= distribution.maximum:

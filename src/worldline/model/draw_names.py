@@ -29,6 +29,8 @@ CORRUPTION_OF_COPY: Final = "corruption-of-copy"
 CORRUPTED_BIT: Final = "corrupted-bit"
 CORRUPTED_BIT_OF_COPY: Final = "corrupted-bit-of-copy"
 BOOT: Final = "boot"
+CLOCK_OFFSET: Final = "clock-offset"
+CLOCK_DRIFT: Final = "clock-drift"
 CLOCK_WALK: Final = "clock-walk"
 RANDOM: Final = "random"
 STREAM: Final = "stream"
@@ -46,6 +48,8 @@ PURPOSES: Final[dict[str, tuple[str, ...]]] = {
     CORRUPTED_BIT: _PATH,
     CORRUPTED_BIT_OF_COPY: _PATH,
     BOOT: ("participant", "number"),
+    CLOCK_OFFSET: ("participant", "number"),
+    CLOCK_DRIFT: ("participant", "number"),
     CLOCK_WALK: ("participant", "number"),
     RANDOM: ("participant", "number"),
     STREAM: ("participant", "stream", "number"),
