@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole, cell, warn
-from worldline.cli.options import DrawsTable, EndTime, Seed, Settings
+from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
 from worldline.model.distributions import distribution_text, value_text
@@ -54,6 +54,8 @@ def draws(
     until: EndTime = None,
     settings: Settings = None,
     table: DrawsTable = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
 ) -> None:
     """List the random draws of a run: name, time, distribution and value.
 
@@ -61,7 +63,14 @@ def draws(
     """
     if of is not None:
         check_pattern(of)
-    options = Options(seed=seed, until=until, settings=tuple(settings or ()), draws=table)
+    options = Options(
+        seed=seed,
+        until=until,
+        settings=tuple(settings or ()),
+        draws=table,
+        faults=tuple(fault or ()),
+        drawn_faults=faults,
+    )
     found = _of_recording(Path(run), options) if _is_recording(run) else _of_target(run, options)
     effects = found.effects.values() if before is None else _before(found, before)
     pattern = None if of is None else NamePattern(of)
