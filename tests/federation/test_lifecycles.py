@@ -137,6 +137,18 @@ def test_a_period_holds_after_a_boot_and_a_hang() -> None:
     assert times == [10, 20, 30, 60, 70, 80]
 
 
+@pytest.mark.parametrize(("fault", "starts"), [("8ms crash me", []), ("8ms crash me 15ms", [30])])
+def test_a_crash_while_it_waits_for_its_period_after_a_boot(fault: str, starts: list[int]) -> None:
+    lives: list[int] = []
+
+    def program(self: Participant) -> None:
+        lives.append(self.now // MS)
+
+    outcome = run(federation(program, fault, boot="7ms", period="10ms"))
+    assert lives == starts
+    assert outcome.times["me"] == (starts[0] if starts else 8) * MS
+
+
 def test_a_fault_after_an_event() -> None:
     times: list[int] = []
 

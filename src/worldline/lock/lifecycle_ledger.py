@@ -287,12 +287,15 @@ class LifecycleLedger(Ledger):
 
     def _stay_down(self) -> bool:
         """Wait for the end of a boot, or for the recovery from a crash."""
-        for at, until, fault in self._crashes:
-            if at <= self._resumes and self._doom is None:  # It crashes while it is down: then it is down for longer.
-                self._doom = fault if until == FOREVER else None
-                self._resumes = max(self._resumes, until) if self._doom is None else max(at, self.now)
-        if self._doom is None:
-            self._resumes = self._on_time(self._resumes)
+        before = -1
+        while self._doom is None and before < self._resumes:  # To wait for its period may be to wait for a crash.
+            before = self._resumes
+            for at, until, fault in self._crashes:
+                if at <= self._resumes and self._doom is None:  # It crashes while it is down: it is down for longer.
+                    self._doom = fault if until == FOREVER else None
+                    self._resumes = max(self._resumes, until) if self._doom is None else max(at, self.now)
+            if self._doom is None:
+                self._resumes = self._on_time(self._resumes)
         if self.now < self._resumes and not self._move(self._resumes, False):
             return False
         self._stage, self._batch = _STALLING, []
