@@ -1,13 +1,15 @@
 """Federations to which things happen: a generator, an oracle of its own, and a harness.
 
-The oracle knows faults as plain spans of time, and decides by looking at everything. It shares with the lock only what
-`oracle.py` shares with it: the model of links, and what participants do.
+The oracle knows faults as plain spans of time, and clocks as sums; it decides by looking at everything. It shares with
+the lock only what `oracle.py` shares with it: the model of links, and what participants do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import floor
 from random import Random
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_
 from worldline.lock import Action, Crashed, EmergencyStop, LifecycleLedger, State
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import FOREVER, Link, Message, Network
+from worldline.model.clock import ClockJump, LocalClock, RateWalk
 from worldline.model.faults import FaultTrigger, ParticipantFault
 from worldline.model.latency import Fixed, Latency, Uniform
 from worldline.model.lifecycle import Lifecycle
@@ -54,11 +57,13 @@ class Befalling:
 
 @dataclass(frozen=True)
 class Fate:
-    """What happens to a participant, which topics are durable for it, and how long it boots."""
+    """What happens to a participant, which topics are durable, how long it boots, and by which clock it sends."""
 
     befalling: tuple[Befalling, ...]
     durable: tuple[str, ...]
     boot: Latency | None
+    period: int
+    clock: LocalClock | None
 
 
 Fates = dict[str, Fate]
@@ -75,7 +80,13 @@ def make_fated_world(random: Random) -> tuple[World, Fates]:
         if name in world.plan.roster
     }
     fates = {
-        name: Fate(_befalling(random, world.plan.end), _durable(random, members[name]), _boot(random))
+        name: Fate(
+            _befalling(random, world.plan.end),
+            _durable(random, members[name]),
+            _boot(random),
+            random.choice((0, 0, 1, 3, 7)),
+            _clock(random),
+        )
         for name in members
     }
     network = replace_fields(_corrupting(random, world.plan.network), estop=estop)
@@ -91,6 +102,58 @@ def _script(random: Random, member: Member, has_estop: bool) -> tuple[tuple[Any,
 
 def _boot(random: Random) -> Latency | None:
     return random.choice((None, None, Fixed(random.randint(0, 5)), Uniform(0, random.choice((3, 20)))))
+
+
+def _clock(random: Random) -> LocalClock | None:
+    """Draw a clock that is off by a lot: a run takes some dozens of nanoseconds."""
+    percent = 10**7
+    return random.choice(
+        (
+            None,
+            LocalClock(offset=random.randint(-9, 9), drift=random.choice((-40, -3, 0, 7, 50)) * percent),
+            LocalClock(offset=Uniform(-9, 9), drift=Uniform(-50 * percent, 50 * percent)),
+            LocalClock(
+                drift=random.choice((0, 20 * percent)),
+                wander=RateWalk(step=15 * percent, every=random.choice((1, 4)), within=30 * percent),
+                jumps=(ClockJump(random.randint(1, 15), 5), ClockJump(random.randint(16, 30), -6)),
+            ),
+        )
+    )
+
+
+class PlainClock:
+    """What a local clock shows, worked out from the beginning each time."""
+
+    def __init__(self, fate: Fate, seed: int, name: str) -> None:
+        self.described = fate.clock or LocalClock()
+        self.seed, self.name = seed, name
+        self.offset = self._drawn(self.described.offset, "clock offset")
+        self.drift = self._drawn(self.described.drift, "clock drift")
+
+    def _drawn(self, quantity: int | Latency, what: str) -> int:
+        return (
+            quantity if isinstance(quantity, int) else quantity.draw(draw_bits(key_of(self.seed, what, self.name), 0))
+        )
+
+    def local(self, time: int) -> int:
+        walk, wandering, gained = self.described.wander, 0, Fraction(0)
+        for passed in range(time):
+            if walk is not None and passed and passed % walk.every == 0:
+                bits = draw_bits(key_of(self.seed, "clock", self.name), passed // walk.every)
+                step = (bits * (2 * walk.step + 1) >> 64) - walk.step
+                wandering = max(-walk.within, min(walk.within, wandering + step))
+            gained += Fraction(self.drift + wandering, 10**9)
+        return time + self.offset + floor(gained) + sum(jump.by for jump in self.described.jumps if jump.at <= time)
+
+    def due(self, period: int, time: int) -> int:
+        """Return the first time from then on at which it comes to a multiple of a period."""
+        while not self._is_due(period, time):
+            time += 1
+        return time
+
+    def _is_due(self, period: int, time: int) -> bool:
+        shows = self.local(time)
+        return shows % period == 0 if time == 0 else shows // period > self.local(time - 1) // period
 
 
 def _corrupting(random: Random, network: Network) -> Network:
@@ -164,19 +227,26 @@ class FatedOracle:
             name: _Actor(name, None, History(), list(fates[name].befalling), fates[name].durable)
             for name in world.members
         }
-        self.boots = {name: fate.boot for name, fate in fates.items()}
+        self.fates = fates
+        self.clocks = {name: PlainClock(fate, world.plan.seed, name) for name, fate in fates.items()}
 
     def run(self) -> dict[str, History]:
         for _, actor in sorted(self.actors.items()):
             for each in [each for each in actor.befalling if each.after is None]:
                 self.befall(actor, each, each.at)
-            boot = self.boots[actor.name]
+            boot = self.fates[actor.name].boot
             seed = self.world.plan.seed
-            actor.down_until = 0 if boot is None else boot.draw(draw_bits(key_of(seed, "boot", actor.name), 0))
+            booted = 0 if boot is None else boot.draw(draw_bits(key_of(seed, "boot", actor.name), 0))
+            actor.down_until = self.on_time(actor, booted)
         while moments := [(self.moment(actor), name) for name, actor in self.actors.items() if self.is_there(actor)]:
             time, name = min(moments)
             self.act(self.actors[name], time)
         return {name: actor.history for name, actor in self.actors.items()}
+
+    def on_time(self, actor: _Actor, time: int) -> int:
+        """Return the first time from then on at which it may send."""
+        period = self.fates[actor.name].period
+        return self.clocks[actor.name].due(period, time) if period and time < FOREVER else time
 
     def is_there(self, actor: _Actor) -> bool:
         return actor.down_until is not None or actor.op is not None
@@ -299,9 +369,10 @@ class FatedOracle:
                 time = ends[0]
             return time
 
-        time = after_hangs(time)
+        reached, time = time, after_hangs(time)
         delays = [delay for verb, start, end, delay in actor.spans if verb == "slow" and start <= time < end]
-        return after_hangs(time + max(delays)) if delays and time < FOREVER else time
+        time = after_hangs(time + max(delays)) if delays and time < FOREVER else time
+        return self.on_time(actor, time) if time > reached else time
 
     def survives(self, actor: _Actor, message: Message, batch: list[Message]) -> bool:
         buffer = self.buffer(actor, message.topic)
@@ -327,7 +398,7 @@ class FatedOracle:
             actor.gone.difference_update(message[:5] for message in actor.batch or ())  # They wait, if durable.
         actor.op = actor.batch = None
         actor.is_alarmed = False
-        actor.down_until = until
+        actor.down_until = self.on_time(actor, until)
         if until == FOREVER:
             self.leave(actor)
 
@@ -342,7 +413,7 @@ class FatedOracle:
         meanwhile = [span for span in actor.spans if span[0] == "crash" and span[1] <= time]
         if meanwhile:
             actor.spans = [span for span in actor.spans if span not in meanwhile]
-            actor.down_until = max(end for _, _, end, _ in meanwhile)
+            actor.down_until = self.on_time(actor, max(time, *(end for _, _, end, _ in meanwhile)))
             if actor.down_until == FOREVER:
                 self.leave(actor)
             elif actor.down_until <= time:
@@ -373,6 +444,7 @@ class FatedOracle:
                 op = actor.behavior.send(Result(actor.now, batch, ended, alarmed=alarmed))
             while op.kind in ("publish", "estop"):
                 if op.kind == "publish":
+                    op = replace(op, time=self.on_time(actor, op.time))
                     self.publish(actor, op)
                     self.count(actor, "sends", op.topic, op.time)
                 else:
@@ -409,7 +481,7 @@ class FatedOracle:
 
     def call_estop(self, actor: _Actor) -> None:
         if not actor.knows and not self.is_pending(actor):
-            self.publish(actor, Op("publish", actor.now, ESTOP_TOPIC, b"stop"))
+            self.publish(actor, Op("publish", self.on_time(actor, actor.now), ESTOP_TOPIC, b"stop"))
         actor.knows = True
 
     def corrupted(self, actor: _Actor, message: Message) -> Message:
@@ -446,7 +518,10 @@ class FatedDriver(Driver):
             estop=network.estop,
             network=network,
         )
-        self.ledger = LifecycleLedger(name, self.member.join, life, keep_journal=True)
+        self.period = fate.period
+        self.ledger = LifecycleLedger(
+            name, self.member.join, life, keep_journal=True, period=fate.period, clock=fate.clock
+        )
         self.frames = [self.ledger.take_outbox()]
         self.starting = True
 
@@ -487,6 +562,10 @@ class FatedDriver(Driver):
             self.seen["emergency stop"] += 1
             self.ledger.estop("stop")
             return Result(self.ledger.now)
+        if op.kind == "publish" and self.period:
+            due = self.ledger.clock.due(self.period, op.time)
+            self.seen["send that waits for a period"] += due > op.time
+            op = replace(op, time=due)
         try:
             return super().do(op)
         except EmergencyStop:

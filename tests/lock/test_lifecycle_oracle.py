@@ -45,3 +45,4 @@ def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
     assert seen["crash for good"] > 30
     assert seen["wait made of several"] > 200
     assert seen["told of an emergency stop"] > 100
+    assert seen["send that waits for a period"] > 100

@@ -352,7 +352,7 @@ class Ledger:
         else:
             self._until = self._target(until, Next)
         if self._period:
-            self._keep_period(self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now)
+            self._keep_period(self._acts_next(self._until))
         first = self._first()
         if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
             if self.careful:
@@ -418,6 +418,11 @@ class Ledger:
         if target < self.now:
             self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
         return target
+
+    def _acts_next(self, until: int) -> int:
+        """Return the first time at which it may act again once it waits for a message until a time."""
+        is_complete = self._complete_at == self.now < until and not self._incomplete
+        return self.now + 1 if is_complete else self.now
 
     def _keep_period(self, acts: int) -> None:
         """Promise by itself: whoever sends only at multiples of a period sends none before the next one."""

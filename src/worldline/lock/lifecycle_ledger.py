@@ -214,8 +214,10 @@ class LifecycleLedger(Ledger):
         self._kind, self._goal, self._aim, self._stage = kind, goal, target, _REACHING
         self._batch = []
         if self._period:
-            acts = self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now
-            self._keep_period(target if kind == _ADVANCE and not self._is_listening() else acts)
+            acts = self._acts_next(target)
+            if kind == _ADVANCE and not self._is_listening():
+                acts = min(target, self._crash_at)  # After that, another incarnation may be back before the target.
+            self._keep_period(acts)
         return self._go_on()
 
     def _give_again(self) -> list[Message] | None:
