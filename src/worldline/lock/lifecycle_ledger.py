@@ -214,7 +214,8 @@ class LifecycleLedger(Ledger):
         self._kind, self._goal, self._aim, self._stage = kind, goal, target, _REACHING
         self._batch = []
         if self._period:
-            acts = self._acts_next(target)
+            is_given_at_once = self._arrived or self._alarm is not None
+            acts = self.now if is_given_at_once else self._acts_next(target)
             if kind == _ADVANCE and not self._is_listening():
                 acts = min(target, self._crash_at)  # After that, another incarnation may be back before the target.
             self._keep_period(acts)
