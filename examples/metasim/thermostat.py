@@ -27,7 +27,8 @@ class Room:
 
     def begin(self, now: int, send: Send) -> None:
         self._send = send
-        self._report()
+        self._now = now // STEP * STEP  # Not 0, after a crash.
+        self._report(now)
 
     def due(self) -> int:
         return (self._now // REPORT + 1) * REPORT
@@ -39,13 +40,13 @@ class Room:
             self.degrees += 0.01 * self._heats - 0.0002 * (self.degrees - OUTSIDE)
             self.warmest = max(self.warmest, self.degrees)
             if self._now % REPORT == 0:
-                self._report()
+                self._report(self._now)
 
     def receive(self, messages: list[Message]) -> None:
         self._heats = payload.from_json(messages[-1].payload, bool)
 
-    def _report(self) -> None:
-        self._send("temperature", payload.to_json(round(self.degrees, 3)), self._now)
+    def _report(self, at: int) -> None:
+        self._send("temperature", payload.to_json(round(self.degrees, 3)), at)
 
 
 class Thermostat:

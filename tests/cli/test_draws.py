@@ -91,11 +91,32 @@ def test_a_recording_has_the_draws_of_its_links(worldline: Command, cell: Path) 
     _, of_target, _ = worldline("draws", "cell.toml", "--draws", "t.toml")
     code, of_recording, err = worldline("draws", "cell.mcap")
     assert code == 0
-    assert "a recording doesn't have the draws of participants' own streams" in err
+    assert "a recording doesn't have the draws that participants make" in err
     links = [line.split() for line in of_target.splitlines() if "random/" not in line]
     assert [line.split() for line in of_recording.splitlines()] == links
     _, replaced, _ = worldline("draws", "cell.mcap", "--replaced")
     assert replaced.startswith("10ms  latency/image/camera/planner/1  uniform(1ms, 9ms)  2ms, instead of ")
+
+
+def test_what_participants_draw_is_listed_too(worldline: Command, cell: Path) -> None:
+    text = FILE.replace("loss = 0.2", "corruption = 0.5").replace(
+        '"programs:planner"', '"programs:planner"\nboot = "uniform(0ms, 9ms)"'
+    )
+    wander = 'clock = { wander = "walk(1ppm, every=1s, within=5ppm)" }'
+    (cell / "cell.toml").write_text(text.replace('"programs:camera"', f'"programs:camera"\n{wander}'))
+    (cell / "programs.py").write_text(PROGRAMS.replace('by="10ms"', 'by="1500ms", clock="local"'))
+    (cell / "t.toml").write_text('"boot/planner/0" = "8ms"\n"clock-walk" = "-1ppm"\n"corruption" = true\n')
+    drawn = [f"{each}/*" for each in ("corruption", "boot", "clock-walk")]
+    found = [worldline("draws", "cell.toml", "--until", "4s", "--draws", "t.toml", "--of", each)[1] for each in drawn]
+    assert "corruption/image/camera/planner/1  chance(0.5)  true" in found[0]
+    assert found[1].startswith("0s  boot/planner/0  uniform(0s, 9ms)  8ms, instead of ")
+    assert "clock-walk/camera/1  uniform(-1ppm, 1ppm)  -1ppm, instead of " in found[2]
+    (cell / "t.toml").write_text('"boot/planner/0" = "10ms"\n')
+    code, _, errors = worldline("run", "cell.toml", "--no-record", "--draws", "t.toml")
+    assert (code, errors) == (
+        2,
+        "worldline: draw boot/planner/0: 10ms is outside of uniform(0s, 9ms) (use 0s to 9ms)\n",
+    )
 
 
 def test_draws_before_an_outcome(worldline: Command, cell: Path) -> None:

@@ -155,3 +155,57 @@ def test_a_fault_that_waits_for_what_nobody_sends_is_refused(worldline: Command)
     code, _, errors = worldline("run", "cell.toml", "--no-record")
     assert code == 2
     assert "planner doesn't publish 'targets' (did you mean 'target'?)" in errors
+
+
+BAD_DAY = """
+until = "200ms"
+faults = ["40ms crash planner 30ms", "90ms hang camera 25ms", "planner sends target 6: slow planner 3ms 20ms"]
+[estop]
+latency = "3ms"
+[link]
+latency = "uniform(1ms, 4ms)"
+corruption = 0.3
+[[participants]]
+name = "camera"
+entry = "cell:camera"
+period = "10ms"
+boot = "uniform(0ms, 9ms)"
+clock = { offset = "uniform(-5ms, 5ms)", drift = "uniform(-3%, 3%)", wander = "walk(1%, every=7ms, within=9%)" }
+[[participants]]
+name = "planner"
+entry = "cell:planner"
+subscribes = ["image"]
+"""
+TABLE = """
+"boot/camera/0" = "4ms"
+"corruption" = "antithetic"
+"clock-walk" = { seed = 9 }
+"clock-drift/camera/0" = "-2%"
+"clock-offset" = "antithetic"
+"latency/image" = { seed = 4 }
+"""
+PLANNED = """
+from worldline import MS
+
+def camera(me):
+    while True:
+        me.advance(to=(me.clock.now // (10 * MS) + 1) * 10 * MS, clock="local")
+        me.publish("image", b"picture %d" % me.clock.now)
+
+def planner(me):
+    for image in me.messages():
+        me.publish("target", image.payload)
+        if me.now > 150 * MS:
+            me.estop("enough")
+"""
+
+
+def test_a_bad_day_with_clocks_and_replaced_draws_is_the_same_in_processes(worldline: Command) -> None:
+    for name, text in {"cell.toml": BAD_DAY, "cell.py": PLANNED, "table.toml": TABLE}.items():
+        Path(name).write_text(text)
+    run = ["run", "cell.toml", "--quiet", "--no-record"]
+    executors = ("in-process", "processes", "workers(2)")
+    found = [worldline(*run, "--draws", "table.toml", "--executor", executor) for executor in executors]
+    assert [code for code, _, _ in found] == [0, 0, 0], found
+    assert len({digest(out) for _, out, _ in found}) == 1, found
+    assert digest(worldline(*run, "--executor", "in-process")[1]) != digest(found[0][1])

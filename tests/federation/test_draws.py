@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.federation.transports import join_asyncio, join_in_crews, run_over_sockets
-from worldline import MS, Federation, Network, Participant, Program, Rule, link, run
+from worldline import MS, Federation, Network, Participant, Program, Rule, clock, link, run
+from worldline.federation.checker import check
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.account import Sending
-from worldline.history.journal import Received, Sent
+from worldline.history.journal import Entry, Received
 from worldline.history.link_draws import RunDraws
 from worldline.history.observer import Observer
-from worldline.model import Plan, Stream, UsageError
-from worldline.model.distributions import Distribution, DrawnValue, RandomBits
-from worldline.model.draw_names import names_in
+from worldline.model import Plan, Stream, UsageError, WorldlineError
+from worldline.model.distributions import BitPlace, ClockOffset, ClockRate, Distribution, DrawnValue, RandomBits
 from worldline.model.draw_rows import DrawsGiven, read_draws
 from worldline.model.draws import Drawn
 from worldline.model.latency import Uniform
@@ -51,6 +51,26 @@ def gossiping(seed: int = 0, **made: Any) -> Federation:
     return Federation(programs, network=network, seed=seed, until="50ms", **made)
 
 
+def troubled(seed: int = 0) -> Federation:
+    """The same, where participants boot, have clocks that wander, and get corrupted messages."""
+
+    def gossip_by_clock(self: Participant) -> None:
+        state = 0
+        while self.now < 40 * MS:
+            self.advance(by="4ms", clock="local")
+            for message in self.next(until=self.now + (1 + len(HEARS[self.name])) * MS):
+                state = _mixed(state, message.arrival, message.sender, message.payload)
+            self.publish(self.name, b"%d" % _mixed(state, self.clock.now))
+
+    wanders = clock(offset="uniform(-5ms, 5ms)", drift="uniform(-3%, 3%)", wander="walk(2%, every=3ms, within=30%)")
+    programs = {
+        name: Program(gossip_by_clock, publishes=[name], subscribes=heard, boot="uniform(0ms, 6ms)", clock=wanders)
+        for name, heard in HEARS.items()
+    }
+    network = Network(default=link("uniform(1ms, 8ms)", corruption=0.3, duplication=0.3))
+    return Federation(programs, network=network, seed=seed, until="50ms")
+
+
 @dataclass
 class _Noted(Observer):
     """What was sent, as a recording tells it."""
@@ -73,13 +93,11 @@ def drawn_in(federation: Federation, draws: DrawsGiven = None) -> tuple[RunDraws
         noted.sendings.values(), replace(federation.plan(), draws=inputs.rows), inputs.functions.__getitem__
     )
     for drawn in own:
-        names = names_in(drawn.name)
-        assert names is not None
-        found.add(drawn, names[1])
+        found.add(drawn)
     return found, outcome
 
 
-def first_difference(a: list[Sent | Received], b: list[Sent | Received]) -> int | None:
+def first_difference(a: list[Entry], b: list[Entry]) -> int | None:
     """Return when two journals of one participant part."""
     for one, other in zip(a, b, strict=False):
         if one != other:
@@ -88,8 +106,8 @@ def first_difference(a: list[Sent | Received], b: list[Sent | Received]) -> int 
     return None if len(a) == len(b) else _time(longer[min(len(a), len(b))])
 
 
-def _time(entry: Sent | Received) -> int:
-    return entry.at if isinstance(entry, Sent) else entry.now
+def _time(entry: Entry) -> int:
+    return entry.now if isinstance(entry, Received) else entry.at
 
 
 def another(drawn: Drawn, choice: int) -> Any:
@@ -97,7 +115,7 @@ def another(drawn: Drawn, choice: int) -> Any:
     distribution = drawn.distribution
     if isinstance(drawn.value, bool):
         return not drawn.value
-    if isinstance(distribution, Uniform):
+    if isinstance(distribution, Uniform | BitPlace | ClockOffset | ClockRate):
         return distribution.draw(_mixed(choice) << 16)
     if isinstance(distribution, RandomBits):
         return choice % 1000
@@ -107,15 +125,17 @@ def another(drawn: Drawn, choice: int) -> Any:
 # --- What is in the past cone of what ---
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 20), st.data())
-def test_a_replaced_draw_changes_nothing_outside_of_its_cone(seed: int, data: st.DataObject) -> None:
-    before, outcome = drawn_in(gossiping(seed))
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([gossiping, troubled]), st.integers(0, 20), st.data())
+def test_a_replaced_draw_changes_nothing_outside_of_its_cone(
+    make: Callable[[int], Federation], seed: int, data: st.DataObject
+) -> None:
+    before, outcome = drawn_in(make(seed))
     names = data.draw(st.lists(st.sampled_from(sorted(before.effects)), min_size=1, max_size=3, unique=True))
     choice = data.draw(st.integers(0, 10**6))
     table = {name: another(before.effects[name].drawn, choice) for name in names}
     # By a function: an earlier one may change what is drawn, so that a later one isn't made.
-    _, changed = drawn_in(gossiping(seed), lambda name, _, value: table.get(name, value))
+    _, changed = drawn_in(make(seed), lambda name, _, value: table.get(name, value))
     for member, journal in outcome.journals.items():
         at = first_difference(journal, changed.journals[member])
         if at is not None:
@@ -134,16 +154,28 @@ def test_the_cone_is_no_larger_than_the_least_latencies_allow() -> None:
     assert draws.members == sorted(HEARS)
 
 
-def test_draws_are_worked_out_from_what_was_sent_as_they_were_made() -> None:
+@pytest.mark.parametrize(
+    ("make", "purposes"),
+    [
+        (gossiping, {"latency", "loss", "loss-at-sender", "duplication", "latency-of-copy", "random", "stream"}),
+        (
+            troubled,
+            {"latency", "duplication", "latency-of-copy", "boot", "clock-offset", "clock-drift", "clock-walk"}
+            | {"corruption", "corruption-of-copy", "corrupted-bit", "corrupted-bit-of-copy"},
+        ),
+    ],
+)
+def test_draws_are_listed_as_they_were_made(make: Callable[[int], Federation], purposes: set[str]) -> None:
     made: dict[str, DrawnValue] = {}
 
     def note(name: str, _: Distribution, value: DrawnValue) -> DrawnValue:
         made[name] = value
         return value
 
-    draws, _ = drawn_in(gossiping(3), note)
+    draws, _ = drawn_in(make(3), note)
     assert {name: effect.drawn.value for name, effect in draws.effects.items()} == made
     assert len(made) > 50
+    assert {name.split("/")[0] for name in made} == purposes
 
 
 # --- Replaced draws ---
@@ -187,13 +219,68 @@ class _WithDraws(Federation):
         return replace(super().plan(), draws=read_draws(TABLE).rows)
 
 
-@pytest.mark.parametrize("ways", [{}, {"client": join_asyncio, "paired": True}, {"client": join_in_crews(2)}])
+WAYS: list[dict[str, Any]] = [{}, {"client": join_asyncio, "paired": True}, {"client": join_in_crews(2)}]
+
+
+@pytest.mark.parametrize("ways", WAYS)
 def test_draws_are_replaced_alike_in_other_processes(ways: Any) -> None:
     expected = run(gossiping(), draws=TABLE)
     assert expected.digest != run(gossiping()).digest
     plain = gossiping()
     with_draws = _WithDraws(plain.programs, plain.network, plain.seed, plain.until)
     assert run_over_sockets(with_draws, **ways).digest == expected.digest
+
+
+OWN = {
+    "boot/ann/0": "5ms",
+    "boot/bob": "antithetic",
+    "clock-offset": "antithetic",
+    "clock-offset/ann/0": "-4ms",
+    "clock-drift/dan": "0.5%",
+    "clock-walk/cat": {"seed": 4},
+    "clock-walk/cat/2": "-1.5%",
+    "corruption": True,
+    "corruption/*/*/eve": False,
+    "corrupted-bit/*/*/bob": 3,
+    "corruption-of-copy": {"seed": 5},
+}
+
+
+@pytest.mark.parametrize("ways", WAYS)
+def test_what_participants_draw_besides_is_replaced_alike(ways: Any) -> None:
+    _, expected = drawn_in(troubled(), OWN)
+    assert expected.digest != run(troubled()).digest
+    plain = troubled()
+
+    class Replacing(Federation):
+        def plan(self) -> Plan:
+            return replace(super().plan(), draws=read_draws(OWN).rows)
+
+    report = check(plain, schedules=5, draws=OWN)
+    assert (report.digest, report.divergence) == (expected.digest, None)
+    over_sockets = run_over_sockets(Replacing(plain.programs, plain.network, plain.seed, plain.until), **ways)
+    assert over_sockets.digest == expected.digest
+
+
+def test_values_are_those_of_the_table() -> None:
+    draws, _ = drawn_in(troubled(), OWN)
+    value = {name: effect.drawn.value for name, effect in draws.effects.items()}
+    natural = {name: effect.drawn.natural for name, effect in draws.effects.items()}
+    assert value["boot/ann/0"] == 5 * MS
+    assert value["boot/bob/0"] == 6 * MS - natural["boot/bob/0"]
+    assert value["clock-walk/cat/2"] == -15_000_000
+    assert value["clock-offset/ann/0"] == -4 * MS
+    assert value["clock-offset/bob/0"] == -natural["clock-offset/bob/0"]
+    assert value["clock-drift/dan/0"] == 5_000_000
+    assert len({value[f"clock-drift/{name}/0"] for name in HEARS}) == len(HEARS)
+    own = {name: each for name, each in value.items() if name.startswith("corrup")}
+    assert {each for name, each in own.items() if name.startswith("corruption/")} == {True, False}
+    assert not any(each for name, each in own.items() if name.startswith("corruption/ann/ann/eve"))
+    assert {each for name, each in own.items() if name.startswith("corrupted-bit/ann/ann/bob")} == {3}
+
+
+def test_names_alone_change_nothing() -> None:
+    assert drawn_in(troubled())[1].digest == run(troubled()).digest
 
 
 # --- Bad input ---
@@ -220,6 +307,41 @@ def test_draws_that_no_run_makes_are_refused(table: dict[str, Any], words: str) 
     with pytest.raises(UsageError) as caught:
         run(gossiping(), draws=table)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"boot/ann/0": "7ms"}, "draw boot/ann/0: 7ms is outside of uniform(0s, 6ms) (use 0s to 6ms)"),
+        (
+            {"clock-walk/cat": "3%"},
+            "draw clock-walk/cat: 30000ppm is outside of uniform(-20000ppm, 20000ppm) (use -20000ppm to 20000ppm)",
+        ),
+        ({"clock-offset/cat": "6ms"}, "draw clock-offset/cat: 6ms is outside of uniform(-5ms, 5ms) (use -5ms to 5ms)"),
+        ({"clock-drift/cat/0": "-4%"}, "-40000ppm is outside of uniform(-30000ppm, 30000ppm)"),
+        ({"corruption/ann/ann/bob/0": 1}, "draw corruption/ann/ann/bob/0: 1 is neither true nor false"),
+        (
+            {"corruption": True, "corrupted-bit/ann/ann/bob": 10**4},
+            "by the row corrupted-bit/ann/ann/bob: 10000 isn't one of ",
+        ),
+        ({"boot/b?b": "7ms"}, "draw boot/bob/0, by the row boot/b?b: 7ms is outside of uniform(0s, 6ms)"),
+    ],
+)
+def test_what_participants_cannot_draw_is_refused(table: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(troubled(), draws=table)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("ways", WAYS[:2])
+def test_others_are_told_why_a_participant_cannot_begin(ways: Any) -> None:
+    class Replacing(Federation):
+        def plan(self) -> Plan:
+            return replace(super().plan(), draws=read_draws({"boot": "7ms"}).rows)
+
+    plain = troubled()
+    with pytest.raises(WorldlineError, match="by the row boot: 7ms is outside of uniform"):
+        run_over_sockets(Replacing(plain.programs, plain.network, plain.seed, plain.until), **ways)
 
 
 def test_a_function_for_all_draws_may_find_none() -> None:

@@ -137,6 +137,44 @@ def test_a_period_holds_after_a_boot_and_a_hang() -> None:
     assert times == [10, 20, 30, 60, 70, 80]
 
 
+@pytest.mark.parametrize(("fault", "starts"), [("8ms crash me", []), ("8ms crash me 15ms", [30])])
+def test_a_crash_while_it_waits_for_its_period_after_a_boot(fault: str, starts: list[int]) -> None:
+    lives: list[int] = []
+
+    def program(self: Participant) -> None:
+        lives.append(self.now // MS)
+
+    outcome = run(federation(program, fault, boot="7ms", period="10ms"))
+    assert lives == starts
+    assert outcome.times["me"] == (starts[0] if starts else 8) * MS
+
+
+def test_who_is_back_before_it_would_have_sent_sends_at_its_next_period() -> None:
+    sent: list[int] = []
+
+    def program(self: Participant) -> None:
+        if self.incarnation:
+            self.publish("news", b"")
+            sent.append(self.now // MS)
+        self.advance(to="150ms")
+
+    outcome = run(federation(program, "15ms crash me 21ms", period="10ms"), keep_journals=True)
+    assert sent == [40]
+    assert [entry.at // MS for entry in outcome.journals["me"] if hasattr(entry, "payload")] == [40]
+
+
+@pytest.mark.parametrize("estop", [None, "1ms"])
+def test_a_wait_that_is_over_at_once_promises_nothing(estop: str | None) -> None:
+    def program(self: Participant) -> None:
+        assert heard(self.next()) == [1]
+        assert self.now == 20 * MS
+        assert self.next(until=self.now) == []
+        self.publish("news", b"")
+
+    made = federation(program, estop=estop, period="10ms")
+    run(replace(made, network=Network(default=link("10ms"))))
+
+
 def test_a_fault_after_an_event() -> None:
     times: list[int] = []
 

@@ -28,6 +28,11 @@ clock, global_random, thread = leaky("clock"), leaky("global_random"), leaky("th
 shared_state = leaky("shared_state")
 
 
+def restarted(self: Participant) -> None:
+    """Leaks only after a crash: its author seeds it anew then, from the clock."""
+    tell(self, "clock" if self.incarnation else "none")
+
+
 def tell(self: Participant, leak: str | None) -> None:
     for number in range(3):
         call()

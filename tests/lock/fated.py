@@ -1,26 +1,33 @@
 """Federations to which things happen: a generator, an oracle of its own, and a harness.
 
-The oracle knows faults as plain spans of time, and decides by looking at everything. It shares with the lock only what
-`oracle.py` shares with it: the model of links, and what participants do.
+The oracle knows faults as plain spans of time, and clocks as sums; it decides by looking at everything. It shares with
+the lock only what `oracle.py` shares with it: the model of links, and what participants do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import floor
 from random import Random
+from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
 from tests.lock.harness import Driver, Harness
 from tests.lock.oracle import History
 from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_world
-from worldline.lock import Action, Crashed, LifecycleLedger, State
+from worldline.lock import Action, Crashed, EmergencyStop, LifecycleLedger, State
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import FOREVER, Message
+from worldline.model import FOREVER, Link, Message, Network
+from worldline.model.clock import ClockJump, LocalClock, RateWalk
 from worldline.model.faults import FaultTrigger, ParticipantFault
+from worldline.model.latency import Fixed, Latency, Uniform
 from worldline.model.lifecycle import Lifecycle
+from worldline.model.links import ESTOP_TOPIC
 from worldline.model.path import Path, Paths
+from worldline.model.randomness import draw_bits, key_of, unit
 
 KEPT = ("advance", "next", "publish")
 
@@ -48,23 +55,113 @@ class Befalling:
         )
 
 
-Fates = dict[str, tuple[tuple[Befalling, ...], tuple[str, ...]]]
-"""By name: what happens, and which topics are durable."""
+@dataclass(frozen=True)
+class Fate:
+    """What happens to a participant, which topics are durable, how long it boots, and by which clock it sends."""
+
+    befalling: tuple[Befalling, ...]
+    durable: tuple[str, ...]
+    boot: Latency | None
+    period: int
+    clock: LocalClock | None
+
+
+Fates = dict[str, Fate]
 
 
 def make_fated_world(random: Random) -> tuple[World, Fates]:
     world = make_world(random)
+    estop = random.choice((None, None, 2, 6))
     members = {
         name: Member(
-            replace_fields(member.join, controls=False),
-            tuple(step for step in member.script if step[0] in KEPT),
-            member.replies,
+            replace_fields(member.join, controls=False), _script(random, member, estop is not None), member.replies
         )
         for name, member in world.members.items()
         if name in world.plan.roster
     }
-    fates = {name: (_befalling(random, world.plan.end), _durable(random, members[name])) for name in members}
-    return replace(world, members=members), fates
+    fates = {
+        name: Fate(
+            _befalling(random, world.plan.end),
+            _durable(random, members[name]),
+            _boot(random),
+            random.choice((0, 0, 1, 3, 7)),
+            _clock(random),
+        )
+        for name in members
+    }
+    network = replace_fields(_corrupting(random, world.plan.network), estop=estop)
+    return replace(world, plan=replace_fields(world.plan, network=network), members=members), fates
+
+
+def _script(random: Random, member: Member, has_estop: bool) -> tuple[tuple[Any, ...], ...]:
+    script = [step for step in member.script if step[0] in KEPT]
+    if has_estop and random.random() < 0.5:
+        script.insert(random.randint(0, len(script)), ("estop",))
+    return tuple(script)
+
+
+def _boot(random: Random) -> Latency | None:
+    return random.choice((None, None, Fixed(random.randint(0, 5)), Uniform(0, random.choice((3, 20)))))
+
+
+def _clock(random: Random) -> LocalClock | None:
+    """Draw a clock that is off by a lot: a run takes some dozens of nanoseconds."""
+    percent = 10**7
+    return random.choice(
+        (
+            None,
+            LocalClock(offset=random.randint(-9, 9), drift=random.choice((-40, -3, 0, 7, 50)) * percent),
+            LocalClock(offset=Uniform(-9, 9), drift=Uniform(-50 * percent, 50 * percent)),
+            LocalClock(
+                drift=random.choice((0, 20 * percent)),
+                wander=RateWalk(step=15 * percent, every=random.choice((1, 4)), within=30 * percent),
+                jumps=(ClockJump(random.randint(1, 15), 5), ClockJump(random.randint(16, 30), -6)),
+            ),
+        )
+    )
+
+
+class PlainClock:
+    """What a local clock shows, worked out from the beginning each time."""
+
+    def __init__(self, fate: Fate, seed: int, name: str) -> None:
+        self.described = fate.clock or LocalClock()
+        self.seed, self.name = seed, name
+        self.offset = self._drawn(self.described.offset, "clock offset")
+        self.drift = self._drawn(self.described.drift, "clock drift")
+
+    def _drawn(self, quantity: int | Latency, what: str) -> int:
+        return (
+            quantity if isinstance(quantity, int) else quantity.draw(draw_bits(key_of(self.seed, what, self.name), 0))
+        )
+
+    def local(self, time: int) -> int:
+        walk, wandering, gained = self.described.wander, 0, Fraction(0)
+        for passed in range(time):
+            if walk is not None and passed and passed % walk.every == 0:
+                bits = draw_bits(key_of(self.seed, "clock", self.name), passed // walk.every)
+                step = (bits * (2 * walk.step + 1) >> 64) - walk.step
+                wandering = max(-walk.within, min(walk.within, wandering + step))
+            gained += Fraction(self.drift + wandering, 10**9)
+        return time + self.offset + floor(gained) + sum(jump.by for jump in self.described.jumps if jump.at <= time)
+
+    def due(self, period: int, time: int) -> int:
+        """Return the first time from then on at which it comes to a multiple of a period."""
+        while not self._is_due(period, time):
+            time += 1
+        return time
+
+    def _is_due(self, period: int, time: int) -> bool:
+        shows = self.local(time)
+        return shows % period == 0 if time == 0 else shows // period > self.local(time - 1) // period
+
+
+def _corrupting(random: Random, network: Network) -> Network:
+    def corrupted(link: Link) -> Link:
+        return replace_fields(link, corruption=random.choice((0.0, 0.0, 0.3, 1.0)))
+
+    rules = tuple(replace_fields(rule, link=corrupted(rule.link)) for rule in network.rules)
+    return replace_fields(network, default=corrupted(network.default), rules=rules)
 
 
 def _durable(random: Random, member: Member) -> tuple[str, ...]:
@@ -98,6 +195,10 @@ class _Actor:
     history: History
     befalling: list[Befalling]
     durable: tuple[str, ...]
+    alarm: Message | None = None  # The first emergency stop that it is sent,
+    known_before: int = 0  # what has come to it with that: everything that arrives before then,
+    is_alarmed: bool = False  # whether that is what it goes on with,
+    knows: bool = False  # and whether it knows of one.
     spans: list[tuple[str, int, int, int]] = field(default_factory=list)  # Verb, from, to, delay.
     now: int = 0
     op: Op | None = None
@@ -123,19 +224,29 @@ class FatedOracle:
         self.open_paths: dict[tuple[str, str, str], Path] = {}
         self.numbers: Counter[tuple[str, str]] = Counter()
         self.actors = {
-            name: _Actor(name, None, History(), list(fates[name][0]), fates[name][1]) for name in world.members
+            name: _Actor(name, None, History(), list(fates[name].befalling), fates[name].durable)
+            for name in world.members
         }
+        self.fates = fates
+        self.clocks = {name: PlainClock(fate, world.plan.seed, name) for name, fate in fates.items()}
 
     def run(self) -> dict[str, History]:
         for _, actor in sorted(self.actors.items()):
             for each in [each for each in actor.befalling if each.after is None]:
                 self.befall(actor, each, each.at)
-            actor.down_until = 0
-            self.rise(actor, 0)
+            boot = self.fates[actor.name].boot
+            seed = self.world.plan.seed
+            booted = 0 if boot is None else boot.draw(draw_bits(key_of(seed, "boot", actor.name), 0))
+            actor.down_until = self.on_time(actor, booted)
         while moments := [(self.moment(actor), name) for name, actor in self.actors.items() if self.is_there(actor)]:
             time, name = min(moments)
             self.act(self.actors[name], time)
         return {name: actor.history for name, actor in self.actors.items()}
+
+    def on_time(self, actor: _Actor, time: int) -> int:
+        """Return the first time from then on at which it may send."""
+        period = self.fates[actor.name].period
+        return self.clocks[actor.name].due(period, time) if period and time < FOREVER else time
 
     def is_there(self, actor: _Actor) -> bool:
         return actor.down_until is not None or actor.op is not None
@@ -150,10 +261,18 @@ class FatedOracle:
         if actor.batch is not None:
             return min(actor.resumes, crash, self.end)
         assert actor.op is not None
+        if self.is_pending(actor):
+            return actor.now
         times = [actor.op.time, crash, self.end]
+        if actor.alarm is not None and not actor.knows:
+            times.append(max(actor.alarm.arrival, actor.now))
         if actor.op.kind == "next":
             times += [max(message.arrival, actor.now) for message in actor.waiting()]
         return min(times)
+
+    def is_pending(self, actor: _Actor) -> bool:
+        """Whether an emergency stop has arrived that it doesn't know of."""
+        return not actor.knows and actor.alarm is not None and actor.alarm.arrival < actor.now
 
     def doom(self, actor: _Actor) -> int:
         """Return when somebody that is down crashes for good."""
@@ -162,6 +281,7 @@ class FatedOracle:
         return max(actor.now, min([span[1] for span in spans if span[1] <= until], default=FOREVER))
 
     def act(self, actor: _Actor, time: int) -> None:
+        was_pending = self.is_pending(actor)
         actor.now = time
         if actor.down_until is not None:
             if time < actor.down_until or self.doom(actor) <= time:
@@ -179,11 +299,20 @@ class FatedOracle:
                 assert is_last
                 self.lose(actor, actor.batch)
                 self.give(actor, [], ended=True)
+            elif actor.behavior is not None and (actor.is_alarmed or self.is_pending(actor)):
+                self.tell(actor)
             else:
                 self.give(actor, actor.batch)
             return
-        backlog = [message for message in actor.waiting() if message.arrival < time]
+        backlog = [message for message in actor.waiting() if message.arrival < max(time, actor.known_before)]
         here = [message for message in actor.waiting() if message.arrival == time]
+        if self.is_roused(actor, time, bool(backlog)):
+            actor.known_before = time + 1
+            self.rouse(actor, time)
+            return
+        if was_pending:
+            self.rouse(actor, time)
+            return
         if op.kind == "next" and backlog:
             batch, ended = backlog, False
         elif op.kind == "next" and here and time < op.time and time < actor.crash_at() and time != self.end:
@@ -209,6 +338,29 @@ class FatedOracle:
         if actor.resumes == time:
             self.give(actor, kept)
 
+    def is_roused(self, actor: _Actor, time: int, has_backlog: bool) -> bool:
+        """Whether an emergency stop comes just now, and it waits for longer, without having to be given anything."""
+        op = actor.op
+        assert op is not None
+        if actor.knows or actor.alarm is None or actor.alarm.arrival != time:
+            return False
+        return time < min(op.time, actor.crash_at(), self.end) and not (op.kind == "next" and has_backlog)
+
+    def rouse(self, actor: _Actor, time: int) -> None:
+        """Let it go on with the news of an emergency stop: what has arrived waits."""
+        actor.batch, actor.is_alarmed = [], True
+        if actor.crash_at() <= time:
+            self.crash(actor)
+            return
+        actor.resumes = self.resumption(actor, time)
+        if actor.resumes == time:
+            self.tell(actor)
+
+    def tell(self, actor: _Actor) -> None:
+        actor.gone.difference_update(message[:5] for message in actor.batch or ())
+        actor.is_alarmed, actor.knows = False, True
+        self.give(actor, [], alarmed=True)
+
     def resumption(self, actor: _Actor, time: int) -> int:
         """Step by step through time: as long as it hangs it does nothing, and being slow delays it once."""
 
@@ -217,9 +369,10 @@ class FatedOracle:
                 time = ends[0]
             return time
 
-        time = after_hangs(time)
+        reached, time = time, after_hangs(time)
         delays = [delay for verb, start, end, delay in actor.spans if verb == "slow" and start <= time < end]
-        return after_hangs(time + max(delays)) if delays and time < FOREVER else time
+        time = after_hangs(time + max(delays)) if delays and time < FOREVER else time
+        return self.on_time(actor, time) if time > reached else time
 
     def survives(self, actor: _Actor, message: Message, batch: list[Message]) -> bool:
         buffer = self.buffer(actor, message.topic)
@@ -244,12 +397,14 @@ class FatedOracle:
         else:
             actor.gone.difference_update(message[:5] for message in actor.batch or ())  # They wait, if durable.
         actor.op = actor.batch = None
-        actor.down_until = until
+        actor.is_alarmed = False
+        actor.down_until = self.on_time(actor, until)
         if until == FOREVER:
             self.leave(actor)
 
     def leave(self, actor: _Actor) -> None:
-        self.lose(actor, [message for message in actor.waiting() if message.arrival < actor.now])
+        known_before = max(actor.now, actor.known_before)
+        self.lose(actor, [message for message in actor.waiting() if message.arrival < known_before])
         actor.history.left = actor.now
         actor.op = actor.batch = actor.down_until = None
 
@@ -258,7 +413,7 @@ class FatedOracle:
         meanwhile = [span for span in actor.spans if span[0] == "crash" and span[1] <= time]
         if meanwhile:
             actor.spans = [span for span in actor.spans if span not in meanwhile]
-            actor.down_until = max(end for _, _, end, _ in meanwhile)
+            actor.down_until = self.on_time(actor, max(time, *(end for _, _, end, _ in meanwhile)))
             if actor.down_until == FOREVER:
                 self.leave(actor)
             elif actor.down_until <= time:
@@ -274,8 +429,9 @@ class FatedOracle:
         if actor.resumes == time:
             self.give(actor, [])
 
-    def give(self, actor: _Actor, batch: list[Message], *, ended: bool = False) -> None:
+    def give(self, actor: _Actor, batch: list[Message], *, ended: bool = False, alarmed: bool = False) -> None:
         actor.batch = None
+        batch = [self.corrupted(actor, message) for message in batch]
         if ended and actor.behavior is None:  # It was never started.
             self.leave(actor)
             return
@@ -285,9 +441,14 @@ class FatedOracle:
                 actor.behavior = behave(self.world.members[actor.name], Result(actor.now))
                 op = next(actor.behavior)
             else:
-                op = actor.behavior.send(Result(actor.now, batch, ended))
-            while op.kind == "publish":
-                self.publish(actor, op)
+                op = actor.behavior.send(Result(actor.now, batch, ended, alarmed=alarmed))
+            while op.kind in ("publish", "estop"):
+                if op.kind == "publish":
+                    op = replace(op, time=self.on_time(actor, op.time))
+                    self.publish(actor, op)
+                    self.count(actor, "sends", op.topic, op.time)
+                else:
+                    self.call_estop(actor)
                 if actor.crash_at() <= actor.now:
                     self.crash(actor)
                     return
@@ -310,11 +471,31 @@ class FatedOracle:
             if key not in self.open_paths:
                 self.open_paths[key] = self.paths.open(*key, latency_least=least, opened=0)
             arrivals, lost = self.open_paths[key].carry(op.time, number, len(op.payload))
-            if lost is None and buffer is not None and buffer.limit != 0:
+            if op.topic == ESTOP_TOPIC:
+                alarm = Message(arrivals[0], op.time, actor.name, sequence, 0, op.topic, op.payload)
+                receiver.alarm = alarm if receiver.alarm is None else min(alarm, receiver.alarm)
+            elif lost is None and buffer is not None and buffer.limit != 0:
                 for copy, arrival in enumerate(arrivals):
                     message = Message(arrival, op.time, actor.name, sequence, copy, op.topic, op.payload)
                     receiver.arrivals.append(message)
-        self.count(actor, "sends", op.topic, op.time)
+
+    def call_estop(self, actor: _Actor) -> None:
+        if not actor.knows and not self.is_pending(actor):
+            self.publish(actor, Op("publish", self.on_time(actor, actor.now), ESTOP_TOPIC, b"stop"))
+        actor.knows = True
+
+    def corrupted(self, actor: _Actor, message: Message) -> Message:
+        """Look at every bit of a payload, and flip the one that was drawn, if any."""
+        way = (message.topic, message.sender, actor.name)
+        key = key_of(self.world.plan.seed, "corruption", *way)
+        share = self.paths.link(*way).corruption
+        if not message.payload or unit(draw_bits(key, message.sequence, 2 * message.copy)) >= share:
+            return message
+        length = 8 * len(message.payload)
+        drawn = draw_bits(key, message.sequence, 2 * message.copy + 1) * length >> 64
+        bits = list(f"{int.from_bytes(message.payload):0{length}b}")
+        bits[drawn] = "10"[int(bits[drawn])]
+        return message._replace(payload=int("".join(bits), 2).to_bytes(len(message.payload)))
 
     def count(self, actor: _Actor, verb: str, topic: str, at: int) -> None:
         actor.counts[verb, topic] += 1
@@ -329,9 +510,18 @@ class FatedDriver(Driver):
 
     def __init__(self, name: str, world: World, fates: Fates, random: Random, seen: Counter[str]) -> None:
         super().__init__(name, world, random, seen)
-        befalling, durable = fates[name]
-        life = Lifecycle(faults=tuple(each.fault(name) for each in befalling), durable=durable)
-        self.ledger = LifecycleLedger(name, self.member.join, life, keep_journal=True)
+        fate, network = fates[name], world.plan.network
+        life = Lifecycle(
+            faults=tuple(each.fault(name) for each in fate.befalling),
+            durable=fate.durable,
+            boot=fate.boot,
+            estop=network.estop,
+            network=network,
+        )
+        self.period = fate.period
+        self.ledger = LifecycleLedger(
+            name, self.member.join, life, keep_journal=True, period=fate.period, clock=fate.clock
+        )
         self.frames = [self.ledger.take_outbox()]
         self.starting = True
 
@@ -340,6 +530,9 @@ class FatedDriver(Driver):
             messages = self.ledger.receive(action)
         except Crashed:
             self.crashed()
+            return
+        except EmergencyStop:
+            self.go_on(self.alarmed())
             return
         if messages is None:
             self.seen["wait made of several"] += 1
@@ -363,6 +556,24 @@ class FatedDriver(Driver):
             super().go_on(result)
         except Crashed:
             self.crashed()
+
+    def do(self, op: Op) -> Result | None:
+        if op.kind == "estop":
+            self.seen["emergency stop"] += 1
+            self.ledger.estop("stop")
+            return Result(self.ledger.now)
+        if op.kind == "publish" and self.period:
+            due = self.ledger.clock.due(self.period, op.time)
+            self.seen["send that waits for a period"] += due > op.time
+            op = replace(op, time=due)
+        try:
+            return super().do(op)
+        except EmergencyStop:
+            return self.alarmed()
+
+    def alarmed(self) -> Result:
+        self.seen["told of an emergency stop"] += 1
+        return Result(self.ledger.now, alarmed=True)
 
     def crashed(self) -> None:
         self.seen["crash"] += 1

@@ -35,6 +35,12 @@ def test_faults_do_what_the_oracle_says(random: Random, seed: int) -> None:
     compare(random, seed, Counter())
 
 
+@pytest.mark.parametrize("number", [4769])
+def test_a_world_in_which_a_fault_was_found(number: int) -> None:
+    """What has arrived with an emergency stop comes with the next call at once, and may be answered at once."""
+    compare(number, 2 * number, Counter())
+
+
 @pytest.mark.parametrize("first", [0, *later(range(1000, 8000, 1000))])
 def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
     seen: Counter[str] = Counter()
@@ -44,3 +50,5 @@ def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
     assert seen["crash"] > 200
     assert seen["crash for good"] > 30
     assert seen["wait made of several"] > 200
+    assert seen["told of an emergency stop"] > 100
+    assert seen["send that waits for a period"] > 100

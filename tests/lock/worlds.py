@@ -61,6 +61,7 @@ class Result:
     ended: bool = False
     refused: bool = False
     peeked: int = 0
+    alarmed: bool = False  # By an emergency stop.
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,12 @@ def behave(member: Member, start: Result) -> Behavior:
         if kind in ("advance", "next"):
             result = yield Op(kind, now + rest[0])
             now = result.now
-            if result.ended:
+            if result.ended or (result.alarmed and not member.replies):
                 return
-            if kind == "next":
+            if result.alarmed:
+                said += 1
+                yield Op("publish", max(now, promised), member.replies[0], b"stopping %d" % said)
+            elif kind == "next":
                 for message in result.messages[:2]:
                     for topic in member.replies:
                         said += 1
@@ -120,6 +124,8 @@ def behave(member: Member, start: Result) -> Behavior:
             topic, size, delay = rest
             said += 1
             yield Op("publish", max(now, promised) + delay, topic, b"%d" % said + b"." * size)
+        elif kind == "estop":
+            yield Op("estop", now)
         elif kind == "promise":
             promised = max(now, promised) + rest[0]
             yield Op("promise", promised)

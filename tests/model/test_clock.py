@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import json, msgpack
 
 from worldline.model import MS, SECOND, ConfigurationError, UsageError
 from worldline.model.clock import (
@@ -18,12 +19,11 @@ from worldline.model.clock import (
     RateWalk,
     RunningClock,
     as_clock,
-    as_rate,
     clock,
     clock_as_plain,
-    format_rate,
 )
 from worldline.model.randomness import draw_bits, key_of
+from worldline.model.rates import as_rate, format_rate
 from worldline.model.time import FOREVER, TIME_MAX
 
 BILLION = 10**9
@@ -162,6 +162,26 @@ def test_a_clock_survives_as_plain_data(described: LocalClock) -> None:
     assert as_clock(clock_as_plain(described)) == described
 
 
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"offset": "uniform(-5ms, 5ms)"},
+        {"drift": "uniform(-40ppm, 40ppm)"},
+        {"offset": "normal(0s, 2ms, -4ms)", "drift": "table(-20ppm, 5ppb)"},
+        {"offset": "exponential(-1ms, 3ms)"},
+    ],
+)
+def test_a_clock_that_is_drawn_survives_as_text_and_as_plain_data(given_: dict[str, str]) -> None:
+    made = clock(**given_)  # type: ignore[arg-type]
+    assert str(made) == "{ " + ", ".join(f'{key} = "{text}"' for key, text in given_.items()) + " }"
+    assert as_clock(json.decode(json.encode(clock_as_plain(made)))) == made
+    assert msgpack.decode(msgpack.encode(made), type=LocalClock) == made
+
+
+def test_a_fixed_offset_is_not_drawn() -> None:
+    assert clock(offset="fixed(-5ms)") == clock(offset="-5ms")
+
+
 @given(rates)
 def test_a_rate_survives_as_text(rate: int) -> None:
     assert as_rate(format_rate(rate)) == rate
@@ -183,6 +203,19 @@ def test_a_rate_survives_as_text(rate: int) -> None:
         ({"drift": "0.1ppb"}, "'0.1ppb' isn't a drift (it isn't a whole number of parts per billion)"),
         ({"offset": "3ppm"}, "'3ppm' isn't an offset (write a number and a unit"),
         ({"offset": 2**61}, "isn't an offset"),
+        ({"offset": "uniform(5ms, -5ms)"}, "uniform(5ms, -5ms) isn't an offset (write the smaller number first)"),
+        ({"offset": "uniform(5ms)"}, "'uniform(5ms)' isn't an offset (write uniform(minimum, maximum))"),
+        ({"offset": "uniform(-5ppm, 5ppm)"}, "'5ppm' isn't an offset"),
+        ({"offset": "normal(0s, -1ms, 0s)"}, "normal(0s, -1ms, 0s) isn't an offset"),
+        ({"offset": "normal(0s, 100000d, 0s)"}, "isn't an offset"),
+        ({"offset": "table()"}, "'table()' isn't an offset (a table needs at least one value)"),
+        ({"offset": {"type": "uniform"}}, "isn't an offset"),
+        ({"drift": "unifrom(-5ppm, 5ppm)"}, "'unifrom(-5ppm, 5ppm)' isn't a drift"),
+        ({"drift": "uniform(-100%, 5ppm)"}, "a drift of uniform(-1000000ppm, 5ppm) would stop or reverse the clock"),
+        (
+            {"drift": "uniform(0ppm, 60%)", "wander": "walk(1ppm, every=1s, within=40%)"},
+            "a drift of uniform(0ppm, 600000ppm), with a walk within 400000ppm, would stop or reverse the clock",
+        ),
         ({"wander": "walk(1ppm, every=1s)"}, 'isn\'t a wander (write "walk(1ppm, every=1s, within=20ppm)")'),
         ({"wander": "walk(1ppm, 1s, 20ppm, 4)"}, "isn't a wander"),
         ({"wander": "walk(1ppm, every=1s, every=1s)"}, "isn't a wander"),

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from worldline.model import MS, ConfigurationError, Network, UsageError, link, plan, uniform
 from worldline.model.distributions import (
+    BitPlace,
     Chance,
+    ClockRate,
     Distribution,
     RandomBits,
     UnitInterval,
@@ -23,7 +25,7 @@ from worldline.model.distributions import (
 from worldline.model.draw_names import NamePattern, check_pattern, concerns, is_exact, name_text, names_in, part_text
 from worldline.model.draw_rows import DrawRow, DrawsGiven, read_draws
 from worldline.model.draws import Drawn, DrawTable, NamedStream
-from worldline.model.latency import as_distribution
+from worldline.model.latency import Uniform, as_distribution
 from worldline.model.path import LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
 from worldline.model.randomness import Stream
 
@@ -91,6 +93,10 @@ def test_participants_are_told_of_what_they_draw_themselves() -> None:
     assert concerns("*", "robot")
     assert concerns("stream/r*", "robot")
     assert concerns("random/a%2Fb", "a/b")
+    assert concerns("boot/robot", "robot")
+    assert concerns("corruption/image/camera/robot", "robot")
+    assert concerns("corruption/image", "robot")
+    assert not concerns("corruption/image/robot/camera", "robot")
     assert not concerns("random/robot", "other")
     assert not concerns("latency", "robot")
 
@@ -183,6 +189,8 @@ def test_rows_that_say_nothing_are_refused(written: Any, words: str) -> None:
         (UnitInterval(), 0, 0.0),
         (UnitInterval(), 0.25, 0.25),
         (RandomBits(3), 7, 7),
+        (BitPlace(24), 23, 23),
+        (ClockRate(Uniform(-5000, 5000)), "-5ppm", -5000),
     ],
 )
 def test_a_value_is_taken_in_the_terms_of_its_distribution(distribution: Any, given: object, value: object) -> None:
@@ -204,6 +212,10 @@ def test_a_value_is_taken_in_the_terms_of_its_distribution(distribution: Any, gi
         (RandomBits(3), 8, "8 isn't a whole number of 3 bits (use 0 up to 2**3 - 1)"),
         (RandomBits(3), -1, "-1 isn't a whole number of 3 bits"),
         (RandomBits(3), 1.0, "1.0 isn't a whole number of 3 bits"),
+        (BitPlace(24), 24, "24 isn't one of 24 bits (use 0 to 23)"),
+        (BitPlace(24), False, "False isn't one of 24 bits"),
+        (ClockRate(Uniform(-5000, 5000)), "6ppm", "6ppm is outside of uniform(-5ppm, 5ppm) (use -5ppm to 5ppm)"),
+        (ClockRate(Uniform(-5000, 5000)), "6ms", "'6ms' isn't a rate"),
     ],
 )
 def test_a_value_out_of_bounds_is_refused(distribution: Any, given: object, words: str) -> None:

@@ -78,6 +78,28 @@ def test_it_is_caught_and_traced_to_where_it_comes_from(kind: str, leak: str, wo
     assert len(difference["comparison"]["differences"]) == 4  # It has come to everybody.
 
 
+def test_what_leaks_only_after_a_crash_is_caught_by_a_fault(worldline: Any) -> None:
+    restarted = [*target("federation", "restarted"), "--until", "20ms", "--only", "again"]
+    assert verified(worldline, *restarted)[0] == 0
+    code, found = verified(worldline, *restarted, "--fault", "1ms crash bob 1ms")
+    assert code == 1
+    (cause,) = found["difference"]["comparison"]["causes"]
+    assert (cause["member"], cause["what"], cause["origin"]) == ("bob", "sends leak", "itself")
+
+
+def test_draws_are_replaced_in_all_runs_alike(worldline: Any) -> None:
+    latencies = ["--set", "link.latency=uniform(1ms, 3ms)", "--only", "tcp"]
+    Path("table.json").write_text('{"latency": "antithetic"}')
+    plain, replaced = (
+        verified(worldline, *target("federation", "none"), *latencies, *draws)
+        for draws in ([], ["--draws", "table.json"])
+    )
+    assert plain[0] == replaced[0] == 0
+    assert plain[1]["digest"] != replaced[1]["digest"]
+    code, _, errors = worldline("verify", *target("federation", "none"), *latencies, "--draws", "nothing.json")
+    assert (code, "nothing.json" in errors) == (2, True)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("leak", KINDS_OF_LEAKS)

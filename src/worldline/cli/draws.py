@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole, cell, warn
-from worldline.cli.options import DrawsTable, EndTime, Seed, Settings
+from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
 from worldline.model.distributions import distribution_text, value_text
-from worldline.model.draw_names import NamePattern, check_pattern, names_in
+from worldline.model.draw_names import NamePattern, check_pattern
 from worldline.model.draws import Drawn
 from worldline.model.errors import shown
 from worldline.model.nearest import nearest
@@ -54,14 +54,23 @@ def draws(
     until: EndTime = None,
     settings: Settings = None,
     table: DrawsTable = None,
+    fault: Faults = None,
+    faults: DrawnFaults = None,
 ) -> None:
     """List the random draws of a run: name, time, distribution and value.
 
-    A federation is run first, in this process. A recording says nothing of the participants' own streams.
+    A federation is run first, in this process. A recording says nothing of the draws that participants make.
     """
     if of is not None:
         check_pattern(of)
-    options = Options(seed=seed, until=until, settings=tuple(settings or ()), draws=table)
+    options = Options(
+        seed=seed,
+        until=until,
+        settings=tuple(settings or ()),
+        draws=table,
+        faults=tuple(fault or ()),
+        drawn_faults=faults,
+    )
     found = _of_recording(Path(run), options) if _is_recording(run) else _of_target(run, options)
     effects = found.effects.values() if before is None else _before(found, before)
     pattern = None if of is None else NamePattern(of)
@@ -90,7 +99,7 @@ def _of_recording(path: Path, options: Options) -> RunDraws:
     recording = intact(Recording(path))
     rows = recording.header.draws
     functions = with_functions_in(rows, Path.cwd()).functions
-    warn("a recording doesn't have the draws of participants' own streams; name the federation to list those, too")
+    warn("a recording doesn't have the draws that participants make; name the federation to list those, too")
     return RunDraws(recorded_account(recording).sendings, recording.header.plan(), functions.__getitem__)
 
 
@@ -109,9 +118,7 @@ def _of_target(target: str, options: Options) -> RunDraws:
         sendings = recorded_account(Recording(file)).sendings
         found = RunDraws(sendings, ready.plan(), ready.draws.functions.__getitem__)
     for drawn in own:
-        names = names_in(drawn.name)
-        assert names is not None
-        found.add(drawn, names[1])
+        found.add(drawn)
     return found
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.console import remark as tell
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import DrawnFaults, Faults, Seed, Settings, Until
+from worldline.cli.options import DrawnFaults, DrawsTable, Faults, Seed, Settings, Until
 from worldline.cli.verify_reports import as_json, as_junit
 from worldline.model import UsageError
 from worldline.saving.destination import destination, save
@@ -36,6 +36,7 @@ def verify(
         typer.Option(metavar="EXECUTOR", help="Executor of the first run, which the others are compared with."),
     ] = None,
     changes: Settings = None,
+    draws: DrawsTable = None,
     fault: Faults = None,
     faults: DrawnFaults = None,
     only: Annotated[
@@ -72,6 +73,7 @@ def verify(
                 until=until,
                 executor=executor,
                 settings=tuple(changes or ()),
+                draws=draws,
                 faults=tuple(fault or ()),
                 drawn_faults=faults,
             ),
@@ -79,7 +81,8 @@ def verify(
         )
     verifier = Verifier(
         target,
-        [*_options(seed, until, changes or ()), *_fault_options(fault or (), faults)],
+        _options(("--seed", seed), ("--until", until), ("--draws", draws), ("--faults", faults))
+        + _options(*(("--set", change) for change in changes or ()), *(("--fault", text) for text in fault or ())),
         executor=executor,
         only=names or (),
         mpi=mpi,
@@ -116,15 +119,9 @@ def _check_only(names: Sequence[str], target: str, options: Options, mpi: bool) 
         chosen(variants, names, f" of a target of the kind {ready.kind}")
 
 
-def _options(seed: int | None, until: str | None, changes: Sequence[str]) -> list[str]:
-    given = [] if seed is None else ["--seed", str(seed)]
-    given += [] if until is None else ["--until", until]
-    return given + [word for change in changes for word in ("--set", change)]
-
-
-def _fault_options(faults: Sequence[str], drawn: str | None) -> list[str]:
-    given = [word for fault in faults for word in ("--fault", fault)]
-    return given if drawn is None else [*given, "--faults", drawn]
+def _options(*given: tuple[str, str | int | None]) -> list[str]:
+    """Return options as they are written, without those that nobody has given."""
+    return [str(word) for option in given if option[1] is not None for word in option]
 
 
 class _Rows:

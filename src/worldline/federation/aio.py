@@ -23,7 +23,7 @@ from worldline.federation.participant import ClockName, Operations
 from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
 from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
 from worldline.lock.restoring import Recall
-from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
+from worldline.model import TIME_MAX, LossError, Message, UsageError, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Welcome
@@ -218,7 +218,9 @@ class AsyncParticipant(Operations):
             if self._ledger.misses_snapshot:
                 self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
                 await self._wait()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, UsageError) and self._connection.end is None:  # As in `WiredParticipant`.
+                self._connection.fail(blame(error))
             await self._connection.close()
             raise
         return self

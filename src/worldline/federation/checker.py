@@ -27,6 +27,7 @@ from worldline.history.retold import account_of
 from worldline.history.status import EVERYBODY_ELSE, Status, Watch
 from worldline.lock import Arbiter
 from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError
+from worldline.model.draw_rows import DrawsGiven
 from worldline.model.time import format_time
 
 SCHEDULES_MAX = 1_000
@@ -182,16 +183,17 @@ def check(
     arbiter: ArbiterFactory = Arbiter,
     progress: Callable[[int], None] | None = None,
     watch: Watch | None = None,
+    draws: DrawsGiven = None,
 ) -> CheckReport:
     """Try every schedule if there are few enough, alternating with seeded samples; at most `schedules` in all.
 
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it. After
     `seconds_max` seconds of real time no new schedule starts, and a long run is broken off; if nothing has been
     compared by then, that is `Stuck`. `progress` is told how many have been tried, and `watch` the status of each run
-    that takes long.
+    that takes long. `draws` replaces some of the random draws of all runs.
     """
     limit = _Limit(seconds_max, watch)
-    trial = _Trial(federation, arbiter, limit)
+    trial = _Trial(federation, arbiter, limit, draws)
     systematic: ChosenSchedule | None = ChosenSchedule()
     while systematic is not None and trial.tried < schedules and not (trial.tried and limit.is_over()):
         try:
@@ -276,10 +278,13 @@ def _run_under(schedule: Schedule) -> str:
 class _Trial:
     """One federation under many schedules, each compared with the run in order."""
 
-    def __init__(self, federation: FederationLike, arbiter: ArbiterFactory, limit: _Limit) -> None:
+    def __init__(
+        self, federation: FederationLike, arbiter: ArbiterFactory, limit: _Limit, draws: DrawsGiven = None
+    ) -> None:
         self._federation = federation
         self._arbiter = arbiter
         self._limit = limit
+        self._draws = draws
         self._expected = self._run(InOrder())
         self.tried = 0
 
@@ -320,6 +325,7 @@ class _Trial:
             arbiter=self._arbiter,
             watch=self._limit.watching(schedule),
             keep_journals=True,
+            draws=self._draws,
         )
 
     def _broke(self, schedule: Schedule, error: WorldlineError) -> Divergence:

@@ -16,8 +16,12 @@ from worldline.federation.draw_functions import load_draw_function
 from worldline.lock import Join, Ledger, LifecycleLedger, Subscription
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
+from worldline.model.clock_draws import clock_distributions
+from worldline.model.distributions import Distribution
+from worldline.model.draw_checks import OwnDraws
+from worldline.model.draw_names import BOOT
 from worldline.model.errors import ConfigurationError
-from worldline.model.latency import Latency, as_delay, delay_text
+from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
@@ -125,6 +129,14 @@ class Declaration:
         """Return the participant's clock, if it has one of its own."""
         return None if self.clock is None else as_clock(self.clock)
 
+    def own_draws(self, name: str) -> dict[tuple[str, ...], Distribution]:
+        """Return what a participant of this name draws besides its streams: see `check_own_draws`."""
+        boot, clock = self.lifecycle().boot, self.local_clock()
+        drawn = {} if clock is None else clock_distributions(clock)
+        if boot is not None and not isinstance(boot, Fixed):
+            drawn[BOOT] = boot
+        return {(purpose, name): distribution for purpose, distribution in drawn.items()}
+
     def completed(self, stated: Join | None, period: int, clock: LocalClock | None) -> Declaration:
         """Return it with what the server's file states of a participant, where it says nothing itself.
 
@@ -211,3 +223,8 @@ def _written(key: str, value: Any) -> str:
     if isinstance(value, dict) and any(buffer != "unbounded" for buffer in value.values()):
         return f"{{{', '.join(f'{topic} = {buffer}' for topic, buffer in value.items())}}}"
     return f"[{', '.join(value)}]"
+
+
+def own_draws_of(declared: Mapping[str, Declaration]) -> OwnDraws:
+    """Return what participants draw besides their streams."""
+    return {start: drawn for name, each in declared.items() for start, drawn in each.own_draws(name).items()}

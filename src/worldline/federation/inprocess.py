@@ -32,6 +32,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace as replace_fields
 
 from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.declaration import own_draws_of
 from worldline.federation.draw_functions import with_functions
 from worldline.federation.incarnations import run_program
 from worldline.federation.outcome import FederationOutcome, outcome_of
@@ -45,6 +46,7 @@ from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.draw_checks import check_own_draws
 from worldline.model.draw_rows import DrawFunction, DrawsGiven, read_draws
 from worldline.model.draws import Drawn
 from worldline.model.errors import ConfigurationError, shown
@@ -526,7 +528,10 @@ def run(
         )
     planned = federation if until is None else replace(federation, until=until)
     rows, functions = with_functions(read_draws(draws))
-    made = arbiter(replace_fields(planned.plan(), draws=rows), None if observer is None else GuardedObserver(observer))
+    plan = replace_fields(planned.plan(), draws=rows)
+    if rows:
+        check_own_draws(rows, own_draws_of(planned.programs))
+    made = arbiter(plan, None if observer is None else GuardedObserver(observer))
     started = _Run(planned, schedule or InOrder(), made, watch, keep_journals)
     if rows or draws_heard is not None:
         started.name_draws(functions.__getitem__, draws_heard)
@@ -551,6 +556,8 @@ class SteppedRun:
     ) -> None:
         rows, functions = with_functions(read_draws(draws))
         plan = replace_fields(federation.plan(), draws=rows)
+        if rows:
+            check_own_draws(rows, own_draws_of(federation.programs))
         made = arbiter(plan, None if observer is None else GuardedObserver(observer))
         self._run = _Run(federation, InOrder(), made, None, False, steered)
         if rows:

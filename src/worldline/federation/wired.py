@@ -13,7 +13,7 @@ from worldline.federation.forks import ForkedLock, remember
 from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.participant import Connection
 from worldline.lock import Ledger, ParticipantEvent, State
-from worldline.model import WorldlineError
+from worldline.model import UsageError, WorldlineError
 
 
 class ParticipantWire(Connection, Protocol):
@@ -52,7 +52,9 @@ class WiredParticipant(InterruptibleParticipant):
     def __enter__(self) -> Self:
         try:
             self.join()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, UsageError) and self._wire.end is None:  # Of its own: a draw that can't be, perhaps.
+                self._wire.fail(blame(error), [])
             self.close()
             raise
         return self

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from worldline.history.account import Sending
 from worldline.history.steps import NOTES
+from worldline.model.draw_names import drawn_by
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.draws import Drawn, DrawTable
 from worldline.model.faults import outages_of
@@ -63,8 +64,10 @@ class RunDraws:
         """All that have sent something or might have received it."""
         return sorted({*self._ways, *(sender for ways in self._ways.values() for sender in ways), *self._own})
 
-    def add(self, drawn: Drawn, participant: str) -> None:
+    def add(self, drawn: Drawn) -> None:
         """Take in a draw that a participant made itself."""
+        participant = drawn_by(drawn.name)
+        assert participant is not None
         self.effects[drawn.name] = DrawEffect(drawn, {participant: drawn.at})
         self._own[participant] = None
 

@@ -19,7 +19,16 @@ from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
-from worldline.model.clock import ClockJump, LocalClock, RateWalk, as_rate, as_walk, check_clock, check_jumps
+from worldline.model.clock import (
+    ClockJump,
+    LocalClock,
+    RateWalk,
+    as_drift,
+    as_offset,
+    as_walk,
+    check_clock,
+    check_jumps,
+)
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults import ParticipantFault, as_participant_fault
 from worldline.model.latency import Latency, as_delay, as_distribution, delay_text
@@ -138,8 +147,12 @@ def _difference(what: str) -> Callable[[TomlPlace], int]:
     return read
 
 
-def _drift(place: TomlPlace) -> int:
-    return as_rate(_text_with_unit(place, "a drift", "40ppm"), "a drift")
+def _offset(place: TomlPlace) -> int | Latency:
+    return as_offset(_text_with_unit(place, "an offset", "-5ms"))
+
+
+def _drift(place: TomlPlace) -> int | Latency:
+    return as_drift(_text_with_unit(place, "a drift", "40ppm"))
 
 
 def _wander(place: TomlPlace) -> RateWalk:
@@ -389,7 +402,7 @@ CLOCK_JUMP = TomlTable(
 )
 CLOCK = TomlTable(
     'clock = { offset = "3ms", drift = "40ppm" }',
-    {"offset": _difference("an offset"), "drift": _drift, "wander": _wander, "jumps": _jumps},
+    {"offset": _offset, "drift": _drift, "wander": _wander, "jumps": _jumps},
 )
 PARTICIPANT = TomlTable(
     "[[participants]]",

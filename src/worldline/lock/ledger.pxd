@@ -27,6 +27,7 @@ cdef class Ledger:
     cdef dict _topics
     cdef long long _period
     cdef readonly bint _has_clock
+    cdef object _described
     cdef readonly RunningClock clock
     cdef public long long reads_at
     cdef public long long reads

@@ -75,7 +75,8 @@ from worldline.lock.refusals import (
 from worldline.lock.restoring import LedgerState, Recalled, Restore, Snapshot
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
-from worldline.model.clock import TRUE_TIME, LocalClock, RunningClock
+from worldline.model.clock import TRUE_TIME, LocalClock
+from worldline.model.clock_draws import clock_in_run
 from worldline.model.draw_rows import DrawFunction, DrawRow
 from worldline.model.draws import Drawn, DrawTable, NamedStream
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
@@ -140,7 +141,8 @@ class Ledger:
         self._topics: dict[str, bool] = {}  # Those that have been found good.
         self._period = period  # In the time of its clock.
         self._has_clock = clock is not None
-        self.clock = TRUE_TIME if clock is None else RunningClock(clock, 0, name)
+        self._described = clock
+        self.clock = TRUE_TIME  # Until it starts: its own depends on the run's seed.
         self.reads_at, self.reads = -1, 0  # The reading of that clock to which it has advanced, and when that was.
         self._promised = 0
         self._told = 0  # The time that the arbiter knows this participant to have reached.
@@ -228,8 +230,8 @@ class Ledger:
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
             self._rows = action.draws
-            if self._has_clock:
-                self.clock = RunningClock(self.clock.described, action.seed, self.name)
+            if self._described is not None:
+                self.clock = clock_in_run(self._described, self._seed, self.name, self._table(), self._time)
             self._control_latency = action.control_latency
             self.reach = action.reach
             self._is_fresh = True
@@ -350,7 +352,7 @@ class Ledger:
         else:
             self._until = self._target(until, Next)
         if self._period:
-            self._keep_period(self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now)
+            self._keep_period(self._acts_next(self._until))
         first = self._first()
         if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
             if self.careful:
@@ -416,6 +418,11 @@ class Ledger:
         if target < self.now:
             self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
         return target
+
+    def _acts_next(self, until: int) -> int:
+        """Return the first time at which it may act again once it waits for a message until a time."""
+        is_complete = self._complete_at == self.now < until and not self._incomplete
+        return self.now + 1 if is_complete else self.now
 
     def _keep_period(self, acts: int) -> None:
         """Promise by itself: whoever sends only at multiples of a period sends none before the next one."""
@@ -642,12 +649,14 @@ class Ledger:
         return self._streams[names]
 
     def _stream(self, names: tuple[str, ...]) -> Stream:
-        if not self._rows and self.draws_heard is None:
+        table = self._table()
+        if table is None:
             return Stream(self._seed, self.name, *names)
-        return NamedStream(self._table(), self._seed, self.name, *names, time=self._time)
+        return NamedStream(table, self._seed, self.name, *names, time=self._time)
 
-    def _table(self) -> DrawTable:
-        if self._draws is None:
+    def _table(self) -> DrawTable | None:
+        """Return what its draws go through; None if nothing replaces them and nobody listens."""
+        if self._draws is None and (self._rows or self.draws_heard is not None):
             self._draws = DrawTable(self._seed, self._rows, load=self.load_draw_function, heard=self.draws_heard)
         return self._draws
 
@@ -694,8 +703,9 @@ class Ledger:
         self._held = deque(state.held)
         for names, drawn in state.streams:
             self.stream(*names).setstate(drawn)
-        if state.replaced:
-            self._table().note_matched(state.replaced)
+        table = self._table()
+        if table is not None:
+            table.note_matched(state.replaced)
         self.journal.take_up(state.sent, state.received, state.digest)
         self._is_marked = False
         self._restored = state.program

@@ -44,8 +44,11 @@ from worldline.lock.states import ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED
 from worldline.model.clock import LocalClock
 from worldline.model.corruption import Corruption, flipped
+from worldline.model.draw_names import BOOT
+from worldline.model.draws import DrawSource
 from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
+from worldline.model.latency import Fixed
 from worldline.model.lifecycle import ESTOP_LOG, EmergencyNotice, Lifecycle
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.message import Message
@@ -148,12 +151,18 @@ class LifecycleLedger(Ledger):
             return result
         self._is_marked = False
         if self._life.network is not None:
-            self._corruption = Corruption(self._life.network, self._seed, self.name)
-        boot = self._life.boot
-        takes = 0 if boot is None else boot.draw(draw_bits(key_of(self._seed, "boot", self.name), 0))
-        self._resumes = min(self.now + takes, FOREVER)
+            self._corruption = Corruption(self._life.network, self._seed, self.name, self._table())
+        self._resumes = min(self.now + self._boot_time(), FOREVER)
         self._kind, self._stage = _REVIVAL, _BEING_DOWN
         return self._go_on()
+
+    def _boot_time(self) -> int:
+        boot, table = self._life.boot, self._table()
+        if boot is None:
+            return 0
+        if table is None or isinstance(boot, Fixed):  # What is fixed isn't drawn.
+            return boot.draw(draw_bits(key_of(self._seed, "boot", self.name), 0))
+        return int(table.draw(DrawSource((BOOT, self.name, "0"), boot, ("boot", self.name), 0), self.now))
 
     def forget_mark(self) -> None:
         self._has_given = False
@@ -205,8 +214,11 @@ class LifecycleLedger(Ledger):
         self._kind, self._goal, self._aim, self._stage = kind, goal, target, _REACHING
         self._batch = []
         if self._period:
-            acts = self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now
-            self._keep_period(target if kind == _ADVANCE and not self._is_listening() else acts)
+            is_given_at_once = self._arrived or self._alarm is not None
+            acts = self.now if is_given_at_once else self._acts_next(target)
+            if kind == _ADVANCE and not self._is_listening():
+                acts = min(target, self._crash_at)  # After that, another incarnation may be back before the target.
+            self._keep_period(acts)
         return self._go_on()
 
     def _give_again(self) -> list[Message] | None:
@@ -278,12 +290,15 @@ class LifecycleLedger(Ledger):
 
     def _stay_down(self) -> bool:
         """Wait for the end of a boot, or for the recovery from a crash."""
-        for at, until, fault in self._crashes:
-            if at <= self._resumes and self._doom is None:  # It crashes while it is down: then it is down for longer.
-                self._doom = fault if until == FOREVER else None
-                self._resumes = max(self._resumes, until) if self._doom is None else max(at, self.now)
-        if self._doom is None:
-            self._resumes = self._on_time(self._resumes)
+        before = -1
+        while self._doom is None and before < self._resumes:  # To wait for its period may be to wait for a crash.
+            before = self._resumes
+            for at, until, fault in self._crashes:
+                if at <= self._resumes and self._doom is None:  # It crashes while it is down: it is down for longer.
+                    self._doom = fault if until == FOREVER else None
+                    self._resumes = max(self._resumes, until) if self._doom is None else max(at, self.now)
+            if self._doom is None:
+                self._resumes = self._on_time(self._resumes)
         if self.now < self._resumes and not self._move(self._resumes, False):
             return False
         self._stage, self._batch = _STALLING, []
@@ -373,7 +388,7 @@ class LifecycleLedger(Ledger):
         assert self._corruption is not None
         found = []
         for message in batch:
-            bit = self._corruption.bit_of(message)
+            bit = self._corruption.bit_of(message, self.now)
             if bit is not None:
                 if not self._row.ended:
                     Ledger.log(self, f"fault: {message.topic} from {message.sender} arrives with bit {bit} flipped")

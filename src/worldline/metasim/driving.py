@@ -69,6 +69,7 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
     _check_clock(participant)
     clock = participant.clock
     promised = 0
+    begun = clock.now
 
     def send(channel: str, data: bytes, at: int) -> None:
         if at < promised:
@@ -78,19 +79,14 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
         participant.publish(channel, data, when, at_once=False, clock="local")  # What it says next follows soon.
 
     with suppress(SimulatorEnded):
-        simulator.begin(clock.now, send)
+        simulator.begin(begun, send)
         while not participant.ended:
             due = simulator.due()
             if due is None:
                 _run_ahead(participant, simulator)
                 continue
             if due <= clock.now:
-                raise ModelError(
-                    f"its simulator is to send next at {format_time(due)}, which isn't after now",
-                    participant=participant.name,
-                    at=participant.now,
-                    advice="send what is due in begin and advance_to; due is the next time after that",
-                )
+                raise _too_early(participant, due, is_first=begun == clock.now > 0)
             before = clock.now
             promise = due if due > promised else None
             promised = due
@@ -115,6 +111,17 @@ def _run_ahead(participant: Participant, simulator: MessageSimulator) -> None:
         participant.advance(now)
     elif not participant.ended:
         simulator.receive(participant.next(now + 1))
+
+
+def _too_early(participant: Participant, due: int, *, is_first: bool) -> ModelError:
+    """Return what to say of a simulator that is to send when that time has passed."""
+    begins = f"it begins at {format_time(participant.clock.now)}, as `begin` is told: not at 0"
+    return ModelError(
+        f"its simulator is to send next at {format_time(due)}, which isn't after now",
+        participant=participant.name,
+        at=participant.now,
+        advice=begins if is_first else "send what is due in begin and advance_to; due is the next time after that",
+    )
 
 
 def _check_clock(participant: Participant) -> None:

@@ -8,6 +8,7 @@ cdef class RunningClock:
     cdef readonly bint is_steady
     cdef readonly long long shift
     cdef long long _every
+    cdef object _steps
     cdef object _key
     cdef object _rates
     cdef object _whole

@@ -29,10 +29,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import MsgspecError, Struct, convert, to_builtins
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.latency import Fixed, Latency, Normal, Table, as_spread, spread_text
 from worldline.model.randomness import draw_bits, key_of
+from worldline.model.rates import RateLike, as_rate, format_rate
 from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import FOREVER, TIME_MAX, Int64, TimeLike, format_time
 
@@ -63,10 +65,13 @@ class ClockJump(Struct, frozen=True):
 
 
 class LocalClock(Struct, frozen=True, omit_defaults=True):
-    """How a participant's clock differs from true time: in nanoseconds, its drift in parts per billion."""
+    """How a participant's clock differs from true time: in nanoseconds, its drift in parts per billion.
 
-    offset: Int64 = 0
-    drift: Int64 = 0
+    Offset and drift may be distributions, of which a run draws one value for each participant: see `clock_in_run`.
+    """
+
+    offset: Int64 | Latency = 0
+    drift: Int64 | Latency = 0
     wander: RateWalk | None = None
     jumps: tuple[ClockJump, ...] = ()
 
@@ -76,9 +81,9 @@ class LocalClock(Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         """Write it as a federation's file has it."""
-        said = [f'offset = "{format_time(self.offset)}"'] if self.offset else []
+        said = [f'offset = "{_quantity_text(self.offset, format_time)}"'] if self.offset else []
         if self.drift:
-            said.append(f'drift = "{format_rate(self.drift)}"')
+            said.append(f'drift = "{_quantity_text(self.drift, format_rate)}"')
         if self.wander is not None:
             said.append(f'wander = "{self.wander}"')
         if self.jumps:
@@ -90,15 +95,10 @@ class LocalClock(Struct, frozen=True, omit_defaults=True):
 ClockLike = LocalClock | Mapping[str, Any]
 """What stands for a local clock: `clock(...)`, or a mapping with the same keys."""
 
-RateLike = int | str
-"""What stands for a rate: text such as ``"40ppm"``, or whole parts per billion."""
-
 Jumps = Iterable[ClockJump | Mapping[str, Any]]
 
 # --- Reading what people write ---
 
-_RATE_UNITS = {"ppb": 1, "ppm": 1000, "%": 10**7}
-_RATE = re.compile(r"([+-]?)\s*([0-9]{1,20})(?:\.([0-9]{1,20}))?\s*(ppb|ppm|%)", re.ASCII)
 _WALK = re.compile(r"\s*walk\s*\(([^()]*)\)\s*")
 _WALK_FORM = "walk(1ppm, every=1s, within=20ppm)"
 _KEYS = ("offset", "drift", "wander", "jumps")
@@ -106,20 +106,21 @@ _KEYS = ("offset", "drift", "wander", "jumps")
 
 def clock(
     *,
-    offset: TimeLike = 0,
-    drift: RateLike = 0,
+    offset: TimeLike | Latency = 0,
+    drift: RateLike | Latency = 0,
     wander: RateWalk | str | Mapping[str, Any] | None = None,
     jumps: Jumps = (),
 ) -> LocalClock:
     """Make a local clock and check it completely.
 
     `offset` is what it shows at time 0. `drift` is by how much it is fast, such as ``"40ppm"``, or slow:
-    ``"-300ppb"``. `wander` is a random walk of its rate, as ``"walk(1ppm, every=1s, within=20ppm)"``. `jumps` are
-    mappings such as ``{"at": "2s", "by": "-5ms"}``, in the order of their times, which are true ones.
+    ``"-300ppb"``. Both may be distributions, such as ``"uniform(-40ppm, 40ppm)"``: then they are drawn once in a run.
+    `wander` is a random walk of its rate, as ``"walk(1ppm, every=1s, within=20ppm)"``. `jumps` are mappings such as
+    ``{"at": "2s", "by": "-5ms"}``, in the order of their times, which are true ones.
     """
     made = LocalClock(
-        offset=as_time_difference(offset, "an offset"),
-        drift=as_rate(drift, "a drift"),
+        offset=as_offset(offset),
+        drift=as_drift(drift),
         wander=None if wander is None else as_walk(wander),
         jumps=tuple(as_jump(each) for each in jumps),
     )
@@ -146,30 +147,42 @@ def clock_as_plain(described: LocalClock) -> dict[str, Any]:
     return plain
 
 
-def as_rate(value: RateLike, what: str = "a rate") -> int:
-    """Take a rate as text with a unit, ppb, ppm or %, or as whole parts per billion."""
-    advice = 'write a number and a unit, such as "40ppm", "-300ppb" or "0.1%"'
-    if isinstance(value, str):
-        match = _RATE.fullmatch(value.strip())
-        if match is None:
-            raise ConfigurationError(f"{shown(value)} isn't {what}", advice=advice)
-        sign, whole, fraction, unit = match[1], match[2], match[3] or "", _RATE_UNITS[match[4]]
-        rate, rest = divmod(int(whole + fraction) * unit, int(10 ** len(fraction)))
-        if rest:
-            raise ConfigurationError(
-                f"{shown(value)} isn't {what}", advice="it isn't a whole number of parts per billion"
-            )
-        return -rate if sign == "-" else rate
-    if type(value) is not int:
-        raise ConfigurationError(f"{shown(value)} isn't {what}", advice=advice)
-    return value
+def as_offset(value: TimeLike | Latency | Mapping[str, Any]) -> int | Latency:
+    """Take what a clock shows at time 0: a time, which may be negative, or a text such as ``"uniform(-5ms, 5ms)"``."""
+    return _as_quantity(value, as_time_difference, "an offset")
 
 
-def format_rate(rate: int) -> str:
-    """Write a rate so that `as_rate` reads it back exactly."""
-    if rate % 1000:
-        return f"{rate}ppb"
-    return f"{rate // 1000}ppm"
+def as_drift(value: RateLike | Latency | Mapping[str, Any]) -> int | Latency:
+    """Take by how much a clock is fast: a rate, or a text such as ``"uniform(-40ppm, 40ppm)"``."""
+    return _as_quantity(value, as_rate, "a drift")
+
+
+def _as_quantity(value: Any, read: Callable[[Any, str], int], what: str) -> int | Latency:
+    made = as_spread(value, lambda number: read(number, what), what) if isinstance(value, str) else value
+    if isinstance(value, Mapping):
+        try:
+            made = convert(value, Latency)
+        except MsgspecError:
+            raise ConfigurationError(f"{shown(value)} isn't {what}") from None
+    if isinstance(made, Fixed):
+        return read(made.latency, what)
+    return made if isinstance(made, Latency) else read(value, what)
+
+
+def _quantity_text(quantity: int | Latency, write: Callable[[int], str]) -> str:
+    return write(quantity) if isinstance(quantity, int) else spread_text(quantity, write)
+
+
+def _bounds(quantity: int | Latency, write: Callable[[int], str], what: str) -> tuple[int, int]:
+    """Return the least and the most that a quantity can be; refuse one that can't be drawn."""
+    if isinstance(quantity, int):
+        return quantity, quantity
+    text = _quantity_text(quantity, write)
+    if isinstance(quantity, Table) and not quantity.values:
+        raise ConfigurationError(f"{text} isn't {what}", advice="a table needs at least one value")
+    if (isinstance(quantity, Normal) and quantity.deviation < 0) or quantity.minimum > quantity.maximum:
+        raise ConfigurationError(f"{text} isn't {what}", advice="write the smaller number first")
+    return quantity.minimum, quantity.maximum
 
 
 def as_walk(value: RateWalk | str | Mapping[str, Any]) -> RateWalk:
@@ -214,19 +227,20 @@ def as_jump(value: ClockJump | Mapping[str, Any]) -> ClockJump:
 
 def check_clock(checked: LocalClock) -> None:
     """Refuse a clock that can't be, or that would stand still or run backwards; the error says which part of it."""
-    as_time_difference(checked.offset, "an offset")
+    for bound in _bounds(checked.offset, format_time, "an offset"):
+        as_time_difference(bound, "an offset")
     walk = checked.wander
     if walk is not None:
         if walk.every < 1:
             raise ConfigurationError("a walk with no time between its steps isn't possible", advice="use at least 1ns")
         if walk.step < 0 or walk.within < 0:
             raise ConfigurationError(f"the steps and the bound of {walk} can't be negative")
-    most = abs(checked.drift) + (0 if walk is None else walk.within)
-    if most >= BILLION:
+    slowest, fastest = _bounds(checked.drift, format_rate, "a drift")
+    if max(-slowest, fastest) + (0 if walk is None else walk.within) >= BILLION:
         wandering = "" if walk is None else f", with a walk within {format_rate(walk.within)},"
-        harm = "run at twice the speed or more" if checked.drift >= BILLION else "stop or reverse the clock"
+        harm = "run at twice the speed or more" if fastest >= BILLION else "stop or reverse the clock"
         raise ConfigurationError(
-            f"a drift of {format_rate(checked.drift)}{wandering} would {harm}",
+            f"a drift of {_quantity_text(checked.drift, format_rate)}{wandering} would {harm}",
             advice="drift and walk together must stay below 100%, which is 1000000ppm",
         )
     check_jumps(checked.jumps)
@@ -265,19 +279,23 @@ class RunningClock:
     asked about, since the next question is most often about the same.
     """
 
-    def __init__(self, described: LocalClock, seed: int, name: str) -> None:
+    def __init__(self, described: LocalClock, seed: int, name: str, steps: Callable[[int], int] | None = None) -> None:
+        offset, drift = described.offset, described.drift
+        assert isinstance(offset, int), "it hasn't been drawn"
+        assert isinstance(drift, int), "it hasn't been drawn"
         self.described = described
+        self._steps = steps  # Draws the step of a walk into a segment, if it may be replaced.
         walk = described.wander
-        self.is_steady = not described.drift and walk is None and not described.jumps
-        self.shift = described.offset
+        self.is_steady = not drift and walk is None and not described.jumps
+        self.shift = offset
         self._every = FOREVER if walk is None else walk.every
         self._key = 0 if walk is None else key_of(seed, "clock", name)
         # Of each segment: the rate, and what was gained before it, in nanoseconds and billionths of them.
-        self._rates = array("q", [described.drift])
+        self._rates = array("q", [drift])
         self._whole = array("q", [0])
         self._rest = array("q", [0])
         self._ats = [jump.at for jump in described.jumps]
-        self._shifts = list(accumulate((jump.by for jump in described.jumps), initial=described.offset))
+        self._shifts = list(accumulate((jump.by for jump in described.jumps), initial=offset))
         self._enter(0)
 
     def _enter(self, time: int) -> None:
@@ -361,13 +379,16 @@ class RunningClock:
                 f"its clock wanders every {format_time(walk.every)}, and can't be told so far ahead",
                 advice=f"up to {format_time(SEGMENTS_MAX * walk.every)} it can; or make the walk's steps less frequent",
             )
-        drift = self.described.drift
+        drift = self._rates[0]
         rate = self._rates[-1] - drift
         whole, rest = self._whole[-1], self._rest[-1]
         for number in range(len(self._rates), segment + 1):
             more, rest = divmod(rest + (drift + rate) * walk.every, BILLION)
             whole += more
-            step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
+            if self._steps is None:
+                step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
+            else:
+                step = self._steps(number)
             rate = max(-walk.within, min(walk.within, rate + step))
             self._rates.append(drift + rate)
             self._whole.append(whole)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
+from worldline.model.latency import Latency, spread_text
 from worldline.model.randomness import unit
-from worldline.model.reading import as_time
+from worldline.model.rates import as_rate, format_rate
+from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import format_time
 
 
@@ -40,7 +41,58 @@ class RandomBits(Struct, frozen=True):
         return bits >> (64 - self.count)
 
 
-Distribution = Latency | Chance | UnitInterval | RandomBits
+class BitPlace(Struct, frozen=True):
+    """Which of so many bits of a payload."""
+
+    count: int
+
+    @property
+    def minimum(self) -> int:
+        return 0
+
+    @property
+    def maximum(self) -> int:
+        return self.count - 1
+
+    def draw(self, bits: int) -> int:
+        return bits * self.count >> 64
+
+
+class ClockOffset(Struct, frozen=True):
+    """What a clock shows at time 0: in nanoseconds, which may be negative in its `spread`."""
+
+    spread: Latency
+
+    @property
+    def minimum(self) -> int:
+        return self.spread.minimum
+
+    @property
+    def maximum(self) -> int:
+        return self.spread.maximum
+
+    def draw(self, bits: int) -> int:
+        return self.spread.draw(bits)
+
+
+class ClockRate(Struct, frozen=True):
+    """A rate of a clock, or a change of it, in parts per billion, which `spread` has in place of nanoseconds."""
+
+    spread: Latency
+
+    @property
+    def minimum(self) -> int:
+        return self.spread.minimum
+
+    @property
+    def maximum(self) -> int:
+        return self.spread.maximum
+
+    def draw(self, bits: int) -> int:
+        return self.spread.draw(bits)
+
+
+Distribution = Latency | Chance | UnitInterval | RandomBits | BitPlace | ClockOffset | ClockRate
 DrawnValue = int | float | bool
 
 
@@ -53,19 +105,22 @@ def distribution_text(distribution: Distribution) -> str:
             return "unit"
         case RandomBits():
             return f"bits({distribution.count})"
-        case Table():
-            return f"table({', '.join(map(format_time, distribution.values))})"
-        case Fixed():
-            return f"fixed({format_time(distribution.latency)})"
-        case Uniform() | Normal() | Exponential():
-            times = (format_time(getattr(distribution, name)) for name in distribution.__struct_fields__)
-            return f"{distribution.__struct_config__.tag}({', '.join(times)})"
+        case BitPlace():
+            return f"bit-of({distribution.count})"
+        case ClockOffset():
+            return spread_text(distribution.spread, format_time)
+        case ClockRate():
+            return spread_text(distribution.spread, format_rate)
+        case _:
+            return spread_text(distribution, format_time)
 
 
 def value_text(distribution: Distribution, value: DrawnValue) -> str:
     """Write a value as a table of draws would."""
-    if isinstance(distribution, Latency):
+    if isinstance(distribution, Latency | ClockOffset):
         return format_time(int(value))
+    if isinstance(distribution, ClockRate):
+        return format_rate(int(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -78,13 +133,21 @@ def checked_value(distribution: Distribution, given: object) -> DrawnValue:
             return _checked_unit(given)
         case RandomBits():
             return _checked_bits(distribution, given)
-    latency = as_time(given, "a latency")  # type: ignore[arg-type] # It refuses what isn't one.
-    if not distribution.minimum <= latency <= distribution.maximum:
-        least, most = format_time(distribution.minimum), format_time(distribution.maximum)
+        case BitPlace():
+            return _checked_place(distribution, given)
+        case ClockOffset():
+            value = as_time_difference(given, "an offset")  # type: ignore[arg-type] # It refuses what isn't one.
+        case ClockRate():
+            value = as_rate(given)  # type: ignore[arg-type] # As above.
+        case _:
+            value = as_time(given, "a latency")  # type: ignore[arg-type] # As above.
+    if not distribution.minimum <= value <= distribution.maximum:
+        least, most = (value_text(distribution, each) for each in (distribution.minimum, distribution.maximum))
         raise ConfigurationError(
-            f"{format_time(latency)} is outside of {distribution_text(distribution)}", advice=f"use {least} to {most}"
+            f"{value_text(distribution, value)} is outside of {distribution_text(distribution)}",
+            advice=f"use {least} to {most}",
         )
-    return latency
+    return value
 
 
 def _checked_chance(distribution: Chance, given: object) -> bool:
@@ -106,5 +169,13 @@ def _checked_bits(distribution: RandomBits, given: object) -> int:
         limit = f"2**{distribution.count}"
         raise ConfigurationError(
             f"{shown(given)} isn't a whole number of {distribution.count} bits", advice=f"use 0 up to {limit} - 1"
+        )
+    return given
+
+
+def _checked_place(distribution: BitPlace, given: object) -> int:
+    if type(given) is not int or not 0 <= given < distribution.count:
+        raise ConfigurationError(
+            f"{shown(given)} isn't one of {distribution.count} bits", advice=f"use 0 to {distribution.maximum}"
         )
     return given

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from worldline.model.distributions import Chance, Distribution, checked_value
+from worldline.model.distributions import BitPlace, Chance, Distribution, checked_value
 from worldline.model.draw_names import (
     ANY,
+    CORRUPTED_BIT,
+    CORRUPTED_BIT_OF_COPY,
+    CORRUPTION,
+    CORRUPTION_OF_COPY,
     DUPLICATION,
     LATENCY,
     LATENCY_OF_COPY,
@@ -22,6 +26,7 @@ from worldline.model.errors import ConfigurationError
 from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network
 from worldline.model.path import Paths
+from worldline.model.payload import PAYLOAD_MAX
 
 
 def check_draws(rows: Iterable[DrawRow], network: Network, participants: Collection[str] | None) -> None:
@@ -39,11 +44,28 @@ def check_draws(rows: Iterable[DrawRow], network: Network, participants: Collect
             _check_on_links(row, [_OF_LINK[purpose](link) for link in possible])
 
 
+OwnDraws = Mapping[tuple[str, ...], Distribution]
+"""What participants are known to draw besides their streams, by how the names of such draws begin."""
+
+
+def check_own_draws(rows: Iterable[DrawRow], own: OwnDraws) -> None:
+    """Refuse rows with a value that no participant can draw: those that name one of whom it is known."""
+    for row in rows:
+        distribution = own.get((names_in(row.name) or ())[:2])
+        if distribution is not None:
+            _check_possible(row, [distribution])
+
+
 def _check_on_links(row: DrawRow, drawn: list[Distribution | None]) -> None:
     """Refuse a row that no link of the network has a draw for, or for which its value is possible."""
     possible = [distribution for distribution in drawn if distribution is not None]
     if not possible:
         raise ConfigurationError(f"draw {row.name}: no link of this network draws that", advice=_WITHOUT)
+    _check_possible(row, possible)
+
+
+def _check_possible(row: DrawRow, possible: Sequence[Distribution]) -> None:
+    """Refuse a row whose value none of these could yield."""
     if row.value is None:
         return
     refusals: list[ConfigurationError] = []
@@ -64,12 +86,24 @@ def _latency(link: Link) -> Distribution | None:
     return None if isinstance(link.latency, Fixed) else link.latency
 
 
+def _corruption(link: Link) -> Distribution | None:
+    return Chance(link.corruption) if link.corruption else None
+
+
+def _corrupted_bit(link: Link) -> Distribution | None:
+    return BitPlace(8 * PAYLOAD_MAX) if link.corruption else None  # Of the longest payload: others are known later.
+
+
 _OF_LINK: dict[str, Callable[[Link], Distribution | None]] = {
     LATENCY: _latency,
     LATENCY_OF_COPY: lambda link: _latency(link) if link.duplication else None,
     LOSS: lambda link: Chance(link.loss_at_receiver) if link.loss_at_receiver else None,
     LOSS_AT_SENDER: lambda link: Chance(link.loss_at_sender) if link.loss_at_sender else None,
     DUPLICATION: lambda link: Chance(link.duplication) if link.duplication else None,
+    CORRUPTION: _corruption,
+    CORRUPTION_OF_COPY: lambda link: _corruption(link) if link.duplication else None,
+    CORRUPTED_BIT: _corrupted_bit,
+    CORRUPTED_BIT_OF_COPY: lambda link: _corrupted_bit(link) if link.duplication else None,
 }
 
 

@@ -24,6 +24,14 @@ LATENCY_OF_COPY: Final = "latency-of-copy"
 LOSS: Final = "loss"
 LOSS_AT_SENDER: Final = "loss-at-sender"
 DUPLICATION: Final = "duplication"
+CORRUPTION: Final = "corruption"
+CORRUPTION_OF_COPY: Final = "corruption-of-copy"
+CORRUPTED_BIT: Final = "corrupted-bit"
+CORRUPTED_BIT_OF_COPY: Final = "corrupted-bit-of-copy"
+BOOT: Final = "boot"
+CLOCK_OFFSET: Final = "clock-offset"
+CLOCK_DRIFT: Final = "clock-drift"
+CLOCK_WALK: Final = "clock-walk"
 RANDOM: Final = "random"
 STREAM: Final = "stream"
 
@@ -35,10 +43,25 @@ PURPOSES: Final[dict[str, tuple[str, ...]]] = {
     LOSS: _PATH,
     LOSS_AT_SENDER: ("topic", "sender", "number"),
     DUPLICATION: _PATH,
+    CORRUPTION: _PATH,
+    CORRUPTION_OF_COPY: _PATH,
+    CORRUPTED_BIT: _PATH,
+    CORRUPTED_BIT_OF_COPY: _PATH,
+    BOOT: ("participant", "number"),
+    CLOCK_OFFSET: ("participant", "number"),
+    CLOCK_DRIFT: ("participant", "number"),
+    CLOCK_WALK: ("participant", "number"),
     RANDOM: ("participant", "number"),
     STREAM: ("participant", "stream", "number"),
 }
-"""What the parts of a name mean after the purpose. Whatever begins with a participant is drawn on its side."""
+"""What the parts of a name mean after the purpose."""
+
+_BY_RECEIVERS = (CORRUPTION, CORRUPTION_OF_COPY, CORRUPTED_BIT, CORRUPTED_BIT_OF_COPY)
+# Which part of a name is the participant on whose side it is drawn; what isn't here, the network draws.
+_DRAWN_BY = {
+    **{purpose: 1 for purpose, parts in PURPOSES.items() if parts[0] == "participant"},
+    **{purpose: 1 + _PATH.index("receiver") for purpose in _BY_RECEIVERS},
+}
 
 ANY: Final = "*"
 _RESERVED = re.compile(r"[/%*?\[\]]")
@@ -135,8 +158,17 @@ def check_participants(pattern: str, participants: Iterable[str]) -> None:
             raise ConfigurationError(f"draw {pattern}: there is no participant {shown(part)}", advice=advice)
 
 
+def drawn_by(name: str) -> str | None:
+    """Return the participant on whose side a draw of this name is made; None if the network makes it."""
+    names = names_in(name)
+    assert names is not None
+    place = _DRAWN_BY.get(names[0])
+    return None if place is None else names[place]
+
+
 def concerns(pattern: str, participant: str) -> bool:
     """Whether a pattern may match draws that are made on a participant's side."""
-    part = [*pattern.split("/"), ANY][1]
-    own = any(PURPOSES[each][0] == "participant" for each in purposes_of(pattern))
-    return own and bool(_matching(part, [part_text(participant)]))
+    parts = pattern.split("/")
+    own = [part_text(participant)]
+    places = [_DRAWN_BY[purpose] for purpose in purposes_of(pattern) if purpose in _DRAWN_BY]
+    return any(place >= len(parts) or _matching(parts[place], own) for place in places)

@@ -138,12 +138,12 @@ _CALLED: dict[str, tuple[Callable[..., Latency], tuple[str, ...]]] = {
     "normal": (normal, ("mean", "deviation", "minimum")),
     "exponential": (exponential, ("minimum", "mean")),
 }
-# The same for what isn't a message's latency, and may take no time at all.
-_DELAYS: dict[str, Callable[..., Latency]] = {
-    "fixed": lambda latency: Fixed(as_time(latency)),
-    "uniform": lambda minimum, maximum: Uniform(as_time(minimum), as_time(maximum)),
-    "normal": lambda mean, deviation, minimum: Normal(as_time(mean), as_time(deviation), as_time(minimum)),
-    "exponential": lambda minimum, mean: Exponential(as_time(minimum), as_time(mean)),
+# The same for what isn't a message's latency, with numbers of any kind.
+_SPREADS: dict[str, Callable[..., Latency]] = {
+    "fixed": Fixed,
+    "uniform": Uniform,
+    "normal": Normal,
+    "exponential": Exponential,
 }
 _FORMS = {**{kind: f"{kind}({', '.join(names)})" for kind, (_, names) in _CALLED.items()}, "table": "table(a, b, ...)"}
 _CALL = re.compile(r"\s*([a-z]+)\s*\(([^()]*)\)\s*")
@@ -168,11 +168,8 @@ def as_delay(delay: Latency | TimeLike, what: str = "a delay") -> Latency:
     """Take a delay as `as_distribution` takes a latency; it may be 0."""
     made = delay
     if not isinstance(made, Latency):
-        call = _CALL.fullmatch(made) if isinstance(made, str) else None
-        if call is None or call[1] not in _FORMS:
-            made = Fixed(as_time(made, what))
-        else:
-            made = _called(call[1], call[2], str(delay), _DELAYS)
+        called = as_spread(made, as_time, what) if isinstance(made, str) else None
+        made = Fixed(as_time(made, what)) if called is None else called
     if made.minimum > made.maximum or made.minimum < 0:
         raise ConfigurationError(f"{shown(delay)} isn't {what}", advice="its minimum is larger than its maximum")
     if made.maximum > TIME_MAX:
@@ -180,33 +177,52 @@ def as_delay(delay: Latency | TimeLike, what: str = "a delay") -> Latency:
     return made
 
 
+def as_spread(text: str, read: Callable[[str], int], what: str) -> Latency | None:
+    """Take a text such as ``"uniform(-5ms, 5ms)"``, whose numbers are read by `read`; None if it calls nothing."""
+    call = _CALL.fullmatch(text)
+    if call is None or call[1] not in _FORMS:
+        return None
+    passed = _arguments(call[1], call[2], text, what)
+    if not passed:
+        raise ConfigurationError(f"{shown(text)} isn't {what}", advice="a table needs at least one value")
+    numbers = {name: read(number) for name, number in passed.items()}
+    return Table(tuple(numbers.values())) if call[1] == "table" else _SPREADS[call[1]](**numbers)
+
+
 def delay_text(delay: Latency) -> str:
     """Write a delay as a text that `as_delay` reads."""
-    if isinstance(delay, Fixed):
-        return format_time(delay.latency)
-    times = delay.values if isinstance(delay, Table) else [getattr(delay, name) for name in delay.__struct_fields__]
-    return f"{type(delay).__name__.lower()}({', '.join(map(format_time, times))})"
+    return format_time(delay.latency) if isinstance(delay, Fixed) else spread_text(delay, format_time)
 
 
-def _called(
-    kind: str, arguments: str, latency: str, delays: dict[str, Callable[..., Latency]] | None = None
-) -> Latency:
+def spread_text(spread: Latency, write: Callable[[int], str]) -> str:
+    """Write a distribution as a call, such as ``uniform(4ms, 9ms)``; `write` writes its numbers."""
+    numbers = spread.values if isinstance(spread, Table) else [getattr(spread, key) for key in spread.__struct_fields__]
+    return f"{spread.__struct_config__.tag}({', '.join(map(write, numbers))})"
+
+
+def _called(kind: str, arguments: str, latency: str) -> Latency:
+    passed = _arguments(kind, arguments, latency, "a latency")
+    return table(passed.values()) if kind == "table" else _CALLED[kind][0](**passed)
+
+
+def _arguments(kind: str, arguments: str, text: str, what: str) -> dict[str, str]:
+    """Return what a text passes, by name; to a table, by place."""
     parts = [part.strip() for part in arguments.split(",")] if arguments.strip() else []
-    if kind == "table":
-        return table(parts)
-    make, names = _CALLED[kind]
-    if delays is not None:
-        make = delays[kind]
     passed: dict[str, str] = {}
-    for place, part in enumerate(parts):
-        before, equals, after = (piece.strip() for piece in part.partition("="))
-        name = before if equals else names[place] if place < len(names) else "one too many"
-        if name not in names or name in passed:
-            break
-        passed[name] = after if equals else part
+    if kind == "table":
+        passed = {str(place): part for place, part in enumerate(parts)}
+        names = tuple(passed)
+    else:
+        names = _CALLED[kind][1]
+        for place, part in enumerate(parts):
+            before, equals, after = (piece.strip() for piece in part.partition("="))
+            name = before if equals else names[place] if place < len(names) else "one too many"
+            if name not in names or name in passed:
+                break
+            passed[name] = after if equals else part
     if len(parts) != len(names) or len(passed) != len(names):
-        raise ConfigurationError(f"{shown(latency)} isn't a latency", advice=f"write {_FORMS[kind]}")
-    return make(**passed)
+        raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"write {_FORMS[kind]}")
+    return passed
 
 
 def check_latency(latency: Latency, link: str) -> None:

@@ -17,6 +17,7 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
+from worldline.model.draw_checks import check_own_draws
 from worldline.model.draw_rows import DrawInputs
 from worldline.model.drawn_faults import DeclaredTopics, draw_participant_faults, parse_fault_kinds
 from worldline.model.draws import Drawn
@@ -96,6 +97,7 @@ class ReadyFederation(Ready):
         if self.draws.rows != self.made_plan.draws:
             self.made_plan = replace_fields(self.made_plan, draws=self.draws.rows)
             check_plan(self.made_plan)
+            self._check_own_draws()
             if self.setup is not None:
                 self.setup = replace(self.setup, plan=self.made_plan)
         if self.setup is not None and not (self.lcm or self.lcm_serve):
@@ -104,6 +106,16 @@ class ReadyFederation(Ready):
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    def _check_own_draws(self) -> None:
+        """Refuse replaced draws that are out of what participants declare, as far as that is known here."""
+        from worldline.federation.declaration import Declaration, own_draws_of
+        from worldline.launch.setup import stated_by
+
+        declared: Mapping[str, Declaration] = {} if self.federation is None else self.federation.programs
+        if self.setup is not None:
+            declared = {name: Declaration(**stated_by(part)) for name, part in self.setup.parts.items()}
+        check_own_draws(self.draws.rows, own_draws_of(declared))
 
     @property
     def payload_max(self) -> int:
