@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.model import SECOND
-from worldline.nodes.algorithms import find
 from worldline.nodes import search
+from worldline.nodes.algorithms import find
 from worldline.nodes.trial import Trial
 from worldline.search.searching import Recipe, Report, search_seeds
 from worldline.targets.federation_trial import TrialRequest, made_trial
