@@ -342,7 +342,7 @@ def test_the_server_is_told_why_a_participant_cannot_begin(ways: Any) -> None:
             return replace(super().plan(), draws=read_draws({"boot": "7ms"}).rows)
 
     alone = Replacing({"ann": Program(lambda me: None, boot="uniform(0ms, 6ms)")})
-    with pytest.raises(WorldlineError, match="ann at 0s: .* by the row boot: 7ms is outside of uniform"):
+    with pytest.raises(WorldlineError, match=r"ann at 0s: .* by the row boot: 7ms is outside of uniform"):
         run_over_sockets(alone, **ways)
 
 
