@@ -334,14 +334,16 @@ def test_what_participants_cannot_draw_is_refused(table: dict[str, Any], words: 
 
 
 @pytest.mark.parametrize("ways", WAYS[:2])
-def test_others_are_told_why_a_participant_cannot_begin(ways: Any) -> None:
+def test_the_server_is_told_why_a_participant_cannot_begin(ways: Any) -> None:
+    """There is one alone: others might be lost in the same moment."""
+
     class Replacing(Federation):
         def plan(self) -> Plan:
             return replace(super().plan(), draws=read_draws({"boot": "7ms"}).rows)
 
-    plain = troubled()
-    with pytest.raises(WorldlineError, match="by the row boot: 7ms is outside of uniform"):
-        run_over_sockets(Replacing(plain.programs, plain.network, plain.seed, plain.until), **ways)
+    alone = Replacing({"ann": Program(lambda me: None, boot="uniform(0ms, 6ms)")})
+    with pytest.raises(WorldlineError, match=r"ann at 0s: .* by the row boot: 7ms is outside of uniform"):
+        run_over_sockets(alone, **ways)
 
 
 def test_a_function_for_all_draws_may_find_none() -> None:
