@@ -130,7 +130,7 @@ def test_the_last_snapshot_of_each_is_found_and_the_code_that_it_had(path: Path)
 
 def test_a_journal_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
     filled(path).close()
-    written = path.read_bytes().replace(b"worldline journal 1", b"worldline journal 7")
+    written = path.read_bytes().replace(b"worldline journal 2", b"worldline journal 7")
     path.write_bytes(written)
     with pytest.raises(UsageError, match=r"was written by another version of Worldline \(resume it with that version"):
         RunJournal(path, HEADER)

@@ -24,13 +24,13 @@ cdef class RunJournal:
     cdef object _map
     cdef unsigned char[::1] _view
 
-    cpdef heard(self, str name, bytes body)
+    cpdef long long heard(self, str name, bytes body) except -1
     cpdef answered(self, str name, bytes data)
     @cython.locals(
         place="long long", end="long long", before="unsigned long long", mixed="unsigned int", length="long long",
         check="unsigned int", last=list,
     )
-    cdef _append(self, int kind, str name, bytes body)
+    cdef long long _append(self, int kind, str name, bytes body) except -1
     @cython.locals(view="unsigned char[::1]", start="long long", step="long long")
     cdef _put(
         self, long long place, bytes body, unsigned int check, unsigned long long before, long long length,

@@ -40,7 +40,7 @@ from worldline.model.errors import LossError, UsageError, shortened
 
 _IS_COMPILED = not uncompiled_because
 _ANY_MAGIC = b"worldline journal "
-_MAGIC = _ANY_MAGIC + b"1\n"
+_MAGIC = _ANY_MAGIC + b"2\n"
 _LENGTH = struct.Struct("<I")
 _RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
@@ -65,7 +65,11 @@ class RecordKind(IntEnum):
     OPERATED = 6  # What an operator said: an event of the lock.
     SNAPSHOT = 7  # What a participant can be restored from. Only the last one counts.
     CODE = 8  # A hash of the code that a participant had when it joined.
+    GRANTED = 9  # What it was answered: a grant, without payloads that are in the journal already.
 
+
+ANSWERS = (RecordKind.ANSWERED, RecordKind.GRANTED)
+"""The kinds that tell what a participant was answered."""
 
 _HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
 
@@ -119,13 +123,18 @@ class RunJournal:
 
     # --- Writing ---
 
-    def heard(self, name: str, body: bytes) -> None:
-        """Note what a participant said: events, encoded."""
-        self._append(_HEARD, name, body)
+    def heard(self, name: str, body: bytes) -> int:
+        """Note what a participant said: events, encoded. Return the place of that."""
+        return self._append(_HEARD, name, body)
 
     def answered(self, name: str, data: bytes) -> None:
         """Note what it was answered."""
         self._append(_ANSWERED, name, data)
+        self.answers[name] += 1
+
+    def granted(self, name: str, body: bytes) -> None:
+        """Note what it was granted, without large payloads."""
+        self._append(RecordKind.GRANTED, name, body)
         self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
@@ -151,7 +160,7 @@ class RunJournal:
         """Note what an operator said."""
         self._append(RecordKind.OPERATED, "", body)
 
-    def _append(self, kind: int, name: str, body: bytes) -> None:
+    def _append(self, kind: int, name: str, body: bytes) -> int:
         number = self._numbers.get(name)
         if number is None:
             number = self._introduce(name)
@@ -171,6 +180,7 @@ class RunJournal:
             _pack(self._map, place, check, before, length, mixed)  # From the first byte to the last (J3).
             last[number] = place
         self.size = end
+        return place
 
     def _put(self, place: int, body: bytes, check: int, before: int, length: int, number: int) -> None:
         """Write all of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
@@ -257,7 +267,7 @@ class RunJournal:
         if not count:
             return 0
         for place in reversed(self.places(name)):
-            if self.kind(place) == RecordKind.ANSWERED:
+            if self.kind(place) in ANSWERS:
                 if given == count:
                     return place
                 given -= 1
@@ -367,7 +377,7 @@ class RunJournal:
             name = self._names[number]
             if kind == RecordKind.NAME:
                 self._know(body.decode())
-            elif kind == RecordKind.ANSWERED:
+            elif kind in ANSWERS:
                 self.answers[name] += 1
             elif kind == RecordKind.LOST:
                 self.answers[name] = 0
