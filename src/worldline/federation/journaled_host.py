@@ -271,7 +271,7 @@ class JournaledHost(Host):
                 continue
             self._write()
             name = action.to
-            if is_heavy(action):
+            if action.__class__ is Grant and is_heavy(action):
                 self.journal.granted(name, self._payloads.without(action))
                 if name not in self._returning:
                     Host._carry_out(self, [action])
