@@ -1,7 +1,7 @@
 """The certificate of a recording: a hash over everything that it says, in canonical form.
 
-Pure. The writer hashes what it writes, a reader what it finds; both must come to the same. The canonical form is a
-sequence of MessagePack arrays:
+The writer hashes what it writes, a reader what it finds; both must come to the same. The canonical form is a sequence
+of MessagePack arrays:
 
     [header: names and texts]
     [send time, sender, sequence number, topic, payload, [[arrival, receiver, copy, reason or nil], ...]]   each message

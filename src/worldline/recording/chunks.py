@@ -119,8 +119,8 @@ class ChunkedFile:
 
     def show(self) -> None:
         """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""
+        self._backlog.drain()
         if self._output.has_tail and self._shown < len(self._parts):
-            self._backlog.drain()
             self._output.show(b"".join(self._parts[self._shown :]))
             self._shown = len(self._parts)
 
