@@ -3,7 +3,6 @@ cdef Py_ssize_t _HASH_EVERY, _WEIGHT_OF_A_MESSAGE
 
 
 cdef class Certificate:
-    cdef object _backlog
     cdef object _hash
     cdef list _unhashed
     cdef Py_ssize_t _weight

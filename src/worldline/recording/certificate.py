@@ -1,7 +1,7 @@
 """The certificate of a recording: a hash over everything that it says, in canonical form.
 
-The writer hashes what it writes, a reader what it finds; both must come to the same. The canonical form is a sequence
-of MessagePack arrays:
+Pure. The writer hashes what it writes, a reader what it finds; both must come to the same. The canonical form is a
+sequence of MessagePack arrays:
 
     [header: names and texts]
     [send time, sender, sequence number, topic, payload, [[arrival, receiver, copy, reason or nil], ...]]   each message
@@ -19,7 +19,6 @@ from hashlib import blake2b
 from msgspec import msgpack
 
 from worldline.history.account import Fate
-from worldline.recording.backlog import Backlog
 
 _SIZE = 32
 SEQUENCES = 2**32
@@ -33,8 +32,7 @@ _WEIGHT_OF_A_MESSAGE = 64  # Besides its payload, at the least.
 class Certificate:
     """A running hash over header, messages and outcome."""
 
-    def __init__(self, header: Mapping[str, str], backlog: Backlog | None = None) -> None:
-        self._backlog = Backlog() if backlog is None else backlog  # Where it is hashed.
+    def __init__(self, header: Mapping[str, str]) -> None:
         self._hash = blake2b(digest_size=_SIZE)
         self._hash.update(_encode(sorted(header.items())))
         self._unhashed: list[tuple[int, str, int, str, bytes, list[Fate]]] = []
@@ -50,7 +48,6 @@ class Certificate:
     def seal(self, outcome: Mapping[str, str]) -> str:
         """Return the certificate, in hex, for a recording that ends like this."""
         self._catch_up()
-        self._backlog.drain()
         sealed = self._hash.copy()
         sealed.update(_encode(sorted([item for item in outcome.items() if item[0] != "certificate"])))
         return sealed.hexdigest()
@@ -58,7 +55,6 @@ class Certificate:
     def _catch_up(self) -> None:
         # Encoded together they are a list: what its items are encoded to, behind its head. They are less than 2**16.
         head = 1 if len(self._unhashed) < 16 else 3
-        encoded = memoryview(_encode(self._unhashed))[head:]
-        self._backlog.add(len(encoded), self._hash.update, encoded)
+        self._hash.update(memoryview(_encode(self._unhashed))[head:])
         self._unhashed.clear()
         self._weight = 0

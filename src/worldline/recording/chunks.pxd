@@ -6,7 +6,6 @@ cdef Py_ssize_t _MESSAGE_FIELDS
 
 cdef class ChunkedFile:
     cdef object _output
-    cdef object _backlog
     cdef Py_ssize_t _chunk_size
     cdef object _compress
     cdef long long _offset

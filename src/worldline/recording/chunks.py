@@ -41,7 +41,6 @@ from mcap.records import (
 )
 from mcap.writer import LIBRARY_IDENTIFIER, MCAP0_MAGIC
 
-from worldline.recording.backlog import Backlog
 from worldline.recording.output import Output
 
 CHUNK_SIZE = 128 * 1024
@@ -64,9 +63,8 @@ _LEVEL = 1
 class ChunkedFile:
     """An MCAP file under construction. What is complete goes to the output at once, in whole records."""
 
-    def __init__(self, output: Output, backlog: Backlog, *, library: str, chunk_size: int = CHUNK_SIZE) -> None:
+    def __init__(self, output: Output, *, library: str, chunk_size: int = CHUNK_SIZE) -> None:
         self._output = output
-        self._backlog = backlog
         self._chunk_size = chunk_size
         self._compress = zstandard.ZstdCompressor(level=_LEVEL).compress
         self._offset = 0
@@ -87,7 +85,6 @@ class ChunkedFile:
     def add_metadata(self, name: str, texts: dict[str, str]) -> None:
         """Write named texts, behind all messages so far."""
         self._cut()
-        self._backlog.drain()
         record = _packed(Metadata(name, texts))
         self._metadata_indexes.append(_packed(MetadataIndex(self._offset, len(record), name)))
         self._put(record)
@@ -119,7 +116,6 @@ class ChunkedFile:
 
     def show(self) -> None:
         """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""
-        self._backlog.drain()
         if self._output.has_tail and self._shown < len(self._parts):
             self._output.show(b"".join(self._parts[self._shown :]))
             self._shown = len(self._parts)
@@ -127,7 +123,6 @@ class ChunkedFile:
     def finish(self) -> None:
         """Write the index and the end of the file."""
         self._cut()
-        self._backlog.drain()
         self._put(_packed(DataEnd(self._crc)))
         start = self._offset
         groups = (
@@ -153,18 +148,12 @@ class ChunkedFile:
         self._size += len(record)
 
     def _cut(self) -> None:
-        """Have the chunk in progress written, if there is anything in it, and the indexes of its messages."""
+        """Write the chunk in progress, if there is anything in it, and the indexes of its messages."""
         if not self._parts:
             return
-        parts, entries, size = self._parts, self._entries, self._size
-        self._parts, self._entries = [], {}
-        self._size = self._shown = 0
-        self._backlog.add(size, self._write, parts, entries)
-
-    def _write(self, parts: list[bytes], entries: dict[int, list[int]]) -> None:
-        data = b"".join(parts)
-        earliest = min((min(entry[::2]) for entry in entries.values()), default=0)
-        latest = max((max(entry[::2]) for entry in entries.values()), default=0)
+        data = b"".join(self._parts)
+        earliest = min((min(entry[::2]) for entry in self._entries.values()), default=0)
+        latest = max((max(entry[::2]) for entry in self._entries.values()), default=0)
         compression = "zstd" if len(data) <= CHUNK_MAX else ""
         packed = self._compress(data) if compression else data
         chunk = _packed(
@@ -178,13 +167,13 @@ class ChunkedFile:
             )
         )
         indexes, offsets = bytearray(), dict[int, int]()
-        for channel, entry in entries.items():
+        for channel, entry in self._entries.items():
             offsets[channel] = self._offset + len(chunk) + len(indexes)
             size = 8 * len(entry)
             indexes += _MESSAGE_INDEX.pack(Opcode.MESSAGE_INDEX, 2 + 4 + size, channel, size)
             indexes += struct.pack(f"<{len(entry)}Q", *entry)
             self._counts[channel] = self._counts.get(channel, 0) + len(entry) // 2
-        if entries:
+        if self._entries:
             self._span = (earliest, latest) if self._span is None else _hull(self._span, (earliest, latest))
         self._chunk_indexes.append(
             _packed(
@@ -201,6 +190,9 @@ class ChunkedFile:
                 )
             )
         )
+        self._parts.clear()
+        self._entries.clear()
+        self._size = self._shown = 0
         self._put(chunk + indexes)
 
     def _put(self, data: bytes) -> None:

@@ -17,7 +17,6 @@ cdef class _Tally:
 
 cdef class Recorder(Observer):
     cdef public Pending _pending
-    cdef object _backlog
     cdef Certificate _certificate
     cdef dict _encodings
     cdef object _encoding

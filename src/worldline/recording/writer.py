@@ -23,7 +23,6 @@ from worldline.history.observer import Observer
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
-from worldline.recording.backlog import Backlog
 from worldline.recording.certificate import SEQUENCES, Certificate
 from worldline.recording.chunks import (
     CHANNELS_MAX,
@@ -128,8 +127,7 @@ class Recorder(Observer):
             )
         )
         self._pending = Pending(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.
-        self._backlog = Backlog()
-        self._certificate = Certificate(header, self._backlog)
+        self._certificate = Certificate(header)
         self._encodings = dict(encodings or {})
         self._encoding = encoding
         self._schemas = dict(schemas or {})
@@ -147,9 +145,7 @@ class Recorder(Observer):
         self._shows_at = clock() + SHOW_EVERY_S
         self._output = Output(target, overwrite=overwrite)
         try:
-            self._file = ChunkedFile(
-                self._output, self._backlog, library=f"worldline {header['version']}", chunk_size=chunk_size
-            )
+            self._file = ChunkedFile(self._output, library=f"worldline {header['version']}", chunk_size=chunk_size)
             self._file.add_metadata(HEADER_NAME, header)
         except LossError:
             self._output.close()
@@ -190,8 +186,7 @@ class Recorder(Observer):
         Call it often: the file then holds everything that has been final for a second, whatever happens to this
         process.
         """
-        self._backlog.check()
-        if self._is_incomplete():
+        if self._gap is not None or self._output.broken:
             return  # Whoever was told of it will abandon this; nothing may follow what is missing.
         self._write(self._pending.advance(time))
         if self._output.has_tail and (now := self._clock()) >= self._shows_at:
@@ -217,8 +212,7 @@ class Recorder(Observer):
         """
         if self._closed:
             raise UsageError("the recording is already closed")
-        self._backlog.drain()
-        if self._is_incomplete():
+        if self._gap is not None or self._output.broken:
             raise UsageError("the recording isn't complete: it failed earlier", advice="abandon it")
         self._write(self._pending.finish(self._end if end is None else end))
         left = [
@@ -241,8 +235,7 @@ class Recorder(Observer):
         """
         if self._closed:
             return
-        self._backlog.drain()
-        if self._is_broken():  # What has reached the disk is readable; there's no more to do.
+        if self._output.broken:  # What has reached the disk is readable; there's no more to do.
             self._closed = True
             self._output.close()
             return
@@ -260,13 +253,6 @@ class Recorder(Observer):
         )
 
     # --- Writing ---
-
-    def _is_incomplete(self) -> bool:
-        """Whether something is missing, so that nothing may follow."""
-        return self._gap is not None or self._is_broken()
-
-    def _is_broken(self) -> bool:
-        return self._output.broken or self._backlog.failed
 
     def _write(self, publications: list[Publication]) -> None:
         """Write all records of each publication, or, where that fails, none of it and nothing after it."""
