@@ -150,6 +150,30 @@ def test_what_isnt_a_journal_is_refused_and_left_as_it_is(path: Path) -> None:
     assert path.read_text() == "my diary"
 
 
+@pytest.mark.parametrize("body", [b"more", bytes(range(256)) * 8], ids=["short", "long"])
+def test_half_a_record_counts_as_not_written_wherever_its_writer_was_killed(path: Path, body: bytes) -> None:
+    journal = filled(path)
+    expected, place = told(journal), journal.size
+    journal.heard("a", body)
+    whole, end = path.read_bytes(), journal.size
+    journal.close()
+    length, kind = range(place + 12, place + 16), place + 19
+    places = [*length, *(each for each in range(place, end) if each not in (*length, kind))]  # As they are written.
+    for count in {*range(30), len(places) // 2, len(places)}:
+        half = bytearray(whole)
+        half[place:end] = bytes(end - place)
+        for each in places[:count]:
+            half[each] = whole[each]
+        path.write_bytes(half)
+        resumed = RunJournal(path, HEADER)
+        assert told(resumed) == expected
+        resumed.answered("b", b"it goes on")
+        resumed.close()
+        again = RunJournal(path, HEADER)
+        assert told(again) == [*expected, (RecordKind.ANSWERED, "b", b"it goes on")]
+        again.close()
+
+
 @pytest.mark.parametrize("size", [3, 20, 22, 40])
 def test_a_file_that_was_cut_off_in_its_header_is_refused(path: Path, size: int) -> None:
     filled(path).close()

@@ -1,10 +1,10 @@
 cimport cython
 
-cdef object _pack
+cdef object _pack, _pack_length
 cdef bint _IS_COMPILED
 cdef int _HEARD, _ANSWERED, _KIND_SHIFT
 cdef unsigned int _NUMBER_MASK
-cdef long long _RECORD_SIZE, _KIND_PLACE, _SHORT
+cdef long long _RECORD_SIZE, _KIND_PLACE, _LENGTH_PLACE, _SHORT
 
 
 cdef class RunJournal:
@@ -33,8 +33,7 @@ cdef class RunJournal:
     cdef long long _append(self, int kind, str name, bytes body) except -1
     @cython.locals(view="unsigned char[::1]", start="long long", step="long long")
     cdef _put(
-        self, long long place, bytes body, unsigned int check, unsigned long long before, long long length,
-        unsigned int number,
+        self, long long place, bytes body, unsigned int check, unsigned long long before, unsigned int number
     )
 
 

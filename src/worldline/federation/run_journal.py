@@ -6,7 +6,8 @@ Whoever dies can be taken through its part again from it: a participant, or the 
 J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
 J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
-J3. A record is there or not, never half of it. Its kind is written last, in one byte, which is zero before.
+J3. A record is there or not, never half of it. Its length is written first, and its kind last, in one byte, which is
+    zero before. So whoever finds half of one, which whoever wrote it was killed over, knows where that ends.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
@@ -47,6 +48,8 @@ _RECORD_SIZE = _RECORD.size
 _KIND_PLACE = _RECORD_SIZE - 1
 _SHORT = 1024
 _pack = _RECORD.pack_into
+_LENGTH_PLACE = 12
+_pack_length = _LENGTH.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
@@ -170,9 +173,10 @@ class RunJournal:
             self._grow(end + _RECORD_SIZE)
         last = self._last
         before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
+        _pack_length(self._map, place + _LENGTH_PLACE, length)
         self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
         if _IS_COMPILED and length < _SHORT:
-            self._put(place, body, check, before, length, mixed & _NUMBER_MASK)
+            self._put(place, body, check, before, mixed & _NUMBER_MASK)
             last[number] = place  # A call: what was put is there before the kind is.
             self._view[place + _KIND_PLACE] = kind
         else:
@@ -182,15 +186,14 @@ class RunJournal:
         self.size = end
         return place
 
-    def _put(self, place: int, body: bytes, check: int, before: int, length: int, number: int) -> None:
-        """Write all of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
+    def _put(self, place: int, body: bytes, check: int, before: int, number: int) -> None:
+        """Write the rest of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
         view = self._view
         start = place + _RECORD_SIZE
         for step in range(len(body)):
             view[start + step] = body[step]
         for step in range(4):
             view[place + step] = check >> 8 * step & 0xFF
-            view[place + 12 + step] = length >> 8 * step & 0xFF
         for step in range(8):
             view[place + 4 + step] = before >> 8 * step & 0xFF
         for step in range(3):
@@ -360,11 +363,13 @@ class RunJournal:
                     raise self._damaged("ends in the middle of", place, count)
                 break
             check, before, length, mixed = _RECORD.unpack_from(file, place)
-            if not mixed >> _KIND_SHIFT:
-                if file[place:].strip(b"\0"):
-                    raise self._damaged("was altered, in", place, count)
-                break
             end = place + length
+            if not mixed >> _KIND_SHIFT:
+                end = max(end, place + _RECORD_SIZE)
+                if end > self._room or file[end:].strip(b"\0"):
+                    raise self._damaged("was altered, in", place, count)
+                file[place:end] = bytes(end - place)  # Half of one, or nothing (J3).
+                break
             if end > self._room:
                 raise self._damaged("ends in the middle of", place, count)
             body = file[place + _RECORD_SIZE : end]
