@@ -334,6 +334,33 @@ def test_both_may_be_killed(undisturbed: bytes, tmp_path: Path, address: str) ->
     assert digests == [undisturbed]
 
 
+def heavy(me: Client, killed_at: int | None = None) -> None:
+    """Publish much, and little, and say how much was received."""
+    heard = 0
+    while not me.ended:
+        me.publish(me.name, me.random.randbytes(70_000) + b"%d" % heard)
+        me.publish(me.name, b"and this")
+        if killed_at is not None and me.now >= killed_at * MS:
+            raise Killed
+        heard += sum(sum(message.payload[-100:]) for message in me.advance(by="2ms"))
+
+
+def test_large_payloads_are_given_again_and_are_in_the_journal_once(tmp_path: Path, address: str) -> None:
+    with Server(PLAN, on_loss="rejoin") as server:
+        together(*(partial(live, server.address, name, program=heavy) for name in TOPICS))
+        undisturbed = server.wait(60).digest
+        assert isinstance(server.host, JournaledHost)
+        published = 2 * 30 * 70_000
+        assert published < server.host.journal.size < 1.1 * published
+    digests: list[bytes] = []
+    together(
+        lambda: digests.append(serve([5, 25], tmp_path / "run.journal", address, on_loss="rejoin")),
+        partial(live, address, "ann", [10, 30, None], heavy),
+        partial(live, address, "bob", [20, None], heavy),
+    )
+    assert digests == [undisturbed]
+
+
 def loud(me: Client, _: int | None) -> None:
     """Send so much that a journal has to grow."""
     while not me.ended:

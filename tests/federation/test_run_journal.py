@@ -130,7 +130,7 @@ def test_the_last_snapshot_of_each_is_found_and_the_code_that_it_had(path: Path)
 
 def test_a_journal_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
     filled(path).close()
-    written = path.read_bytes().replace(b"worldline journal 1", b"worldline journal 7")
+    written = path.read_bytes().replace(b"worldline journal 2", b"worldline journal 7")
     path.write_bytes(written)
     with pytest.raises(UsageError, match=r"was written by another version of Worldline \(resume it with that version"):
         RunJournal(path, HEADER)
@@ -148,6 +148,30 @@ def test_what_isnt_a_journal_is_refused_and_left_as_it_is(path: Path) -> None:
     with pytest.raises(UsageError, match="isn't a journal, and would be overwritten"):
         RunJournal(path, HEADER)
     assert path.read_text() == "my diary"
+
+
+@pytest.mark.parametrize("body", [b"more", bytes(range(256)) * 8], ids=["short", "long"])
+def test_half_a_record_counts_as_not_written_wherever_its_writer_was_killed(path: Path, body: bytes) -> None:
+    journal = filled(path)
+    expected, place = told(journal), journal.size
+    journal.heard("a", body)
+    whole, end = path.read_bytes(), journal.size
+    journal.close()
+    length, kind = range(place + 12, place + 16), place + 19
+    places = [*length, *(each for each in range(place, end) if each not in (*length, kind))]  # As they are written.
+    for count in {*range(30), len(places) // 2, len(places)}:
+        half = bytearray(whole)
+        half[place:end] = bytes(end - place)
+        for each in places[:count]:
+            half[each] = whole[each]
+        path.write_bytes(half)
+        resumed = RunJournal(path, HEADER)
+        assert told(resumed) == expected
+        resumed.answered("b", b"it goes on")
+        resumed.close()
+        again = RunJournal(path, HEADER)
+        assert told(again) == [*expected, (RecordKind.ANSWERED, "b", b"it goes on")]
+        again.close()
 
 
 @pytest.mark.parametrize("size", [3, 20, 22, 40])

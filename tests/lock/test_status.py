@@ -70,17 +70,33 @@ class Passing(Observer):
         self.times.append(time)
 
 
-def test_where_much_happens_whoever_looks_on_is_told_besides() -> None:
+@pytest.mark.parametrize("asks", [True, False])
+def test_where_much_happens_whoever_looks_on_is_told_after_the_answers(asks: bool) -> None:
     looks_on = Passing()
     arbiter = Arbiter(plan(["a"]), looks_on)
     arbiter.handle("a", Join())
     for step in range(1, tuning.TELL_EVERY):
-        assert looks_on.times == []
+        arbiter.tell_if_due()
         arbiter.handle("a", Advance(step))
+    assert looks_on.times == []
+    if asks:
+        arbiter.tell_if_due()
+        assert looks_on.times == [tuning.TELL_EVERY - 1]
+    arbiter.handle("a", Advance(tuning.TELL_EVERY))  # It is told before more is heard in any case.
     assert looks_on.times == [tuning.TELL_EVERY - 1]
-    arbiter.tell_passed()
-    arbiter.handle("a", Advance(tuning.TELL_EVERY))
-    assert len(looks_on.times) == 2
+    arbiter.tell_if_due()
+    assert len(looks_on.times) == 1
+
+
+@pytest.mark.parametrize(("size", "is_due"), [(10, False), (200_000, True)])
+def test_large_payloads_are_much(size: int, is_due: bool) -> None:
+    looks_on = Passing()
+    arbiter = Arbiter(plan(["a"]), looks_on)
+    arbiter.handle("a", Join(publishes=("pose",)))
+    arbiter.handle("a", Publish("pose", bytes(size), 0), Advance(1))
+    assert looks_on.times == []
+    arbiter.tell_if_due()
+    assert bool(looks_on.times) is is_due
 
 
 def test_whoever_looks_on_is_told_what_is_settled() -> None:

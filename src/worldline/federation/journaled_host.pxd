@@ -2,11 +2,14 @@ cimport cython
 
 from worldline.federation.host cimport Host, Session
 from worldline.federation.run_journal cimport RunJournal
-from worldline.wire.codec cimport decode_events, encode_answer
+from worldline.wire.codec cimport decode_events, encode_answer, is_heavy
+
+cdef Py_ssize_t HEAVY
 
 
 cdef class JournaledHost(Host):
     cdef public RunJournal journal
+    cdef object _payloads
     cdef bint _rejoins
     cdef long long _frame_max
     cdef dict _away
@@ -23,5 +26,5 @@ cdef class JournaledHost(Host):
     cpdef _take(self, Session session, list events)
     @cython.locals(name=str, answer=bytes, session=Session)
     cpdef _carry_out(self, object actions)
-    @cython.locals(name=str, events=list)
+    @cython.locals(name=str, events=list, body=bytes, place="long long")
     cdef _write(self)

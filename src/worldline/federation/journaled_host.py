@@ -34,8 +34,9 @@ import msgspec
 from msgspec import msgpack, structs
 
 from worldline.federation.conversation import Conversation
+from worldline.federation.heavy_payloads import HEAVY, HeavyPayloads
 from worldline.federation.host import Host, Session
-from worldline.federation.run_journal import JournalRecord, RecordKind, RunJournal
+from worldline.federation.run_journal import ANSWERS, JournalRecord, RecordKind, RunJournal
 from worldline.history.status import Status, WaitReason
 from worldline.history.steps import named
 from worldline.history.values import payload_text
@@ -72,7 +73,7 @@ from worldline.model import (
 )
 from worldline.model.errors import shortened
 from worldline.model.printable import printable
-from worldline.wire.codec import decode_events, encode_answer
+from worldline.wire.codec import decode_events, encode_answer, is_heavy
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
 from worldline.wire.words import Resume, Told
 
@@ -148,6 +149,7 @@ class JournaledHost(Host):
                 "plan": msgspec.to_builtins(plan),
             },
         )
+        self._payloads = HeavyPayloads(self.journal)
         self._rejoins = rejoins
         self._frame_max = self.limits.frame_max
         self._away: dict[str, str] = {}  # Who was lost and may come back, and why it was lost.
@@ -257,7 +259,10 @@ class JournaledHost(Host):
         name, events, self._unwritten = self._speaker, self._unwritten, None
         if self._enrolls:
             self.journal.enrolled(name, _encode(events[0]))
-        self.journal.heard(name, _encode(events))
+        body = _encode(events)
+        place = self.journal.heard(name, body)
+        if len(body) >= HEAVY:
+            self._payloads.note(name, self.arbiter.members[name].sequence, events, place)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
         action: Any
@@ -267,11 +272,22 @@ class JournaledHost(Host):
                 continue
             self._write()
             name = action.to
+            if action.__class__ is Grant and is_heavy(action):
+                self.journal.granted(name, self._payloads.without(action))
+                if name not in self._returning:
+                    Host._carry_out(self, [action])
+                continue
             answer = encode_answer(action, self._frame_max)
             self.journal.answered(name, answer)
             session = self.sessions.get(name)
             if session is not None and name not in self._returning:  # It gets to it in the course of things (B2).
                 self._put(session, answer)
+
+    def _answer(self, record: JournalRecord) -> bytes:
+        """Return an answer in the journal as it is sent."""
+        if record.kind is RecordKind.ANSWERED:
+            return record.body
+        return encode_answer(self._payloads.whole(record.body), self._frame_max)
 
     def _farewell(self, name: str) -> bytes:
         """Return what tells somebody that the server knows that it has left, also if it comes back."""
@@ -342,7 +358,7 @@ class JournaledHost(Host):
             if before is not None and place >= before:
                 break
             kind = self.journal.kind(place)
-            if kind == RecordKind.ANSWERED:
+            if kind in ANSWERS:
                 answers += 1
                 since.clear()
             elif kind == RecordKind.HEARD:
@@ -369,7 +385,7 @@ class JournaledHost(Host):
     def _given(self, name: str, answers: int) -> list[str]:
         """Return the messages of an answer, in words."""
         place = self.journal.place_of_answer(name, answers)
-        answer = opened(self.journal.record(place).body) if place else None
+        answer = opened(self._answer(self.journal.record(place))) if place else None
         if not isinstance(answer, Grant):
             return []
         return [
@@ -556,8 +572,8 @@ class JournaledHost(Host):
         for _ in range(min(_PORTION, len(back.places))):
             back.after = back.places.popleft()
             record = journal.record(back.after)
-            if record.kind is RecordKind.ANSWERED:
-                rehearsal.answered(record.body)
+            if record.kind in ANSWERS:
+                rehearsal.answered(self._answer(record))
             elif record.kind is RecordKind.HEARD:
                 for event in decode_events(record.body):
                     rehearsal.said(event)  # type: ignore[arg-type] # nothing else gets into a journal
@@ -595,8 +611,8 @@ class JournaledHost(Host):
         for record in journal.records():
             if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE, RecordKind.ADDRESS):
                 continue
-            if record.kind is RecordKind.ANSWERED:
-                if not expected or expected.popleft() != (record.name, record.body):
+            if record.kind in ANSWERS:
+                if not expected or expected.popleft() != (record.name, self._answer(record)):
                     raise self._unlike(record)
                 continue
             try:
@@ -620,7 +636,10 @@ class JournaledHost(Host):
         name, body = record.name, record.body
         if record.kind is RecordKind.HEARD:
             events: list[Any] = decode_events(body)
-            return self.arbiter.hear(name, events)
+            actions = self.arbiter.hear(name, events)
+            if len(body) >= HEAVY:
+                self._payloads.note(name, self.arbiter.members[name].sequence, events, record.place)
+            return actions
         if record.kind is RecordKind.ENROLLED:
             self.arbiter.enroll(name, _decode_join(body))
             return ()

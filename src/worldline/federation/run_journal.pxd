@@ -1,10 +1,10 @@
 cimport cython
 
-cdef object _pack
+cdef object _pack, _pack_length
 cdef bint _IS_COMPILED
 cdef int _HEARD, _ANSWERED, _KIND_SHIFT
 cdef unsigned int _NUMBER_MASK
-cdef long long _RECORD_SIZE, _KIND_PLACE, _SHORT
+cdef long long _RECORD_SIZE, _KIND_PLACE, _LENGTH_PLACE, _SHORT
 
 
 cdef class RunJournal:
@@ -25,17 +25,16 @@ cdef class RunJournal:
     cdef object _map
     cdef unsigned char[::1] _view
 
-    cpdef heard(self, str name, bytes body)
+    cpdef long long heard(self, str name, bytes body) except -1
     cpdef answered(self, str name, bytes data)
     @cython.locals(
         place="long long", end="long long", before="unsigned long long", mixed="unsigned int", length="long long",
         check="unsigned int", last=list,
     )
-    cdef _append(self, int kind, str name, bytes body)
+    cdef long long _append(self, int kind, str name, bytes body) except -1
     @cython.locals(view="unsigned char[::1]", start="long long", step="long long")
     cdef _put(
-        self, long long place, bytes body, unsigned int check, unsigned long long before, long long length,
-        unsigned int number,
+        self, long long place, bytes body, unsigned int check, unsigned long long before, unsigned int number
     )
 
 

@@ -6,7 +6,8 @@ Whoever dies can be taken through its part again from it: a participant, or the 
 J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
 J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
-J3. A record is there or not, never half of it. Its kind is written last, in one byte, which is zero before.
+J3. A record is there or not, never half of it. Its length is written first, and its kind last, in one byte, which is
+    zero before. So whoever finds half of one, which whoever wrote it was killed over, knows where that ends.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
@@ -40,13 +41,15 @@ from worldline.model.errors import LossError, UsageError, shortened
 
 _IS_COMPILED = not uncompiled_because
 _ANY_MAGIC = b"worldline journal "
-_MAGIC = _ANY_MAGIC + b"1\n"
+_MAGIC = _ANY_MAGIC + b"2\n"
 _LENGTH = struct.Struct("<I")
 _RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
 _KIND_PLACE = _RECORD_SIZE - 1
 _SHORT = 1024
 _pack = _RECORD.pack_into
+_LENGTH_PLACE = 12
+_pack_length = _LENGTH.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
@@ -66,7 +69,11 @@ class RecordKind(IntEnum):
     SNAPSHOT = 7  # What a participant can be restored from. Only the last one counts.
     CODE = 8  # A hash of the code that a participant had when it joined.
     ADDRESS = 9  # Where the server listens, if it was free to choose.
+    GRANTED = 10  # What it was answered: a grant, without payloads that are in the journal already.
 
+
+ANSWERS = (RecordKind.ANSWERED, RecordKind.GRANTED)
+"""The kinds that tell what a participant was answered."""
 
 _HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
 
@@ -121,13 +128,18 @@ class RunJournal:
 
     # --- Writing ---
 
-    def heard(self, name: str, body: bytes) -> None:
-        """Note what a participant said: events, encoded."""
-        self._append(_HEARD, name, body)
+    def heard(self, name: str, body: bytes) -> int:
+        """Note what a participant said: events, encoded. Return the place of that."""
+        return self._append(_HEARD, name, body)
 
     def answered(self, name: str, data: bytes) -> None:
         """Note what it was answered."""
         self._append(_ANSWERED, name, data)
+        self.answers[name] += 1
+
+    def granted(self, name: str, body: bytes) -> None:
+        """Note what it was granted, without large payloads."""
+        self._append(RecordKind.GRANTED, name, body)
         self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
@@ -158,7 +170,7 @@ class RunJournal:
         """Note what an operator said."""
         self._append(RecordKind.OPERATED, "", body)
 
-    def _append(self, kind: int, name: str, body: bytes) -> None:
+    def _append(self, kind: int, name: str, body: bytes) -> int:
         number = self._numbers.get(name)
         if number is None:
             number = self._introduce(name)
@@ -168,9 +180,10 @@ class RunJournal:
             self._grow(end + _RECORD_SIZE)
         last = self._last
         before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
+        _pack_length(self._map, place + _LENGTH_PLACE, length)
         self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
         if _IS_COMPILED and length < _SHORT:
-            self._put(place, body, check, before, length, mixed & _NUMBER_MASK)
+            self._put(place, body, check, before, mixed & _NUMBER_MASK)
             last[number] = place  # A call: what was put is there before the kind is.
             self._view[place + _KIND_PLACE] = kind
         else:
@@ -178,16 +191,16 @@ class RunJournal:
             _pack(self._map, place, check, before, length, mixed)  # From the first byte to the last (J3).
             last[number] = place
         self.size = end
+        return place
 
-    def _put(self, place: int, body: bytes, check: int, before: int, length: int, number: int) -> None:
-        """Write all of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
+    def _put(self, place: int, body: bytes, check: int, before: int, number: int) -> None:
+        """Write the rest of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
         view = self._view
         start = place + _RECORD_SIZE
         for step in range(len(body)):
             view[start + step] = body[step]
         for step in range(4):
             view[place + step] = check >> 8 * step & 0xFF
-            view[place + 12 + step] = length >> 8 * step & 0xFF
         for step in range(8):
             view[place + 4 + step] = before >> 8 * step & 0xFF
         for step in range(3):
@@ -264,7 +277,7 @@ class RunJournal:
         if not count:
             return 0
         for place in reversed(self.places(name)):
-            if self.kind(place) == RecordKind.ANSWERED:
+            if self.kind(place) in ANSWERS:
                 if given == count:
                     return place
                 given -= 1
@@ -357,11 +370,13 @@ class RunJournal:
                     raise self._damaged("ends in the middle of", place, count)
                 break
             check, before, length, mixed = _RECORD.unpack_from(file, place)
-            if not mixed >> _KIND_SHIFT:
-                if file[place:].strip(b"\0"):
-                    raise self._damaged("was altered, in", place, count)
-                break
             end = place + length
+            if not mixed >> _KIND_SHIFT:
+                end = max(end, place + _RECORD_SIZE)
+                if end > self._room or file[end:].strip(b"\0"):
+                    raise self._damaged("was altered, in", place, count)
+                file[place:end] = bytes(end - place)  # Half of one, or nothing (J3).
+                break
             if end > self._room:
                 raise self._damaged("ends in the middle of", place, count)
             body = file[place + _RECORD_SIZE : end]
@@ -374,7 +389,7 @@ class RunJournal:
             name = self._names[number]
             if kind == RecordKind.NAME:
                 self._know(body.decode())
-            elif kind == RecordKind.ANSWERED:
+            elif kind in ANSWERS:
                 self.answers[name] += 1
             elif kind == RecordKind.LOST:
                 self.answers[name] = 0

@@ -354,6 +354,7 @@ class Server:
             act()
         if host.dirty:
             self._send_all()
+        host.arbiter.tell_if_due()  # While those who were answered compute.
         self._now = now = self._clock()
         self._eagerness.came(before, now)
         if self._resting:

@@ -7,6 +7,7 @@ from worldline.lock.member cimport Member
 from worldline.lock.router cimport Router
 
 cdef long long FOREVER, TIME_MAX
+cdef Py_ssize_t _AS_AN_EVENT
 cdef object _OVER, _COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED
 cdef object Publish, Next, Advance, Peek, Grant, WorldlineError
 
@@ -42,6 +43,7 @@ cdef class Arbiter:
 
     @cython.locals(member=Member, actions=list)
     cpdef list hear(self, str who, list events)
+    cpdef tell_if_due(self)
     cdef _take(self, Member member, event)
     @cython.locals(at="long long", topic=str, payload=bytes, waiting=Member)
     cdef _publish(self, Member member, event)

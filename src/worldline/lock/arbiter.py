@@ -119,6 +119,7 @@ _COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED = (
     State.JOINED,
 )
 
+_AS_AN_EVENT = 256  # Bytes of payloads that weigh as much as an event, for those who are told when much has happened.
 _LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
 
 DROPPED_BY_BUFFER = "dropped by its buffer"
@@ -183,6 +184,7 @@ class Arbiter:
         If one of several isn't legal, those before it have been taken, and what follows from them is returned with
         the next.
         """
+        self.tell_if_due()
         if self.witness is not None:
             self.witness.hears(who, events)
         member = self.members.get(who)
@@ -195,8 +197,6 @@ class Arbiter:
         self.events += len(events)
         if self.phase is not _OVER:
             self._settle()
-        if self._observer is not None and self.events >= self._tells_at:
-            self.tell_passed()
         actions, self._actions = self._actions, []
         return actions
 
@@ -322,6 +322,7 @@ class Arbiter:
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
             self._aftermath.publishes(check_name(topic, "a topic"))
+        self._tells_at -= len(payload) // _AS_AN_EVENT
         for waiting in self.router.publish(member, topic, payload, at):
             self._ask(waiting)
 
@@ -764,11 +765,17 @@ class Arbiter:
             return 0
         return min(self.bounds.floor(), self.end) if self._present else self.bounds.floor()
 
-    def tell_passed(self) -> None:
-        """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end.
+    def tell_if_due(self) -> None:
+        """Tell whoever looks on what is settled, if much has happened: so little has to be kept until then.
 
-        Where much happens it is told besides, so that little has to be kept until then.
+        For whoever drives the arbiter, when others have been given their answers and compute. It is told before more is
+        heard in any case.
         """
+        if self._observer is not None and self.events >= self._tells_at:
+            self.tell_passed()
+
+    def tell_passed(self) -> None:
+        """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end."""
         if self._observer is not None:
             self._tells_at = self.events + self._tell_every
             self._observer.passed(self.floor())
