@@ -41,14 +41,14 @@ def test_a_world_in_which_a_fault_was_found(number: int) -> None:
     compare(number, 2 * number, Counter())
 
 
-@pytest.mark.parametrize("first", [0, *later(range(1000, 8000, 1000))])
+@pytest.mark.parametrize("first", [0, *later(range(200, 8000, 200))])
 def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
     seen: Counter[str] = Counter()
-    for number in range(first, first + 500):
+    for number in range(first, first + 200):
         for interleaving in (2 * number, 2 * number + 1):
             compare(number, interleaving, seen)
-    assert seen["crash"] > 200
-    assert seen["crash for good"] > 30
-    assert seen["wait made of several"] > 200
-    assert seen["told of an emergency stop"] > 100
-    assert seen["send that waits for a period"] > 100
+    assert seen["crash"] > 80
+    assert seen["crash for good"] > 10
+    assert seen["wait made of several"] > 80
+    assert seen["told of an emergency stop"] > 40
+    assert seen["send that waits for a period"] > 40
