@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,14 @@ def test_a_participant_replays_alone_with_the_same_draws(worldline: Command, cel
     assert worldline("run", "cell.toml", "--quiet", "--executor", "in-process", "--draws", "t.toml")[0] == 0
     code, _, err = worldline("replay", "cell.mcap", "--only", "camera")
     assert code == 0, err
+
+
+def test_a_recording_may_not_name_a_function(worldline: Command, cell: Path) -> None:
+    assert worldline("run", "cell.toml", "--quiet", "--executor", "in-process", "--draws", "programs:policy")[0] == 0
+    sys.modules.pop("programs")
+    code, _, err = worldline("draws", "cell.mcap")
+    assert (code, "programs" in sys.modules) == (2, False)
+    assert "a function replaced draws, 'programs:policy', and a recording isn't trusted to name any" in err
 
 
 def test_diff_names_what_was_replaced(worldline: Command, cell: Path) -> None:

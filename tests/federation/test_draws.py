@@ -359,3 +359,16 @@ def test_functions_reach_links_and_streams() -> None:
 
     assert run(gossiping(), draws=seen(calls.append)).digest == run(gossiping()).digest
     assert {name.partition("/")[0] for name in calls} >= {"latency", "loss", "duplication", "random", "stream"}
+
+
+def test_a_server_may_not_choose_what_its_clients_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Replacing(Federation):
+        def plan(self) -> Plan:
+            return replace(super().plan(), draws=read_draws({"random/ann": {"function": "bisect:bisect"}}).rows)
+
+    alone = Replacing({"ann": Program(lambda me: me.random.random())})
+    with pytest.raises(WorldlineError, match="the server names the function 'bisect:bisect', and whoever started"):
+        run_over_sockets(alone)
+    monkeypatch.setenv("WORLDLINE_DRAW_FUNCTIONS", "bisect:bisect")
+    with pytest.raises(WorldlineError, match="its function raised TypeError"):
+        run_over_sockets(alone)

@@ -240,6 +240,7 @@ def test_the_page_names_every_code_of_a_refusal() -> None:
         handshake.UNEXPECTED,
         handshake.TAKEN,
         handshake.DECLARED,
+        handshake.UNABLE,
         handshake.OVER,
         handshake.CROWDED,
         handshake.PROTOCOL_ERROR,

@@ -26,6 +26,7 @@ CHALLENGE = Challenge("worldline", 1, bytes(range(16)))
 NONCE = bytes(range(16, 32))
 PROOF = client_proof(TOKEN, CHALLENGE, "cell", "arm", NONCE)
 HELLO = Hello(1, "cell", "arm", NONCE, PROOF)
+OURS = structs.replace(HELLO, abilities=("clock", "life"))  # As our own clients say it.
 
 
 def test_a_proof_is_a_plain_hmac_that_any_language_can_compute() -> None:
@@ -84,7 +85,7 @@ def welcome(proof: bytes) -> bytes:
 
 def test_a_participant_answers_a_challenge_and_believes_a_server_that_knows_the_token() -> None:
     mine = greeting()
-    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == HELLO.body()
+    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == OURS.body()
     assert mine.settle(welcome(server_proof(TOKEN, CHALLENGE, HELLO))) == Welcome(
         server_proof(TOKEN, CHALLENGE, HELLO), 1, 2
     )
@@ -116,7 +117,9 @@ def test_what_both_sides_agree_on_is_covered_by_both_proofs() -> None:
     assert hmac.new(TOKEN, msgpack.encode(content), hashlib.sha256).digest() == proof
     mine = Greeting("cell", "arm", "secret", NONCE, agreement)
     hello = Hello(1, "cell", "arm", NONCE, proof, agreement)
-    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == hello.body()
+    assert msgpack.decode(mine.hello(msgpack.encode(CHALLENGE))[4:], type=Hello) == structs.replace(
+        hello, abilities=OURS.abilities
+    )
     assert len(msgpack.decode(hello.body())) == 7
     altered = structs.replace(hello, agreement={**agreement, "world": "cd34"})
     for other in (HELLO, altered):
@@ -127,7 +130,7 @@ def test_what_both_sides_agree_on_is_covered_by_both_proofs() -> None:
 
 def test_an_empty_agreement_isnt_said() -> None:
     assert client_proof(TOKEN, CHALLENGE, "cell", "arm", NONCE, {}) == PROOF
-    assert Greeting("cell", "arm", "secret", NONCE, {}).hello(msgpack.encode(CHALLENGE))[4:] == HELLO.body()
+    assert Greeting("cell", "arm", "secret", NONCE, {}).hello(msgpack.encode(CHALLENGE))[4:] == OURS.body()
     assert len(msgpack.decode(HELLO.body())) == 6
     assert msgpack.decode(HELLO.body(), type=Hello) == msgpack.decode(msgpack.encode(HELLO), type=Hello) == HELLO
 

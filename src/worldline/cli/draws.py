@@ -18,6 +18,7 @@ from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
 from worldline.model.distributions import distribution_text, value_text
 from worldline.model.draw_names import NamePattern, check_pattern
+from worldline.model.draw_rows import functions_in
 from worldline.model.draws import Drawn
 from worldline.model.errors import shown
 from worldline.model.nearest import nearest
@@ -26,7 +27,6 @@ from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
 from worldline.targets import Options, prepare
-from worldline.targets.draw_files import with_functions_in
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.texts import TOML
 from worldline.workers.executor import InProcess
@@ -97,10 +97,13 @@ def _of_recording(path: Path, options: Options) -> RunDraws:
     if options != Options():
         raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
     recording = intact(Recording(path))
-    rows = recording.header.draws
-    functions = with_functions_in(rows, Path.cwd()).functions
+    if named := functions_in(recording.header.draws):
+        raise UsageError(
+            f"{path}: a function replaced draws, {shown(named[0])}, and a recording isn't trusted to name any",
+            advice="name the federation, with --draws",
+        )
     warn("a recording doesn't have the draws that participants make; name the federation to list those, too")
-    return RunDraws(recorded_account(recording).sendings, recording.header.plan(), functions.__getitem__)
+    return RunDraws(recorded_account(recording).sendings, recording.header.plan())
 
 
 def _of_target(target: str, options: Options) -> RunDraws:

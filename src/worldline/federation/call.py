@@ -15,6 +15,7 @@ from worldline.federation.agreement import as_agreement
 from worldline.federation.answering import recognized
 from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Declared
+from worldline.federation.draw_functions import loader_of
 from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import client_context, dial, untrusted
@@ -82,6 +83,7 @@ class Call:
         self._token = around.token if token is None else token
         self._agreement = as_agreement(agreement)
         self._code = around.code or ""
+        self._functions = launched.functions
         self.greeting = self.greet()
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
         self._declaration = Declaration(**declared)
@@ -97,6 +99,8 @@ class Call:
         ledger = completed.ledger(self.name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
         ledger.has_snapshot = welcome.has_snapshot
+        if isinstance(self._target, Address):  # Otherwise the server is this very process.
+            ledger.load_draw_function = loader_of(self._functions)
         return ledger
 
     def dial(self, patience_s: float) -> socket.socket:

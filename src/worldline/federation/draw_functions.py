@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
+from worldline.federation.environment import FUNCTIONS
 from worldline.model import UsageError
-from worldline.model.draw_rows import DrawFunction, DrawInputs
+from worldline.model.draw_rows import DrawFunction, DrawInputs, functions_in
 from worldline.model.errors import shown
 
 
 def with_functions(given: DrawInputs) -> DrawInputs:
     """Return a table of draws with all functions that its rows name: one that isn't there is refused before a run."""
-    named = [row.function for row in given.rows if row.function is not None and row.function not in given.functions]
-    return DrawInputs(given.rows, {**given.functions, **{name: load_draw_function(name) for name in named}})
+    missing = [name for name in functions_in(given.rows) if name not in given.functions]
+    return DrawInputs(given.rows, {**given.functions, **{name: load_draw_function(name) for name in missing}})
+
+
+def loader_of(named: Collection[str]) -> Callable[[str], DrawFunction]:
+    """Return what imports these functions and no others: a server may not choose what runs in a client's process."""
+
+    def load(text: str) -> DrawFunction:
+        if text not in named:
+            raise UsageError(
+                f"the server names the function {shown(text)}, and whoever started this participant didn't",
+                advice=f"if you trust it, set {FUNCTIONS} to {text}",
+            )
+        return load_draw_function(text)
+
+    return load
 
 
 def load_draw_function(text: str) -> DrawFunction:

@@ -21,7 +21,10 @@ SHAKE = "WORLDLINE_SHAKE"
 SCRIPT = "WORLDLINE_SCRIPT"
 TWIN = "WORLDLINE_TWIN"
 CODE = "WORLDLINE_CODE"
-VARIABLES = frozenset((ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE, SCRIPT, TWIN, CODE))
+FUNCTIONS = "WORLDLINE_DRAW_FUNCTIONS"
+VARIABLES = frozenset(
+    (ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE, SCRIPT, TWIN, CODE, FUNCTIONS)
+)
 """All that concerns one run, and is nothing to those that a participant of it may start."""
 
 
@@ -30,7 +33,8 @@ class LaunchEnvironment:
     """All that a launcher tells a process. `shake` seeds delays at random, which must not show in any result.
 
     `script` is a folder in which to write down what is said and heard, for a twin, and `twin` is where a twin reads it.
-    `code` is a hash of the code that the process is started from.
+    `code` is a hash of the code that the process is started from. `functions` are those that a server's table of draws
+    may name, each as ``module:function``.
     """
 
     address: str | None = None
@@ -44,6 +48,7 @@ class LaunchEnvironment:
     script: str | None = None
     twin: str | None = None
     code: str | None = None
+    functions: tuple[str, ...] = ()
 
     def variables(self) -> dict[str, str]:
         """Return what is to be set in the process's environment."""
@@ -59,6 +64,7 @@ class LaunchEnvironment:
             SCRIPT: self.script,
             TWIN: self.twin,
             CODE: self.code,
+            FUNCTIONS: " ".join(self.functions),
         }
         return {variable: value for variable, value in given.items() if value}
 
@@ -80,4 +86,5 @@ def read_surroundings(environment: Mapping[str, str]) -> LaunchEnvironment:
         script=environment.get(SCRIPT),
         twin=environment.get(TWIN),
         code=environment.get(CODE),
+        functions=tuple(environment.get(FUNCTIONS, "").split()),
     )

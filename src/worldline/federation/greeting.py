@@ -12,6 +12,7 @@ from worldline.model.errors import shortened
 from worldline.model.frames import frame
 from worldline.wire.codec import checked
 from worldline.wire.handshake import (
+    ABILITIES,
     BAD_TOKEN,
     PROTOCOL,
     PROTOCOL_ERROR,
@@ -62,7 +63,9 @@ class Greeting:
             )
         proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
         self._challenge = challenge
-        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code)
+        self._hello = Hello(
+            VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code, ABILITIES
+        )
         return frame(self._hello.body())
 
     def settle(self, body: bytes) -> Welcome:

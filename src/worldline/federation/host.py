@@ -111,15 +111,18 @@ from worldline.wire.handshake import (
     BAD_FEDERATION,
     BAD_TOKEN,
     BAD_VERSION,
+    CLOCK,
     CROWDED,
     DECLARED,
     DISAGREES,
     HELLO_MAX,
+    LIFE,
     NONCE_SIZE,
     OVER,
     PROTOCOL,
     PROTOCOL_ERROR,
     TAKEN,
+    UNABLE,
     UNEXPECTED,
     VERSION,
     Challenge,
@@ -522,11 +525,7 @@ class Host:
             if not self._seat_operator(session, self.desk(session)):
                 return
         else:
-            differs = difference(self._agreement, hello.agreement)
-            if differs is not None:
-                self._refuse(session, DISAGREES, differs)
-                return
-            refusal = self._unwelcome(hello.name)
+            refusal = self._disagreement(hello) or self._unwelcome(hello.name) or self._inability(hello)
             if refusal is not None:
                 self._refuse(session, *refusal)
                 return
@@ -613,6 +612,19 @@ class Host:
             return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}"
         if member is not None and member.state is not State.EXPECTED:
             return TAKEN, f"participant {name!r} has been here already"
+        return None
+
+    def _disagreement(self, hello: Hello) -> tuple[str, str] | None:
+        differs = difference(self._agreement, hello.agreement)
+        return None if differs is None else (DISAGREES, differs)
+
+    def _inability(self, hello: Hello) -> tuple[str, str] | None:
+        """Refuse a client that would ignore what it is to act out: its history would be another one."""
+        name = hello.name
+        if CLOCK not in hello.abilities and self.stated(name)[2] is not None:
+            return UNABLE, f"{name} has a local clock, and its client can't keep one"
+        if LIFE not in hello.abilities and self.life_of(name) is not None:
+            return UNABLE, f"{name} has a boot time, faults or an emergency stop, and its client can't act them out"
         return None
 
     # --- Hearing and answering ---

@@ -16,7 +16,7 @@ from typing import NoReturn
 from worldline.federation.call import PATIENCE_S, Call
 from worldline.federation.client import connection_to
 from worldline.federation.declaration import Declaration, compare_declarations
-from worldline.federation.environment import LaunchEnvironment
+from worldline.federation.environment import LaunchEnvironment, read_surroundings
 from worldline.launch.setup import Setup, stated_by
 from worldline.launch.starting import command_of, environment_of
 from worldline.model import UsageError
@@ -76,6 +76,7 @@ class Joining:
             authority=_absolute(self.authority),
             certificate=_absolute(self.certificate),
             key=_absolute(self.key),
+            functions=read_surroundings(os.environ).functions,
         )
 
 

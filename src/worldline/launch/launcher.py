@@ -33,6 +33,7 @@ from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
 from worldline.lock.witness import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
+from worldline.model.draw_rows import functions_in
 
 _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.
@@ -249,6 +250,7 @@ class Launch:
         parts = self._shares.processes(self._tokens)
         if self._shake is not None:
             self._shake.shuffle(parts)
+        functions = functions_in(self._setup.plan.draws)
         for part in parts:
             is_own = not self._shares.is_shared(part.name)
             surroundings = LaunchEnvironment(
@@ -258,6 +260,7 @@ class Launch:
                 token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
                 script=self._twins.script_of(part.name),
+                functions=functions,
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))

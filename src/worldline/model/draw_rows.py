@@ -7,7 +7,7 @@ several times for one draw, and in several processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -77,6 +77,11 @@ def read_draws(given: DrawsGiven) -> DrawInputs:
     for row in rows:
         _check_row(row)
     return DrawInputs(rows, functions)
+
+
+def functions_in(rows: Iterable[DrawRow]) -> tuple[str, ...]:
+    """Return the functions that rows name, each once."""
+    return tuple(dict.fromkeys(row.function for row in rows if row.function is not None))
 
 
 def _named(function: DrawFunction, functions: dict[str, DrawFunction]) -> str:

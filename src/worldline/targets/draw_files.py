@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from worldline.model.draw_rows import DrawInputs, DrawRow, read_draws
+from worldline.model.draw_rows import DrawInputs, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 
 _COLUMNS = ["name", "value"]
@@ -24,10 +24,10 @@ def read_draws_given(text: str, folder: Path) -> DrawInputs:
     if read is None:
         if ":" not in text:
             raise UsageError(f"--draws {text}: that is neither a table nor a function", advice=_FORM)
-        return with_functions_in([DrawRow("*", function=text)], folder)
+        return _with_functions([DrawRow("*", function=text)], folder)
     try:
         given = read(file)
-        return with_functions_in(read_draws(given).rows, folder)
+        return _with_functions(read_draws(given).rows, folder)
     except OSError as error:
         raise UsageError(f"{text} can't be read: {error.strerror or error}") from error
     except (ValueError, RecursionError, csv.Error) as error:
@@ -36,10 +36,10 @@ def read_draws_given(text: str, folder: Path) -> DrawInputs:
         raise UsageError(f"{text}: {error.problem}", advice=error.advice) from error
 
 
-def with_functions_in(rows: Sequence[DrawRow], folder: Path) -> DrawInputs:
+def _with_functions(rows: Sequence[DrawRow], folder: Path) -> DrawInputs:
     """Return rows along with the functions that they name, which are looked for in this folder first."""
     given = DrawInputs(tuple(rows))
-    if all(row.function is None for row in rows):
+    if not functions_in(rows):
         return given
     from worldline.federation.draw_functions import with_functions  # Here, since few tables have any.
 

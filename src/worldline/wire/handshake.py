@@ -1,7 +1,7 @@
 """The handshake: how a server and a participant make sure of each other before anything is said about the run.
 
     server       Challenge(protocol, version, nonce)
-    participant  Hello(version, federation, name, nonce, proof, agreement, code)
+    participant  Hello(version, federation, name, nonce, proof, agreement, code, abilities)
     server       Welcome(proof, heartbeat, frame_max, declared, ...), or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
@@ -35,6 +35,11 @@ _FrameSize = Annotated[int, Meta(ge=1, lt=2**31)]  # What a frame's header has r
 _PayloadSize = Annotated[int, Meta(ge=0, le=2**62)]
 
 
+CLOCK, LIFE = "clock", "life"
+ABILITIES = (CLOCK, LIFE)
+"""What a client may be asked to act out: whoever ignored it would make another history of the run."""
+
+
 class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):
     """Who are you? Prove it with this nonce."""
 
@@ -46,7 +51,8 @@ class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
     """I am this participant of that federation, and take it that both sides agree on this.
 
-    `code` is a hash of what I am made of, if that is known: it shows if I come back as another program.
+    `code` is a hash of what I am made of, if that is known: it shows if I come back as another program. `abilities` are
+    what I act out by myself if the welcome says so: a local `clock`, and a `life` with faults.
     """
 
     version: int
@@ -56,10 +62,11 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
     proof: bytes
     agreement: dict[str, str] = {}
     code: str = ""
+    abilities: tuple[str, ...] = ()
 
     def body(self) -> bytes:
         """Return it as it is sent: with nothing to agree on, as short as it can be."""
-        if self.code:
+        if self.code or self.abilities:
             return _encode(self)
         said = ("hello", self.version, self.federation, self.name, self.nonce, self.proof, self.agreement)
         return _encode(said if self.agreement else said[:-1])
@@ -120,6 +127,7 @@ DISAGREES = "agreement"
 UNEXPECTED = "unexpected"
 TAKEN = "taken"
 DECLARED = "declared"
+UNABLE = "unable"
 OVER = "over"
 CROWDED = "crowded"
 PROTOCOL_ERROR = "protocol"
