@@ -38,9 +38,10 @@ from worldline.drawing.legend import Entry, Legend
 from worldline.drawing.scale import ticks_between
 from worldline.drawing.svg import FAINT, PALETTE, SOFT, document, element, hover, path, text_at
 from worldline.federation.conversation import Conversation
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.limits import Limits
 from worldline.federation.participant import Participant
+from worldline.federation.session import Session
 from worldline.federation.strand import strand_kind
 from worldline.history.journal import Journal
 from worldline.lock import Action, Arbiter, Grant, Join, Next, ParticipantEvent, Publish, StartRun, Subscription

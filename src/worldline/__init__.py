@@ -76,7 +76,7 @@ __all__ = [
 # Whoever imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.program"),
-    "Limits": "worldline.federation.host",
+    "Limits": "worldline.federation.limits",
     "Participant": "worldline.federation.participant",
     **dict.fromkeys(["EmergencyStop", "RunEnded"], "worldline.lock"),
     "Server": "worldline.federation.server",

@@ -39,6 +39,7 @@ COMPILED = (
     "worldline.federation.conversation",
     "worldline.federation.eagerness",
     "worldline.federation.connection",
+    "worldline.federation.session",
     "worldline.federation.host",
     "worldline.federation.readiness",
     "worldline.federation.run_journal",

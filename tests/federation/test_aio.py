@@ -17,7 +17,7 @@ from worldline import Network, Server, connect_async, link, plan
 from worldline.federation import answering
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.environment import LaunchEnvironment
-from worldline.federation.host import Limits
+from worldline.federation.limits import Limits
 from worldline.model import MS, LossError, ModelError, Plan, UsageError
 
 T = TypeVar("T")

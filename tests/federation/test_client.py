@@ -33,7 +33,7 @@ from worldline.federation import call as call_module
 from worldline.federation import connection as connection_module
 from worldline.federation.client import Client
 from worldline.federation.environment import SHAKE, LaunchEnvironment
-from worldline.federation.host import Limits
+from worldline.federation.limits import Limits
 from worldline.model import (
     MS,
     ConfigurationError,

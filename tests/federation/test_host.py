@@ -17,7 +17,9 @@ from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
-from worldline.federation.host import Host, Limits, Session
+from worldline.federation.host import Host
+from worldline.federation.limits import Limits
+from worldline.federation.session import Session
 from worldline.history.journal import run_digest
 from worldline.lock import Abort, Action, Arbiter, Event, Join, Log, Promise, State
 from worldline.lock.member import Member

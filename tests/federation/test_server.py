@@ -30,7 +30,7 @@ from tests.federation.transports import (
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation import server as server_module
 from worldline.federation import server_connection as connection_module
-from worldline.federation.host import Limits
+from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.history import Status
 from worldline.history.observer import Observer

@@ -20,8 +20,9 @@ from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.trunks import CircuitPeer, TrunkPeer
 from worldline.federation.activities import activities_of
-from worldline.federation.host import Limits, Session
+from worldline.federation.limits import Limits
 from worldline.federation.milestones import Milestones
+from worldline.federation.session import Session
 from worldline.lock import OPERATOR, Abort, State
 from worldline.model import MS, InternalError, LossError, PeerError
 from worldline.model.frames import Cutter, frame

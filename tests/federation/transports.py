@@ -29,8 +29,8 @@ from worldline.federation.aio import AsyncParticipant
 from worldline.federation.call import Call
 from worldline.federation.circuits import Circuit
 from worldline.federation.crew import Crew
-from worldline.federation.host import Limits
 from worldline.federation.incarnations import run_program
+from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.model import FOREVER, MS
 

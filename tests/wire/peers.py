@@ -7,8 +7,10 @@ from typing import Any
 
 from msgspec import msgpack
 
-from worldline.federation.host import Host, Limits, Session
+from worldline.federation.host import Host
+from worldline.federation.limits import Limits
 from worldline.federation.other_end import OtherEnd
+from worldline.federation.session import Session
 from worldline.federation.trunk import Trunk
 from worldline.model import Network, Rule, link, plan
 from worldline.model.frames import frame

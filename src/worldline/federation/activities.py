@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.milestones import Milestones
 from worldline.federation.other_end import OtherEnd
 from worldline.federation.peer_process import condition_of
+from worldline.federation.session import Session
 from worldline.lock.situation import Activity
 from worldline.lock.states import ASKING, State
 

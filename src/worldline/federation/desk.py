@@ -15,8 +15,9 @@ from typing import Protocol
 from msgspec import structs
 
 from worldline.federation.activities import activities_of
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.milestones import Milestones
+from worldline.federation.session import Session
 from worldline.lock.situation import Situation, situation_of
 from worldline.lock.states import WAITING, Phase
 from worldline.model import FOREVER, TIME_MAX, Interrupted, PeerError, UsageError, WorldlineError, format_time

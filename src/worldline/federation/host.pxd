@@ -1,5 +1,6 @@
 cimport cython
 
+from worldline.federation.session cimport Session
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.member cimport Member
 from worldline.wire.codec cimport (
@@ -9,34 +10,6 @@ from worldline.wire.frames cimport Frames
 
 
 cdef object _OVER
-
-
-cdef class Session:
-    cdef public object owner
-    cdef public object challenge
-    cdef public Frames frames
-    cdef public bytearray out
-    cdef public str name
-    cdef public str claims
-    cdef public str code
-    cdef public Member member
-    cdef public object joining
-    cdef public double opened
-    cdef public double heard
-    cdef public double spoke
-    cdef public double sent
-    cdef public object stopped
-    cdef public bint closing
-    cdef public bint paused
-    cdef public list bodies
-    cdef public list events
-    cdef public bint busy
-    cdef public Py_ssize_t said
-    cdef public bint hasty
-    cdef public long long heavy
-    cdef public long long stood_at
-    cdef public long long stood_with
-    cdef public object trunk
 
 
 cdef class Host:
@@ -54,10 +27,7 @@ cdef class Host:
     cdef public object desk
     cdef readonly list _strangers
     cdef readonly list _trunks
-    cdef object _token
-    cdef object _agreement
-    cdef object _declared
-    cdef bytes _nobodys
+    cdef object _admission
     cdef object _entropy
     cdef readonly long long _share
     cdef long long _heed

@@ -6,8 +6,8 @@ everything cleanly when somebody vanishes or misbehaves. The clock and entropy a
 
 Rules
 -----
-H1. A stranger learns nothing: version and token are judged before any word about federation, roster or run. With a
-    token for each, a name that nobody has a token for is refused in the same words as a wrong token.
+H1. A stranger learns nothing: version and token are judged (`Admission`) before any word about federation, roster or
+    run. With a token for each, a name that nobody has a token for is refused in the same words as a wrong token.
 H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
     participant, that one is lost, and by the policy `abort` the run is broken off with its name.
 H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
@@ -46,16 +46,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.federation.agreement import difference
-from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
+from worldline.federation.admission import Admission, Refusal
+from worldline.federation.declaration import Plain
 from worldline.federation.limits import Limits
-from worldline.federation.other_end import OtherEnd
+from worldline.federation.session import Session, SessionCarrier, SessionOwner
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import Status
@@ -76,7 +75,6 @@ from worldline.lock import (
 )
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.explain import vacant
-from worldline.lock.lifecycle_ledger import with_estop, without_estop
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
 from worldline.model import (
@@ -88,13 +86,12 @@ from worldline.model import (
     Plan,
     UsageError,
     WorldlineError,
-    as_time,
     format_time,
 )
 from worldline.model.clock import LocalClock
 from worldline.model.errors import shortened, shown
 from worldline.model.frames import frame
-from worldline.model.lifecycle import UNEVENTFUL, Lifecycle, lifecycle_of
+from worldline.model.lifecycle import Lifecycle
 from worldline.model.plan import check_plan
 from worldline.wire.codec import (
     add_grant,
@@ -106,23 +103,16 @@ from worldline.wire.codec import (
     is_heavy,
     split_events,
 )
-from worldline.wire.frames import HEARTBEAT, Frames
+from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import (
-    BAD_FEDERATION,
-    BAD_TOKEN,
     BAD_VERSION,
-    CLOCK,
     CROWDED,
     DECLARED,
-    DISAGREES,
-    HELLO_MAX,
-    LIFE,
     NONCE_SIZE,
     OVER,
     PROTOCOL,
     PROTOCOL_ERROR,
     TAKEN,
-    UNABLE,
     UNEXPECTED,
     VERSION,
     Challenge,
@@ -130,9 +120,6 @@ from worldline.wire.handshake import (
     Hello,
     Refused,
     Welcome,
-    client_proof,
-    is_genuine,
-    server_proof,
 )
 from worldline.wire.trunk import OpenTrunk
 from worldline.wire.words import Told
@@ -148,92 +135,6 @@ _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _OVER = Phase.OVER
 _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
-
-
-class SessionOwner(Protocol):
-    """Whoever has the other end of a session: a socket, or a participant in the same thread."""
-
-    def write(self) -> None:
-        """Pass on what the session has put out, and see whether it is to be closed or not to be read."""
-
-    def carry(self) -> SessionCarrier | None:
-        """Return the trunk that the session is to be from now on; None: it can't be one."""
-
-    def other_end(self) -> OtherEnd:
-        """Say what is known of whoever is at the other end."""
-
-
-class SessionCarrier(Protocol):
-    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does.
-
-    An operator's desk is one, too, that carries none.
-    """
-
-    def turn(self) -> bool: ...
-    def fill(self) -> None: ...
-    def keep_time(self) -> None: ...
-    def remark(self) -> str | None: ...
-    def give_up(self) -> list[Session]: ...
-
-
-class Session:
-    """One connection, and the participant that it speaks for once that is known."""
-
-    __slots__ = (
-        "bodies",
-        "busy",
-        "challenge",
-        "claims",
-        "closing",
-        "code",
-        "events",
-        "frames",
-        "hasty",
-        "heard",
-        "heavy",
-        "joining",
-        "member",
-        "name",
-        "opened",
-        "out",
-        "owner",
-        "paused",
-        "said",
-        "sent",
-        "spoke",
-        "stood_at",
-        "stood_with",
-        "stopped",
-        "trunk",
-    )
-
-    owner: SessionOwner  # Set by whoever has opened it.
-
-    def __init__(self, challenge: Challenge, now: float) -> None:
-        self.challenge = challenge
-        self.frames = Frames(HELLO_MAX)
-        self.out = bytearray()  # What is still to be sent.
-        self.name = ""
-        self.claims = ""  # The name that it has given, true or not.
-        self.code = ""  # A hash of its code, if it has said that.
-        self.member: Member | None = None  # Once it has joined.
-        self.joining: Join | None = None  # A guest's, kept until somebody invites it.
-        self.opened = now
-        self.heard = now  # When something last came in,
-        self.spoke = now  # and when that was last more than a heartbeat.
-        self.sent = now  # When something last went out.
-        self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
-        self.closing = False  # It is to be closed when all is sent.
-        self.paused = False  # It isn't to be read at present.
-        self.bodies: list[bytes] = []  # The body that was cut off last, until it is heard.
-        self.events: list[msgspec.Raw] = []  # What is left of a long frame, the next one last.
-        self.busy = False  # There may be something left of that, or to be cut off (H5).
-        self.said = 0  # How many frames it has sent since the last tick.
-        self.hasty = False  # It isn't read before the next tick.
-        self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
-        self.stood_at = -1  # Its next send when it was last seen to go on, and how much was kept of it then.
-        self.stood_with = 0
-        self.trunk: SessionCarrier | None = None  # What it carries, if it isn't a participant's.
 
 
 class Host:
@@ -269,10 +170,7 @@ class Host:
         self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
-        self._token = token
-        self._agreement = agreement or {}
-        self._declared = declared or {}
-        self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
+        self._admission = Admission(federation, token, agreement or {}, declared or {}, entropy(NONCE_SIZE))
         self._entropy = entropy
         self._share = min(self.limits.memory_max, _UNLIMITED) // max(
             1, len(plan.roster) + len(plan.guests) + plan.vacancies
@@ -326,7 +224,7 @@ class Host:
         """Admit a participant that lives in this very thread, and needn't prove who it is."""
         refusal = self._unwelcome(name)
         if refusal is not None:
-            raise UsageError(refusal[1], participant=name, code=refusal[0])
+            raise UsageError(refusal.reason, participant=name, code=refusal.code)
         session = Session(Challenge(PROTOCOL, VERSION, b""), now)
         session.owner = owner
         session.stopped = False  # It runs: else nobody would ask.
@@ -511,45 +409,51 @@ class Host:
         if isinstance(hello, OpenTrunk):
             self._open_trunk(session)
             return
-        token = self._token_of(hello.name)
-        expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
-        if not is_genuine(hello.proof, expected):
-            self._refuse(session, BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
-            return
-        if hello.federation not in ("", self.federation):
-            self._refuse(
-                session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
+        is_operator = hello.name == OPERATOR and self.desk is not None
+        refusal = self._admission.stranger(hello, session.challenge)
+        if refusal is None and not is_operator:
+            refusal = (
+                self._admission.disagreement(hello)
+                or self._unwelcome(hello.name)
+                or self._admission.inability(hello, self.arbiter.plan)
             )
+        if refusal is not None:
+            self._refuse(session, *refusal)
             return
-        if hello.name == OPERATOR and self.desk is not None:
-            if not self._seat_operator(session, self.desk(session)):
+        if is_operator:
+            if not self._seat_operator(session):
                 return
         else:
-            refusal = self._disagreement(hello) or self._unwelcome(hello.name) or self._inability(hello)
-            if refusal is not None:
-                self._refuse(session, *refusal)
-                return
             self.trust(session)
             session.code = hello.code
             self._admit(session, hello.name)
-        proof = server_proof(token, session.challenge, hello)
-        heartbeat = int(self.limits.heartbeat_s * 1e9)
+        self._put(session, frame(self._welcome_for(hello, session).body()))
+
+    def _welcome_for(self, hello: Hello, session: Session) -> Welcome:
+        limits = self.limits
         declared, period, clock = self.stated(hello.name)
-        limits, returns = self.limits, int(self.returns_s * 1e9)
         life = self.life_of(hello.name)
-        snapshot = self._has_snapshot(hello.name) if life is None else None  # A snapshot knows nothing of faults.
-        welcome = Welcome(
-            proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns, snapshot, clock, life
+        return Welcome(
+            proof=self._admission.proof_for(hello, session.challenge),
+            heartbeat=int(limits.heartbeat_s * 1e9),
+            frame_max=limits.frame_max,
+            declared=declared,
+            period=period,
+            payload_max=limits.payload_max,
+            returns=int(self.returns_s * 1e9),
+            has_snapshot=self._has_snapshot(hello.name) if life is None else None,  # It would know nothing of faults.
+            clock=clock,
+            life=life,
         )
-        self._put(session, frame(welcome.body()))
 
     def _has_snapshot(self, name: str) -> bool | None:
         """Whether a participant can be restored from a snapshot; None: none are kept here."""
         del name
         return None
 
-    def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
+    def _seat_operator(self, session: Session) -> bool:
         """Let an operator in, if there is a desk left."""
+        desk = None if self.desk is None else self.desk(session)
         if desk is None:
             self._refuse(session, CROWDED, "too many operators are connected")
             return False
@@ -581,50 +485,29 @@ class Host:
             del self.sessions[unknown[0].name]
             self._refuse(unknown[0], CROWDED, "too many connections are waiting to join")
 
-    def _token_of(self, name: str) -> bytes:
-        return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
-
     def stated(self, name: str) -> tuple[Join | None, int, LocalClock | None]:
         """Return what the file declares for a participant: what it would say at joining, its period and its clock."""
-        if not (stated := self._declared.get(name)):
-            return None, 0, None
-        declaration = Declaration(**stated)
-        return declaration.join(), as_time(declaration.period), declaration.local_clock()
+        return self._admission.stated(name)
 
     def life_of(self, name: str) -> Lifecycle | None:
         """Return what happens to a participant in simulated time; None if nothing does."""
-        plan = self.arbiter.plan
-        declared = Declaration(**self._declared.get(name, {}))
-        life = declared.completing(name, lifecycle_of(name, plan.network, plan.faults))
-        return None if life == UNEVENTFUL else life
+        return self._admission.life_of(name, self.arbiter.plan)
 
-    def _unwelcome(self, name: str) -> tuple[str, str] | None:
+    def _unwelcome(self, name: str) -> Refusal | None:
+        """Refuse whoever isn't expected, or not any more."""
         if self.over:
-            return OVER, "the run is over"
+            return Refusal(OVER, "the run is over")
         if name in self.sessions:
-            return TAKEN, f"participant {name!r} is already connected"
+            return Refusal(TAKEN, f"participant {name!r} is already connected")
         member = self.arbiter.members.get(name)
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
             if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
-                return UNEXPECTED, f"nobody expects {shown(name)}: the run has started without it"
+                return Refusal(UNEXPECTED, f"nobody expects {shown(name)}: the run has started without it")
             expected = ", ".join(self.arbiter.missing()) or "nobody at present"
-            return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}"
+            return Refusal(UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}")
         if member is not None and member.state is not State.EXPECTED:
-            return TAKEN, f"participant {name!r} has been here already"
-        return None
-
-    def _disagreement(self, hello: Hello) -> tuple[str, str] | None:
-        differs = difference(self._agreement, hello.agreement)
-        return None if differs is None else (DISAGREES, differs)
-
-    def _inability(self, hello: Hello) -> tuple[str, str] | None:
-        """Refuse a client that would ignore what it is to act out: its history would be another one."""
-        name = hello.name
-        if CLOCK not in hello.abilities and self.stated(name)[2] is not None:
-            return UNABLE, f"{name} has a local clock, and its client can't keep one"
-        if LIFE not in hello.abilities and self.life_of(name) is not None:
-            return UNABLE, f"{name} has a boot time, faults or an emergency stop, and its client can't act them out"
+            return Refusal(TAKEN, f"participant {name!r} has been here already")
         return None
 
     # --- Hearing and answering ---
@@ -726,16 +609,12 @@ class Host:
 
     def agreed(self, name: str, join: Join) -> Join:
         """Return how a participant joins, by what it says and what the file declares for it; raise if they differ."""
-        stated = self._declared.get(name)
-        if self.arbiter.plan.network.estop is None:
-            return join if stated is None else agreed(stated, said_at_joining(join)).join()
-        return with_estop(join if stated is None else agreed(stated, said_at_joining(without_estop(join))).join())
+        return self._admission.agreed(name, join, self.arbiter.plan)
 
     def _check_invited(self, name: str, inviting: Member) -> None:
         """Refuse an invitation of somebody who can never come, and whom everybody would wait for."""
         plan = self.arbiter.plan
-        names = self._token if isinstance(self._token, Mapping) else self._declared
-        if name in names or name in plan.guests or not names or not all(each in names for each in plan.roster):
+        if name in plan.guests or self._admission.could_come(name, plan.roster):
             return
         raise UsageError(
             f"it invites {shown(name)}, and there is no participant of that name",

@@ -1,6 +1,7 @@
 cimport cython
 
-from worldline.federation.host cimport Host, Session
+from worldline.federation.host cimport Host
+from worldline.federation.session cimport Session
 from worldline.federation.run_journal cimport RunJournal
 from worldline.wire.codec cimport decode_events, encode_answer, is_heavy
 

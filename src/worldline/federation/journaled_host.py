@@ -33,10 +33,12 @@ from typing import Any
 import msgspec
 from msgspec import msgpack, structs
 
+from worldline.federation.admission import Refusal
 from worldline.federation.conversation import Conversation
 from worldline.federation.heavy_payloads import HEAVY, HeavyPayloads
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.run_journal import ANSWERS, JournalRecord, RecordKind, RunJournal
+from worldline.federation.session import Session
 from worldline.history.status import Status, WaitReason
 from worldline.history.steps import named
 from worldline.history.values import payload_text
@@ -458,15 +460,14 @@ class JournaledHost(Host):
 
     # --- Coming back ---
 
-    def _unwelcome(self, name: str) -> tuple[str, str] | None:
+    def _unwelcome(self, name: str) -> Refusal | None:
         refusal = super()._unwelcome(name)
         if refusal is None or self.over or name in self.sessions:
             return refusal
-        code, reason = refusal
-        if code == TAKEN and (name in self._away or self.arbiter.members[name].state is State.LEFT):
+        if refusal.code == TAKEN and (name in self._away or self.arbiter.members[name].state is State.LEFT):
             return None
-        if code == UNEXPECTED and (away := self.away()):
-            return code, f"{reason}; waiting for {', '.join(away)} to come back"
+        if refusal.code == UNEXPECTED and (away := self.away()):
+            return Refusal(UNEXPECTED, f"{refusal.reason}; waiting for {', '.join(away)} to come back")
         return refusal
 
     def _admit(self, session: Session, name: str) -> None:

@@ -22,10 +22,11 @@ from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.other_end import OtherEnd
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.session import Session
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, State
 from worldline.model import UsageError, WorldlineError

@@ -1,7 +1,8 @@
 cimport cython
 
 from worldline.federation.eagerness cimport Eagerness
-from worldline.federation.host cimport Host, Session
+from worldline.federation.host cimport Host
+from worldline.federation.session cimport Session
 
 
 cdef class Server:

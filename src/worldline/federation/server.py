@@ -26,7 +26,6 @@ from worldline.federation.declaration import Declaration, Declared, Plain
 from worldline.federation.desk import OPERATORS_MAX, OperatorDesk
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
-from worldline.federation.host import Session
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.milestones import Milestones
@@ -35,6 +34,7 @@ from worldline.federation.readiness import READ, PolledSockets, SelectedSockets,
 from worldline.federation.registry import enter
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
+from worldline.federation.session import Session
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch

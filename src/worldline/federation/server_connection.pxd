@@ -1,6 +1,7 @@
 cimport cython
 
-from worldline.federation.host cimport Host, Session
+from worldline.federation.host cimport Host
+from worldline.federation.session cimport Session
 from worldline.wire.frames cimport Frames
 
 

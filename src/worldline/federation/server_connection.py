@@ -11,10 +11,11 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.other_end import OtherEnd
 from worldline.federation.peer_process import is_stopped, process_of
 from worldline.federation.readiness import READ, WRITE, PolledSockets, SelectedSockets
+from worldline.federation.session import Session
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
 from worldline.federation.trunk import Trunk
 

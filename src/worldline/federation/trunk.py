@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Host
 from worldline.federation.other_end import OtherEnd
+from worldline.federation.session import Session
 from worldline.lock import State
 from worldline.model.errors import PeerError
 from worldline.wire.trunk import (

@@ -1,0 +1,30 @@
+from worldline.lock.member cimport Member
+from worldline.wire.frames cimport Frames
+
+
+cdef class Session:
+    cdef public object owner
+    cdef public object challenge
+    cdef public Frames frames
+    cdef public bytearray out
+    cdef public str name
+    cdef public str claims
+    cdef public str code
+    cdef public Member member
+    cdef public object joining
+    cdef public double opened
+    cdef public double heard
+    cdef public double spoke
+    cdef public double sent
+    cdef public object stopped
+    cdef public bint closing
+    cdef public bint paused
+    cdef public list bodies
+    cdef public list events
+    cdef public bint busy
+    cdef public Py_ssize_t said
+    cdef public bint hasty
+    cdef public long long heavy
+    cdef public long long stood_at
+    cdef public long long stood_with
+    cdef public object trunk
