@@ -1,4 +1,9 @@
-"""A federation as PettingZoo's parallel environment: several participants are agents, which act at the same times."""
+"""A federation as PettingZoo's parallel environment: several participants are agents.
+
+All act at the same times, unless something keeps them: an agent boots late, hangs, crashes and recovers, or goes by a
+clock of its own. Whoever isn't there when others have to act is away. It misses nothing: what it sees and is rewarded
+for comes when it is there.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,10 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant import ClockName
+from worldline.learning.observations import own
 from worldline.learning.seeds import SeedSeries
-from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
+from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError, WorldlineError
@@ -28,6 +35,9 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     `tasks` has an `AgentTask` for each agent, by the participant's name. The other arguments are those of a
     `FederationEnv`, but for `step`, which has to be a duration: all agents act at once. An agent that is done leaves
     the run, and the others go on. The episode is over when all are done, or when the run ends.
+
+    An agent is among `agents` from its first observation on. If it isn't there when others have to act, its info has
+    ``{"away": True}``: it is shown what it last saw, and an action for it isn't taken.
     """
 
     metadata: dict[str, Any] = {"name": "federation", "render_modes": []}  # noqa: RUF012 - PettingZoo's declaration.
@@ -41,6 +51,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         start: TimeLike = 0,
         until: TimeLike | None = None,
         settings: Sequence[str] = (),
+        clock: ClockName = "true",
     ) -> None:
         if not isinstance(tasks, Mapping) or not tasks:
             raise ConfigurationError(
@@ -60,7 +71,10 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         }
         self.action_spaces: dict[str, gymnasium.Space[Any]] = {name: task.action_space for name, task in tasks.items()}
         self._check_action = {name: action_check(task.action_space, name) for name, task in tasks.items()}
-        self._steering = Steering(federation, tasks, step=step, start=start, until=until, settings=settings)
+        self._steering = Steering(
+            federation, tasks, step=step, start=start, until=until, settings=settings, clock=clock
+        )
+        self._seen: dict[str, Any] = {}  # What each agent has seen last.
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -83,41 +97,61 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         draws = take_options(options)
         seed = self._seeds.next(seed)
         moments = self._steering.begin(seed, draws)
-        self.agents = [*self.possible_agents]
-        observations = {
-            name: check_observation(moment.observation, self.observation_spaces[name], name, moment.now)
-            for name, moment in moments.items()
-        }
-        return observations, {name: {"seed": seed} for name in moments}
+        self._seen = {name: moment.observation for name, moment in moments.items()}
+        self.agents = []
+        self._admit(moments)
+        return (
+            {name: own(self._seen[name]) for name in self.agents},
+            {name: {"seed": seed, **self._steering.info(name)} for name in self.agents},
+        )
 
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Let all agents act, and everybody go on until they have to act again."""
+        """Let the agents act that are there, and everybody go on until some have to act again."""
         if not self._steering.is_under_way:
             raise UsageError("no episode is under way", advice="call reset() first")
         self._check(actions)
-        moments = self._steering.go_on({name: actions[name] for name in self.agents})
-        self.agents = [name for name in self.agents if not moments[name].is_last]
-        return (
-            {name: fresh(moment.observation, moment.before) for name, moment in moments.items()},
-            {name: moment.reward for name, moment in moments.items()},
-            {name: moment.is_done for name, moment in moments.items()},
-            {name: _is_cut_off(moment) for name, moment in moments.items()},
-            {name: {} for name in moments},
+        moments = self._steering.go_on({name: own(actions[name]) for name in self.agents if self._is_here(name)})
+        for name, moment in moments.items():
+            self._seen[name] = moment.observation
+        self._admit(moments)
+        agents, self.agents = (
+            self.agents,
+            [name for name in self.agents if not (name in moments and moments[name].is_last)],
         )
+        told = {name: moments.get(name) for name in agents}
+        return (
+            {name: own(self._seen[name]) for name in agents},
+            {name: 0.0 if moment is None else moment.reward for name, moment in told.items()},
+            {name: moment is not None and moment.is_done for name, moment in told.items()},
+            {name: moment is not None and _is_cut_off(moment) for name, moment in told.items()},
+            {name: {"away": True} if moment is None else self._steering.info(name) for name, moment in told.items()},
+        )
+
+    def _admit(self, moments: Mapping[str, AgentMoment]) -> None:
+        """Take those in that are there for the first time, unless it is the last as well."""
+        self.agents = [
+            name
+            for name in self.possible_agents
+            if name in self.agents or (name in moments and not (moments[name].number or moments[name].is_last))
+        ]
+
+    def _is_here(self, name: str) -> bool:
+        return name in self._steering.here
 
     def _check(self, actions: Mapping[str, Any]) -> None:
         for name in actions:
             if name not in self.agents:
-                what = "is done" if name in self.possible_agents else "isn't an agent"
+                what = "isn't there yet" if name in self.possible_agents else "isn't an agent"
+                what = "is done" if name in self._seen else what
                 raise UsageError(
                     f"an action is for {name}, which {what}", advice=f"agents are {', '.join(self.agents)}"
                 )
-        for name in self.agents:
-            if name not in actions:
-                raise UsageError("there is no action for it", participant=name)
             self._check_action[name](actions[name])
+        for name in self.agents:
+            if name not in actions and self._is_here(name):
+                raise UsageError("there is no action for it", participant=name)
 
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
@@ -129,7 +163,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         return None
 
     def __del__(self) -> None:
-        with suppress(WorldlineError, AttributeError):  # In another thread, or half made.
+        with suppress(WorldlineError, AttributeError):  # In a thread where its greenlets can't be unwound; half made.
             self.close()
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from worldline.model import ModelError, UsageError
+from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.nearest import nearest
 
@@ -59,29 +58,6 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
 
 def _refused(problem: str, space: gymnasium.Space[Any], agent: str) -> UsageError:
     return UsageError(problem, participant=agent, advice=f"actions are in {space}")
-
-
-def check_observation(observation: Any, space: gymnasium.Space[Any], agent: str, now: int) -> Any:
-    """Return the first observation of an episode, unless it isn't one: the others will be like it."""
-    if space.contains(observation):
-        return observation
-    raise ModelError(
-        f"its function `observe` returned {_described(observation)}, which isn't in its space",
-        participant=agent,
-        at=now,
-        advice=f"observations are in {space}",
-    )
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and type {value.dtype}: {shown(value.tolist())}"
-    return shown(value)
-
-
-def fresh(observation: Any, before: Any) -> Any:
-    """Return an observation that nobody else has: where nothing has arrived, `observe` may return the one before."""
-    return deepcopy(observation) if observation is before else observation
 
 
 def take_options(options: Mapping[str, Any] | None) -> Any:
