@@ -75,6 +75,14 @@ def test_without_a_seed_episodes_follow_from_the_federations() -> None:
     assert [other.reset()[1]["seed"] for _ in range(3)] == seeds
 
 
+def test_a_seed_is_a_whole_number() -> None:
+    made = env()
+    assert made.reset(seed=np.int64(5))[1] == {"seed": 5}  # type: ignore[arg-type]
+    assert made.reset(seed=-5)[1] == {"seed": -5}
+    with pytest.raises(UsageError, match=r"the seed '5' isn't a whole number"):
+        made.reset(seed="5")  # type: ignore[arg-type]
+
+
 def test_an_episode_that_leaks_is_caught() -> None:
     calls = iter(range(1_000_000))
 

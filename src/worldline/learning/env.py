@@ -73,6 +73,11 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
+    def first_seed(self) -> int:
+        """The federation's own seed: that of the first episode, if nobody gives one."""
+        return self._steering.seed
+
+    @property
     def outcome(self) -> FederationOutcome | None:
         """What came of the run, once an episode has been truncated: its digest is that of any other such run."""
         return self._steering.outcome
