@@ -39,8 +39,7 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
 
         return check
 
-    shape, dtype, low, high, size = space.shape, space.dtype, space.low, space.high, space.low.size
-    count_nonzero = np.count_nonzero
+    shape, dtype, is_within = space.shape, space.dtype, bounds_check(space)
 
     def check_array(action: Any) -> None:
         if not isinstance(action, np.ndarray):  # A box would take a list, and warn at every step.
@@ -48,12 +47,25 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
         if action.shape != shape:
             raise _refused(f"the action has the shape {action.shape}, and its space {shape}", space, agent)
         is_typed = action.dtype is dtype or np.can_cast(action.dtype, dtype)
-        if not (
-            is_typed and count_nonzero((low <= action) & (action <= high)) == size
-        ):  # Several times as fast as all().
+        if not (is_typed and is_within(action)):
             raise _refused(f"the action {shown(action)} isn't in its space", space, agent)
 
     return check_array
+
+
+def bounds_check(space: gymnasium.spaces.Box) -> Callable[[Any], bool]:
+    """Return what says whether an array of a box's shape is within its bounds, at every step of every environment."""
+    low, high = space.low, space.high
+    both = np.empty((2, *space.shape), np.bool_)  # To allocate them, and to ask for all(), would take longer.
+    above, below = both[0, ...], both[1, ...]
+    less_equal, count_nonzero, count = np.less_equal, np.count_nonzero, both.size
+
+    def is_within(array: Any) -> bool:
+        less_equal(low, array, above)
+        less_equal(array, high, below)
+        return bool(count_nonzero(both) == count)
+
+    return is_within
 
 
 def _refused(problem: str, space: gymnasium.Space[Any], agent: str) -> UsageError:

@@ -123,7 +123,10 @@ class Steering:
             self._agents[name].action = action
         moments = self._next_moments()
         assert self.run is not None
-        if len(self.here) < len(self.run.steered) or any(not self._agents[name].moment.is_last for name in self.here):
+        for name in self.here:
+            if not moments[name].is_last:
+                return moments
+        if len(self.here) < len(self.run.steered):
             return moments
         if any(moment.is_end for moment in moments.values()):
             while not self.run.is_over:

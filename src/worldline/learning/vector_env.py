@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from worldline.learning.seeds import as_seed
+from worldline.learning.spaces import bounds_check
 from worldline.learning.vector_worker import CALL, RAISED, STEP, host, made_by, packed, unpacked
 from worldline.loading.python_file import loaded_files
 from worldline.model import UsageError
@@ -76,6 +77,8 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = example.observation_space, example.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        batch = self.action_space
+        self._is_within = bounds_check(batch) if isinstance(batch, gymnasium.spaces.Box) else None
         self._first_seed: int | None = getattr(example.unwrapped, "first_seed", None)
         example.close()
 
@@ -180,11 +183,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _check_actions(self, actions: Any) -> None:
         """Refuse actions that aren't in their space, before any of them is taken."""
-        space = self.action_space
-        if (
-            isinstance(space, gymnasium.spaces.Box)
-            and np.count_nonzero((space.low <= actions) & (actions <= space.high)) == space.low.size
-        ):
+        if self._is_within is not None and self._is_within(actions):
             return
         for number, action in enumerate(actions):
             if not self.single_action_space.contains(action):
