@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import tracemalloc
 import warnings
@@ -16,6 +18,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
+from tests.leaks.running import EXAMPLES
 from tests.learning.heating import FORMS, act, env, federation, idle, observe, reward, room, too_hot, warming
 from worldline import Federation, Program, Server, WorldlineError, connect, run
 from worldline.federation.strand import THREADS
@@ -290,6 +293,35 @@ def test_nothing_is_left_of_an_episode() -> None:
     assert gone() is None
     assert len(unwound) == 4
     assert threading.active_count() == before
+
+
+UNCLOSED = """
+from tests.learning.heating import env
+from tests.learning.test_env import COLD, federation, replace, room
+
+def careful(me):
+    try:
+        room(me)
+    finally:
+        print("unwound")
+
+whole = federation()
+made = env(replace(whole, programs={**whole.programs, "room": replace(whole.programs["room"], run=careful)}))
+made.reset(seed=1)
+made.step(COLD)
+"""
+
+
+def test_one_that_nobody_closes_is_closed_when_the_process_ends() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", UNCLOSED],
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("unwound\n", "")
 
 
 def test_one_may_be_closed_in_the_middle_of_another() -> None:

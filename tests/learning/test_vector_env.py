@@ -30,6 +30,10 @@ def make(until: str = "200ms", **changes: Any) -> FederationEnv:
     return made
 
 
+def make_crashing() -> FederationEnv:
+    return env(federation(faults=["50ms crash heater"]))
+
+
 def make_broken() -> FederationEnv:
     return make(reward=_fail_when_warm)
 
@@ -89,10 +93,24 @@ def test_workers_change_nothing(vector: FederationVectorEnv) -> None:
     assert played(vector) == expected
 
 
-def test_autoreset_in_the_same_step() -> None:
-    envs = FederationVectorEnv(make, 3, workers=2, autoreset_mode="SameStep")
+@pytest.mark.parametrize("maker", ["make", "make_crashing"])
+def test_autoreset_in_the_same_step(maker: str) -> None:
+    made = globals()[maker]
+    envs = FederationVectorEnv(made, 3, workers=2, autoreset_mode="SameStep")
     try:
-        assert repr(played(envs)) == repr(played(SyncVectorEnv([make] * 3, autoreset_mode="SameStep")))
+        assert repr(played(envs)) == repr(played(SyncVectorEnv([made] * 3, autoreset_mode="SameStep")))
+    finally:
+        envs.close()
+
+
+def test_what_befell_an_agent_is_in_the_infos() -> None:
+    envs = FederationVectorEnv(make_crashing, 3, workers=2)
+    try:
+        envs.reset(seed=1)
+        for _ in range(3):
+            *_, terminated, _, infos = envs.step(np.zeros((3, 1)))
+        assert terminated.all()
+        assert infos["befell"].tolist() == ["heater at 50ms: 50ms crash heater"] * 3
     finally:
         envs.close()
 

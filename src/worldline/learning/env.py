@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -15,7 +14,7 @@ from worldline.learning.seeds import SeedSeries
 from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
-from worldline.model import UsageError, WorldlineError
+from worldline.model import UsageError
 from worldline.model.time import TimeLike
 
 
@@ -70,6 +69,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         self._steering = Steering(
             federation, {agent: self.task}, step=step, start=start, until=until, settings=settings, clock=clock
         )
+        self._steering.close_with(self)
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -111,7 +111,3 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
         self._steering.close()
-
-    def __del__(self) -> None:
-        with suppress(WorldlineError, AttributeError):  # In a thread where its greenlets can't be unwound; half made.
-            self.close()

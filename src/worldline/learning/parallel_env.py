@@ -8,7 +8,6 @@ for comes when it is there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -22,7 +21,7 @@ from worldline.learning.seeds import SeedSeries
 from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
-from worldline.model import UsageError, WorldlineError
+from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
 
@@ -75,6 +74,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             federation, tasks, step=step, start=start, until=until, settings=settings, clock=clock
         )
         self._seen: dict[str, Any] = {}  # What each agent has seen last.
+        self._steering.close_with(self)
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -96,9 +96,9 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         """Begin another episode; the one under way is broken off."""
         draws = take_options(options)
         seed = self._seeds.next(seed)
+        self.agents = []
         moments = self._steering.begin(seed, draws)
         self._seen = {name: moment.observation for name, moment in moments.items()}
-        self.agents = []
         self._admit(moments)
         return (
             {name: own(self._seen[name]) for name in self.agents},
@@ -161,10 +161,6 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     def render(self) -> np.ndarray[Any, Any] | str | list[Any] | None:
         """There is nothing to be seen."""
         return None
-
-    def __del__(self) -> None:
-        with suppress(WorldlineError, AttributeError):  # In a thread where its greenlets can't be unwound; half made.
-            self.close()
 
 
 def _is_cut_off(moment: AgentMoment) -> bool:

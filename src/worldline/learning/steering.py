@@ -12,10 +12,12 @@ Every episode leaves nothing behind: the run is over, or it is broken off and al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from worldline.federation.inprocess import SteppedRun
 from worldline.federation.outcome import FederationOutcome
@@ -151,6 +153,14 @@ class Steering:
             self._keep_digests()
             self.here = []
             self.run.close()
+
+    def close_with(self, owner: object) -> None:
+        """Break off what is under way when nobody has the owner any more, or when the process ends."""
+        finalize(owner, self._close_quietly)
+
+    def _close_quietly(self) -> None:
+        with suppress(UsageError):  # Garbage is collected in any thread, and greenlets are unwound in their own.
+            self.close()
 
     def _go_on(self) -> None:
         assert self.run is not None
