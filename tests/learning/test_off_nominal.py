@@ -109,6 +109,7 @@ def test_one_that_crashes_before_its_first_step() -> None:
     made = heating.env(with_agent(heating.federation(faults=["10ms crash heater"]), "heater", boot="30ms"))
     with pytest.raises(UsageError, match=r"heater: its program has ended before its first step: .*\(an episode begins"):
         made.reset(seed=1)
+    assert made.digest == b""
     made = heating.env(heating.federation(faults=["10ms crash heater"]), start="20ms")
     with pytest.raises(UsageError, match="before its first step: heater at 10ms: 10ms crash heater"):
         made.reset(seed=1)

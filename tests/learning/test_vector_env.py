@@ -9,6 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -32,6 +33,16 @@ def make(until: str = "200ms", **changes: Any) -> FederationEnv:
 
 def make_crashing() -> FederationEnv:
     return env(federation(faults=["50ms crash heater"]))
+
+
+class Misshapen(gymnasium.Wrapper[Any, Any, Any, Any]):
+    def step(self, action: Any) -> Any:
+        _, *rest = self.env.step(action)
+        return np.zeros(7), *rest
+
+
+def make_misshapen() -> Misshapen:
+    return Misshapen(make())
 
 
 def make_broken() -> FederationEnv:
@@ -214,6 +225,17 @@ def test_errors_in_workers() -> None:
         envs.close()
     with pytest.raises(UsageError, match="the environments are closed"):
         envs.reset()
+
+
+def test_observations_of_wrappers_that_dont_go_together() -> None:
+    envs = FederationVectorEnv(make_misshapen, 2, workers=1)
+    try:
+        envs.reset(seed=1)
+        with pytest.raises(ModelError, match=r"environments 0 to 1: the vector raised ValueError: .*shape"):
+            envs.step(np.zeros((2, 1)))
+        envs.reset(seed=1)
+    finally:
+        envs.close()
 
 
 def test_a_worker_that_is_killed() -> None:

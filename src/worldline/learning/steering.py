@@ -202,6 +202,7 @@ class _Agent:
     def forget(self) -> None:
         """Know nothing of an episode before."""
         self.moment = self.action = None
+        self._digest = b""
         self._incarnation = 0
         self._befell.clear()
 

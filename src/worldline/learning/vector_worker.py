@@ -110,6 +110,9 @@ def host(pipe: Pipe, files: Sequence[Path], pickled: bytes, numbers: range, mode
                     said = DONE, getattr(envs, method)(*arguments, **keywords)
             except WorldlineError as error:
                 said = RAISED, raised_outside(error).error
+            except Exception as error:  # What they return doesn't go together.
+                where = f"environments {numbers.start} to {numbers.stop - 1}"
+                said = RAISED, ModelError(f"the vector raised {said_of(error)}", participant=where)
             _send(pipe, said)
     finally:
         envs.close()
