@@ -338,6 +338,23 @@ def test_one_may_be_closed_in_the_middle_of_another() -> None:
     episode(other, seed=1)
 
 
+@pytest.mark.parametrize("call", ["close", "reset", "step"])
+def test_none_is_used_from_inside(call: str) -> None:
+    made: list[FederationEnv] = []
+
+    def confused(moment: AgentMoment) -> Any:
+        if moment.number == 1:
+            getattr(made[0], call)(*([COLD] if call == "step" else []))
+        return observe(moment)
+
+    made.append(env(observe=confused))
+    made[0].reset(seed=1)
+    with pytest.raises(UsageError, match=r"heater at 20ms: the run (is going on|goes on in the thread)"):
+        made[0].step(COLD)
+    with pytest.raises(UsageError, match="no episode is under way"):
+        made[0].step(COLD)
+
+
 def test_episodes_by_the_thousand_need_no_more_memory(strands: str) -> None:
     made = env(federation(until="60ms"))
 

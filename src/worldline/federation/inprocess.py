@@ -633,3 +633,5 @@ class SteppedRun:
             )
         if self.is_over:
             raise UsageError("the run is over")
+        if not self._stands_still:
+            raise UsageError("the run is going on", advice="its own programs can't let it go on or break it off")
