@@ -206,6 +206,18 @@ def test_one_that_boots_late_comes_when_it_is_there() -> None:
     assert made.agents == ["ann", "bob", "cid"]
 
 
+def test_one_that_comes_after_the_others_are_done_is_waited_for() -> None:
+    tasks = {"ann": weighing.task(0), "bob": weighing.task(10**6), "cid": weighing.task(2)}
+    made = weighing.env(federation=FATES["boots late"], tasks=tasks)
+    made.reset(seed=1)
+    assert made.agents == ["cid"]
+    while made.agents == ["cid"]:
+        _, _, terminations, _, infos = made.step({"cid": 2})
+    assert terminations == {"bob": False, "cid": True}
+    assert infos == {"bob": {}, "cid": {}}
+    assert made.agents == ["bob"]
+
+
 def test_one_that_crashes_for_good_leaves_and_the_others_go_on() -> None:
     made = several(FATES["crashes for good"])
     made.reset(seed=1)

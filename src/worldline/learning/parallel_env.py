@@ -97,9 +97,8 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         draws = take_options(options)
         seed = self._seeds.next(seed)
         self.agents = []
-        moments = self._steering.begin(seed, draws)
-        self._seen = {name: moment.observation for name, moment in moments.items()}
-        self._admit(moments)
+        self._seen = {}
+        self._take(self._steering.begin(seed, draws))
         return (
             {name: own(self._seen[name]) for name in self.agents},
             {name: {"seed": seed, **self._steering.info(name)} for name in self.agents},
@@ -112,30 +111,28 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         if not self._steering.is_under_way:
             raise UsageError("no episode is under way", advice="call reset() first")
         self._check(actions)
-        moments = self._steering.go_on({name: own(actions[name]) for name in self.agents if self._is_here(name)})
-        for name, moment in moments.items():
-            self._seen[name] = moment.observation
-        self._admit(moments)
-        agents, self.agents = (
-            self.agents,
-            [name for name in self.agents if not (name in moments and moments[name].is_last)],
-        )
-        told = {name: moments.get(name) for name in agents}
+        before = self.agents
+        moments = self._take(self._steering.go_on({name: own(actions[name]) for name in before if self._is_here(name)}))
+        told = {name: moments.get(name) for name in self.possible_agents if name in before or name in self.agents}
         return (
-            {name: own(self._seen[name]) for name in agents},
+            {name: own(self._seen[name]) for name in told},
             {name: 0.0 if moment is None else moment.reward for name, moment in told.items()},
             {name: moment is not None and moment.is_done for name, moment in told.items()},
             {name: moment is not None and _is_cut_off(moment) for name, moment in told.items()},
             {name: {"away": True} if moment is None else self._steering.info(name) for name, moment in told.items()},
         )
 
-    def _admit(self, moments: Mapping[str, AgentMoment]) -> None:
-        """Take those in that are there for the first time, unless it is the last as well."""
-        self.agents = [
-            name
-            for name in self.possible_agents
-            if name in self.agents or (name in moments and not (moments[name].number or moments[name].is_last))
-        ]
+    def _take(self, moments: dict[str, AgentMoment]) -> dict[str, AgentMoment]:
+        """Know who is there, and has seen what; if nobody is left, wait for those that are still to come."""
+        while True:
+            for name, moment in moments.items():
+                self._seen[name] = moment.observation
+            known = {*self.agents, *moments}
+            over = {name for name, moment in moments.items() if moment.is_last}
+            self.agents = [name for name in self.possible_agents if name in known and name not in over]
+            if self.agents or not self._steering.is_under_way:
+                return moments
+            moments = {**moments, **self._steering.go_on({})}
 
     def _is_here(self, name: str) -> bool:
         return name in self._steering.here
