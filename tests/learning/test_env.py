@@ -501,6 +501,7 @@ def observing(space: Any, *seen: Any) -> FederationEnv:
 
 
 BOX = spaces.Box(-1.0, 0.7, (2,), np.float32)
+LARGE = spaces.Box(-1.0, 1.0, (5, 5), np.float32)
 BYTES = spaces.Box(0, 255, (2,), np.uint8)
 
 
@@ -538,6 +539,8 @@ def test_observations_are_of_the_type_of_their_space(space: Any, seen: Any, expe
         ),
         (BOX, [0, 0], [0.0, 0.71], r"\[0\.0, 0\.71\], which isn't in its space"),
         (BOX, [0, 0], [0.0, np.nan], "which isn't in its space"),
+        (LARGE, np.zeros((5, 5)), np.full((5, 5), 2), "which isn't in its space"),
+        (LARGE, np.zeros((5, 5)), np.full((5, 5), np.nan), "which isn't in its space"),
         (BOX, [0, 0], "warm", "'warm', which isn't an array of numbers"),
         (BOX, [0, 0], None, "None, which isn't an array of numbers"),
         (BOX, [0, 0], [[1], [1, 2]], "which isn't an array"),

@@ -15,6 +15,8 @@ from worldline.model.nearest import nearest
 
 OPTIONS = ("draws",)
 
+_FEW = 16  # Up to so many numbers are looked at one by one: NumPy takes longer to begin than that.
+
 
 def check_spaces(agent: str, **spaces: object) -> None:
     """Refuse what isn't a space."""
@@ -56,6 +58,8 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
 def bounds_check(space: gymnasium.spaces.Box) -> Callable[[Any], bool]:
     """Return what says whether an array of a box's shape is within its bounds, at every step of every environment."""
     low, high = space.low, space.high
+    if len(space.shape) == 1 and low.size <= _FEW:
+        return _few_check(low.tolist(), high.tolist())
     both = np.empty((2, *space.shape), np.bool_)  # To allocate them, and to ask for all(), would take longer.
     above, below = both[0, ...], both[1, ...]
     less_equal, count_nonzero, count = np.less_equal, np.count_nonzero, both.size
@@ -64,6 +68,16 @@ def bounds_check(space: gymnasium.spaces.Box) -> Callable[[Any], bool]:
         less_equal(low, array, above)
         less_equal(array, high, below)
         return bool(count_nonzero(both) == count)
+
+    return is_within
+
+
+def _few_check(lows: list[Any], highs: list[Any]) -> Callable[[Any], bool]:
+    def is_within(array: Any) -> bool:
+        for low, value, high in zip(lows, array.tolist(), highs, strict=True):  # noqa: SIM110 - a generator is slower.
+            if not low <= value <= high:
+                return False
+        return True
 
     return is_within
 
