@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from worldline.federation.aio import connect_async
     from worldline.federation.checker import check
     from worldline.federation.client import connect
+    from worldline.federation.incarnations import run_program
     from worldline.federation.inprocess import run
     from worldline.federation.limits import Limits
     from worldline.federation.participant import Participant
@@ -69,6 +70,7 @@ __all__ = [
     "payload",
     "plan",
     "run",
+    "run_program",
     "uniform",
 ]
 
@@ -84,6 +86,7 @@ _HOMES = {
     "connect": "worldline.federation.client",
     "connect_async": "worldline.federation.aio",
     "run": "worldline.federation.inprocess",
+    "run_program": "worldline.federation.incarnations",
 }
 
 

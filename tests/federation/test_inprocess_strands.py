@@ -273,7 +273,9 @@ def test_nothing_of_a_run_is_left(either_kind: str) -> None:
     if either_kind == "greenlets":
         from greenlet import greenlet
 
-        assert [each for each in gc.get_objects() if isinstance(each, greenlet) and each and each.parent] == []
+        # By their types: a weak proxy that somebody else has left would look for the class of what is gone.
+        left = [each for each in gc.get_objects() if issubclass(type(each), greenlet)]
+        assert [each for each in left if each and each.parent] == []
 
 
 # --- What programs do besides ---

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from worldline import Federation, Message, Participant, Program, Server, connect, connect_async
+from worldline import Federation, Message, Participant, Program, Server, connect, connect_async, run_program
 from worldline.federation import answering
 from worldline.federation import connection as connection_module
 from worldline.federation import server as server_module
@@ -29,7 +29,6 @@ from worldline.federation.aio import AsyncParticipant
 from worldline.federation.call import Call
 from worldline.federation.circuits import Circuit
 from worldline.federation.crew import Crew
-from worldline.federation.incarnations import run_program
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.model import FOREVER, MS

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import tracemalloc
 import warnings
@@ -16,6 +18,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
+from tests.leaks.running import EXAMPLES
 from tests.learning.heating import FORMS, act, env, federation, idle, observe, reward, room, too_hot, warming
 from worldline import Federation, Program, Server, WorldlineError, connect, run
 from worldline.federation.strand import THREADS
@@ -73,6 +76,14 @@ def test_without_a_seed_episodes_follow_from_the_federations() -> None:
     assert seeds[0] == 11
     assert len(set(seeds)) == 3
     assert [other.reset()[1]["seed"] for _ in range(3)] == seeds
+
+
+def test_a_seed_is_a_whole_number() -> None:
+    made = env()
+    assert made.reset(seed=np.int64(5))[1] == {"seed": 5}  # type: ignore[arg-type]
+    assert made.reset(seed=-5)[1] == {"seed": -5}
+    with pytest.raises(UsageError, match=r"the seed '5' isn't a whole number"):
+        made.reset(seed="5")  # type: ignore[arg-type]
 
 
 def test_an_episode_that_leaks_is_caught() -> None:
@@ -149,15 +160,18 @@ def test_the_agent_may_start_later() -> None:
     assert observation[1] >= 2
 
 
-def test_what_observe_returns_again_is_copied() -> None:
+def test_whoever_changes_an_observation_changes_nothing_in_the_run() -> None:
     def lazy(moment: AgentMoment) -> Any:
         return observe(moment) if moment.before is None or moment.messages else moment.before
 
     made = env(observe=lazy, step="1ms")
-    before, _ = made.reset(seed=1)
-    after = made.step(COLD)[0]
-    assert after is not before
-    assert after.tolist() == before.tolist()
+    seen, _ = episode(made, seed=1)
+    observation, _ = made.reset(seed=1)
+    for expected, *_ in seen[1:]:
+        action = warming(observation)
+        observation[:] = 99.0
+        observation = made.step(action)[0]
+        assert observation.tolist() == expected
 
 
 def test_memory_lasts_for_an_episode() -> None:
@@ -279,6 +293,66 @@ def test_nothing_is_left_of_an_episode() -> None:
     assert gone() is None
     assert len(unwound) == 4
     assert threading.active_count() == before
+
+
+UNCLOSED = """
+from tests.learning.heating import env
+from tests.learning.test_env import COLD, federation, replace, room
+
+def careful(me):
+    try:
+        room(me)
+    finally:
+        print("unwound")
+
+whole = federation()
+made = env(replace(whole, programs={**whole.programs, "room": replace(whole.programs["room"], run=careful)}))
+made.reset(seed=1)
+made.step(COLD)
+"""
+
+
+def test_one_that_nobody_closes_is_closed_when_the_process_ends() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", UNCLOSED],
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("unwound\n", "")
+
+
+def test_one_may_be_closed_in_the_middle_of_another() -> None:
+    """As the garbage collector does, wherever it is called."""
+    other = env()
+    other.reset(seed=1)
+    other.step(COLD)
+
+    def closing(moment: AgentMoment) -> Any:
+        other.close()
+        return observe(moment)
+
+    assert episode(env(observe=closing), seed=3) == episode(env(), seed=3)
+    episode(other, seed=1)
+
+
+@pytest.mark.parametrize("call", ["close", "reset", "step"])
+def test_none_is_used_from_inside(call: str) -> None:
+    made: list[FederationEnv] = []
+
+    def confused(moment: AgentMoment) -> Any:
+        if moment.number == 1:
+            getattr(made[0], call)(*([COLD] if call == "step" else []))
+        return observe(moment)
+
+    made.append(env(observe=confused))
+    made[0].reset(seed=1)
+    with pytest.raises(UsageError, match=r"heater at 20ms: the run (is going on|goes on in the thread)"):
+        made[0].step(COLD)
+    with pytest.raises(UsageError, match="no episode is under way"):
+        made[0].step(COLD)
 
 
 def test_episodes_by_the_thousand_need_no_more_memory(strands: str) -> None:
@@ -413,10 +487,93 @@ def test_another_participant_that_fails() -> None:
         made.step(COLD)
 
 
-def test_observations_that_arent_in_their_space() -> None:
-    made = env(observe=lambda moment: np.zeros(3))
-    with pytest.raises(ModelError, match=r"heater at 0s: its function `observe` returned an array of shape \(3,\)"):
-        made.reset()
+def observing(space: Any, *seen: Any) -> FederationEnv:
+    """Return an environment that shows one thing after the other; `reward` and `done` take what is in its space."""
+
+    def show(moment: AgentMoment) -> Any:
+        return seen[min(moment.number, len(seen) - 1)]
+
+    def check(moment: AgentMoment) -> bool:
+        assert space.contains(moment.observation)
+        return False
+
+    return env(observe=show, reward=check, done=check, observation_space=space)
+
+
+BOX = spaces.Box(-1.0, 0.7, (2,), np.float32)
+LARGE = spaces.Box(-1.0, 1.0, (5, 5), np.float32)
+BYTES = spaces.Box(0, 255, (2,), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "seen", "expected"),
+    [
+        (BOX, np.array([0.1, 0.7]), np.array([0.1, 0.7], np.float32)),
+        (BOX, [0, -1], np.array([0.0, -1.0], np.float32)),
+        (BYTES, [0, 255], np.array([0, 255], np.uint8)),
+        (spaces.Box(-1.0, 1.0, (), np.float32), 0.5, np.array(0.5, np.float32)),
+        (spaces.Discrete(3, start=1), 3, np.int64(3)),
+        (spaces.Discrete(3), True, np.int64(1)),
+        (spaces.MultiBinary(2), [True, False], np.array([1, 0], np.int8)),
+        (spaces.Tuple([spaces.Discrete(2), BOX]), [1, (0, 0)], (np.int64(1), np.array([0.0, 0.0], np.float32))),
+        (spaces.Dict({"place": BOX}), {"place": (0, 0)}, {"place": np.array([0.0, 0.0], np.float32)}),
+        (spaces.Text(5), "warm", "warm"),
+    ],
+    ids=str,
+)
+def test_observations_are_of_the_type_of_their_space(space: Any, seen: Any, expected: Any) -> None:
+    made = observing(space, seen)
+    for observation in (made.reset(seed=1)[0], made.step(COLD)[0]):
+        assert repr(observation) == repr(expected)
+        assert getattr(observation, "dtype", None) == getattr(expected, "dtype", None)
+
+
+@pytest.mark.parametrize(
+    ("space", "good", "bad", "said"),
+    [
+        (
+            BOX,
+            [0, 0],
+            np.zeros(3),
+            r"an array of shape \(3,\) and type float64: .*, which has the shape \(3,\), and its",
+        ),
+        (BOX, [0, 0], [0.0, 0.71], r"\[0\.0, 0\.71\], which isn't in its space"),
+        (BOX, [0, 0], [0.0, np.nan], "which isn't in its space"),
+        (LARGE, np.zeros((5, 5)), np.full((5, 5), 2), "which isn't in its space"),
+        (LARGE, np.zeros((5, 5)), np.full((5, 5), np.nan), "which isn't in its space"),
+        (BOX, [0, 0], "warm", "'warm', which isn't an array of numbers"),
+        (BOX, [0, 0], None, "None, which isn't an array of numbers"),
+        (BOX, [0, 0], [[1], [1, 2]], "which isn't an array"),
+        (spaces.Box(-np.inf, np.inf, (1,), np.float32), [0], [1e300], "which is too large for float32"),
+        (BYTES, [0, 0], [0, 256], "which is too large for uint8"),
+        (BYTES, [0, 0], [0.0, 0.5], "which has the type float64, and its space uint8"),
+        (spaces.Discrete(3), 0, 3, "3, which isn't in its space"),
+        (spaces.Discrete(3), 0, 1.0, r"1\.0, which isn't a whole number"),
+        (spaces.MultiBinary(2), [0, 1], [0, 2], "which isn't in its space"),
+        (spaces.Dict({"place": BOX}), {"place": [0, 0]}, {"place": [9, 9]}, "of which 'place' is .*, which isn't in"),
+        (spaces.Dict({"place": BOX}), {"place": [0, 0]}, {}, "which isn't a dict of place"),
+        (spaces.Tuple([BOX]), ([0, 0],), (), "which isn't a tuple of 1"),
+        (spaces.Text(5), "warm", "too warm", "which isn't in its space"),
+    ],
+    ids=str,
+)
+def test_observations_that_arent_in_their_space(space: Any, good: Any, bad: Any, said: str) -> None:
+    with pytest.raises(
+        ModelError, match=f"^heater at 0s: its function `observe` returned .*{said}.*observations are in"
+    ):
+        observing(space, bad).reset()
+    made = observing(space, good, bad)
+    made.reset()
+    with pytest.raises(ModelError, match=f"^heater at 20ms: its function `observe` returned .*{said}"):
+        made.step(COLD)
+    with pytest.raises(UsageError, match="no episode is under way"):
+        made.step(COLD)
+
+
+def test_an_episode_that_is_done_when_it_begins() -> None:
+    made = env(done=lambda moment: True)
+    made.reset(seed=1)
+    assert made.step(COLD)[2:4] == (True, False)
 
 
 def test_a_run_that_ends_before_the_first_step() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+from pettingzoo.test import parallel_api_test
 
 from tests.leaks.running import EXAMPLES
 from worldline import Federation, Network, Participant, Program, link, payload
-from worldline.learning import AgentMoment, FederationEnv
+from worldline.learning import AgentMoment, FederationEnv, ParallelFederationEnv
+from worldline.metasim.driving import drive
 from worldline.model import TIME_MAX
 from worldline.model.message import Message
 
@@ -21,20 +24,25 @@ def idle(me: Participant) -> None:
         pass
 
 
-def env(simulator: Program, **changes: Any) -> FederationEnv:
-    """Return an environment in which a simulator says `seen`, and the agent `done`."""
+BEAT: Any = {"step": "50ms", "start": "100ms"}
+
+
+def federation(simulator: Program) -> Federation:
+    """Return one in which a simulator says `seen`, and the agent `done`."""
     agent = Program(idle, publishes=["done"], subscribes=["seen"])
-    federation = Federation(
+    return Federation(
         {"agent": agent, "simulator": simulator}, network=Network(default=link("uniform(1ms, 9ms)")), until="1s"
     )
+
+
+def env(simulator: Program, **changes: Any) -> FederationEnv:
     return FederationEnv(
-        federation,
+        federation(simulator),
         "agent",
         **{
             "act": lambda me, action: me.publish("done", payload.to_msgpack(float(action[0]))),
             "reward": lambda moment: float(moment.observation[0]),
-            "step": "50ms",
-            "start": "100ms",
+            **BEAT,
             "observation_space": spaces.Box(-1e6, 1e6, (1,), np.float64),
             "action_space": spaces.Box(-1.0, 1.0, (1,), np.float64),
             **changes,
@@ -47,9 +55,14 @@ def told(moment: AgentMoment) -> Any:
     return np.array([values[-1]]) if values else moment.before.copy()
 
 
-def checked(made: FederationEnv, action: float) -> list[float]:
-    """Have Gymnasium check it; return what one episode shows, which must be the same each time."""
-    check_env(made, skip_render_check=True)
+def checked(simulator: Program, action: float, **changes: Any) -> list[float]:
+    """Have Gymnasium and PettingZoo check it; return what one episode shows, which must be the same each time."""
+    made = env(simulator, **changes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "the option 'options'")  # PettingZoo gives one.
+        check_env(made, skip_render_check=True)
+        parallel_api_test(ParallelFederationEnv(federation(simulator), {"agent": made.task}, **BEAT), num_cycles=30)
     episodes = []
     for _ in range(2):
         observation, _ = made.reset(seed=4)
@@ -86,17 +99,15 @@ class Integrator:
         self.slope = payload.from_msgpack(messages[-1].payload, float)
 
 
-@pytest.mark.filterwarnings("ignore:.*Box.*")
 def test_a_simulator_that_is_driven() -> None:
-    driving = pytest.importorskip("worldline.metasim.driving")
-    simulator = Program(lambda me: driving.drive(me, Integrator()), publishes=["seen"], subscribes=["done"])
-    seen = checked(env(simulator, observe=told), 0.5)
+    simulator = Program(lambda me: drive(me, Integrator()), publishes=["seen"], subscribes=["done"])
+    seen = checked(simulator, 0.5, observe=told)
     assert seen[-1] > seen[0] + 20
 
 
 def test_a_drake_diagram() -> None:
     """The plant is a metasim client: an integrator of Drake's, which publishes every 10 ms."""
-    pytest.importorskip("pydrake")
+    pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.12 or newer")
     from drake import lcmt_drake_signal
     from pydrake.common.value import Value
     from pydrake.systems.framework import DiagramBuilder, LeafSystem
@@ -145,12 +156,12 @@ def test_a_drake_diagram() -> None:
         values = [lcmt_drake_signal.decode(message.payload).val[0] for message in moment.messages]
         return np.array([values[-1]]) if values else moment.before.copy()
 
-    made = env(
+    seen = checked(
         Program(plant, publishes=["seen"], subscribes=["done"]),
+        1.0,
         observe=observe,
         act=lambda me, action: me.publish("done", signal(float(action[0])).encode()),
     )
-    seen = checked(made, 1.0)
     assert seen[-1] == pytest.approx(0.88, abs=0.03)
 
 
@@ -166,7 +177,7 @@ def test_a_world() -> None:
                 world.command("vehicle_red", linear=(payload.from_msgpack(message.payload, float), 0.0, 0.0))
             world.run_to(me.now)
 
-    made = env(Program(warehouse, publishes=["seen"], subscribes=["done"], period="50ms"), observe=told)
-    forward, back = checked(made, 1.0), checked(made, -1.0)
+    simulator = Program(warehouse, publishes=["seen"], subscribes=["done"], period="50ms")
+    forward, back = checked(simulator, 1.0, observe=told), checked(simulator, -1.0, observe=told)
     assert forward[0] == back[0]
     assert abs(forward[-1] - back[-1]) > 1.0

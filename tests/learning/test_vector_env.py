@@ -6,14 +6,17 @@ import os
 import signal
 from collections.abc import Iterator
 from functools import partial
+from threading import Lock
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from tests.learning.heating import env, federation, observe
+from tests.liveness import is_running
 from worldline.learning import AgentMoment, FederationEnv, FederationVectorEnv
 from worldline.model import LossError, ModelError, UsageError
 from worldline.model.errors import ConfigurationError
@@ -22,7 +25,24 @@ pytestmark = pytest.mark.once
 
 
 def make(until: str = "200ms", **changes: Any) -> FederationEnv:
-    return env(federation(until=until), **changes)
+    made = env(federation(until=until), **changes)
+    made.fail_when_warm = _fail_when_warm  # type: ignore[attr-defined] # To be called from outside, as the next.
+    made.unsendable = lambda: Lock()  # type: ignore[attr-defined]
+    return made
+
+
+def make_crashing() -> FederationEnv:
+    return env(federation(faults=["50ms crash heater"]))
+
+
+class Misshapen(gymnasium.Wrapper[Any, Any, Any, Any]):
+    def step(self, action: Any) -> Any:
+        _, *rest = self.env.step(action)
+        return np.zeros(7), *rest
+
+
+def make_misshapen() -> Misshapen:
+    return Misshapen(make())
 
 
 def make_broken() -> FederationEnv:
@@ -84,10 +104,24 @@ def test_workers_change_nothing(vector: FederationVectorEnv) -> None:
     assert played(vector) == expected
 
 
-def test_autoreset_in_the_same_step() -> None:
-    envs = FederationVectorEnv(make, 3, workers=2, autoreset_mode="SameStep")
+@pytest.mark.parametrize("maker", ["make", "make_crashing"])
+def test_autoreset_in_the_same_step(maker: str) -> None:
+    made = globals()[maker]
+    envs = FederationVectorEnv(made, 3, workers=2, autoreset_mode="SameStep")
     try:
-        assert repr(played(envs)) == repr(played(SyncVectorEnv([make] * 3, autoreset_mode="SameStep")))
+        assert repr(played(envs)) == repr(played(SyncVectorEnv([made] * 3, autoreset_mode="SameStep")))
+    finally:
+        envs.close()
+
+
+def test_what_befell_an_agent_is_in_the_infos() -> None:
+    envs = FederationVectorEnv(make_crashing, 3, workers=2)
+    try:
+        envs.reset(seed=1)
+        for _ in range(3):
+            *_, terminated, _, infos = envs.step(np.zeros((3, 1)))
+        assert terminated.all()
+        assert infos["befell"].tolist() == ["heater at 50ms: 50ms crash heater"] * 3
     finally:
         envs.close()
 
@@ -110,18 +144,57 @@ def test_seeds_and_masks(vector: FederationVectorEnv) -> None:
 
 def test_mistakes_leave_it_usable(vector: FederationVectorEnv) -> None:
     vector.reset(seed=1)
+    first = vector.step(np.zeros((5, 1)))[0].tolist()
+    vector.reset(seed=1)
     with pytest.raises(UsageError, match="there are 4 actions for 5 environments"):
         vector.step(np.zeros((4, 1)))
     with pytest.raises(UsageError, match=r"an action has the shape \(2,\), and its space \(1,\)"):
         vector.step(np.zeros((5, 2)))
-    with pytest.raises(UsageError, match=r"heater: the action array\(\[5\.\]\) isn't in its space"):
-        vector.step(np.full((5, 1), 5.0))
+    with pytest.raises(
+        UsageError, match=r"environment 3: the action array\(\[5\.\]\) isn't in its space \(actions are in"
+    ):
+        vector.step(np.array([[0.0], [0.0], [0.0], [5.0], [np.nan]]))
+    with pytest.raises(UsageError, match="an action has the type complex128, and its space float64"):
+        vector.step(np.zeros((5, 1), np.complex128))
+    with pytest.raises(UsageError, match="there are no actions for 5 environments"):
+        vector.step(np.array(0.5))
+    with pytest.raises(UsageError, match="there are 1 actions for 5 environments"):
+        vector.step([[0.5]])
+    with pytest.raises(UsageError, match="aren't actions of 5 environments"):
+        vector.step([[0.5], []])
+    with pytest.raises(UsageError, match="None aren't actions of 5 environments"):
+        vector.step(None)
     with pytest.raises(UsageError, match="there are 2 seeds for 5 environments"):
         vector.reset(seed=[1, 2])
+    with pytest.raises(UsageError, match=r"the seed 0\.5 isn't a whole number"):
+        vector.reset(seed=0.5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="the reset_mask has the shape"):
         vector.reset(options={"reset_mask": np.ones(3, dtype=np.bool_)})
+    assert vector.step([[0.0]] * 5)[0].tolist() == first  # Nobody has been told anything.
+
+
+def test_what_cant_be_called_leaves_it_usable(vector: FederationVectorEnv) -> None:
     vector.reset(seed=1)
+    with pytest.raises(UsageError, match="environment 0: it has no attribute 'color'"):
+        vector.call("color")
+    with pytest.raises(ModelError, match=r"environment 0: it raised TypeError: .*fail_when_warm"):
+        vector.call("fail_when_warm")
+    with pytest.raises(UsageError, match="what an environment answers can't be sent to the program"):
+        vector.call("unsendable")
     vector.step(np.zeros((5, 1)))
+
+
+def test_without_a_seed_they_follow_from_the_federations() -> None:
+    envs = FederationVectorEnv(make, 3, workers=2)
+    try:
+        assert envs.reset()[1]["seed"].tolist() == [0, 1, 2]
+        following = envs.reset()[1]["seed"].tolist()
+    finally:
+        envs.close()
+    for number, seed in enumerate(following):
+        alone = make()
+        alone.reset(seed=number)
+        assert alone.reset()[1]["seed"] == seed
 
 
 def test_other_kinds_of_spaces() -> None:
@@ -142,7 +215,8 @@ def test_errors_in_workers() -> None:
     envs = FederationVectorEnv(make_broken, 2, workers=2, autoreset_mode="SameStep")
     try:
         envs.reset(seed=1)
-        with pytest.raises(ModelError, match=r"heater at 20ms: its function `reward` raised ValueError: too warm"):
+        said = r"heater of environment 1 at 20ms: its function `reward` raised ValueError: too warm"
+        with pytest.raises(ModelError, match=said):
             envs.step(np.array([[0.0], [1.0]]))
         envs.reset(seed=1)
         for _ in range(12):
@@ -153,12 +227,53 @@ def test_errors_in_workers() -> None:
         envs.reset()
 
 
+def test_observations_of_wrappers_that_dont_go_together() -> None:
+    envs = FederationVectorEnv(make_misshapen, 2, workers=1)
+    try:
+        envs.reset(seed=1)
+        with pytest.raises(ModelError, match=r"environments 0 to 1: the vector raised ValueError: .*shape"):
+            envs.step(np.zeros((2, 1)))
+        envs.reset(seed=1)
+    finally:
+        envs.close()
+
+
 def test_a_worker_that_is_killed() -> None:
     envs = FederationVectorEnv(kill_itself, 2, workers=1)
     with pytest.raises(LossError, match=r"worker 0, with environments 0 to 1, was killed by SIGKILL"):
         envs.call("kill")
     assert envs.closed
     envs.close()
+
+
+def test_a_worker_that_is_killed_from_outside() -> None:
+    envs = FederationVectorEnv(make, 4, workers=2)
+    pids = [process.pid or 0 for process in envs._workers.processes]
+    envs.reset(seed=1)
+    os.kill(pids[1], signal.SIGKILL)
+    with pytest.raises(LossError, match=r"worker 1, with environments 2 to 3, was killed by SIGKILL"):
+        envs.step(np.zeros((4, 1)))
+    assert not any(map(is_running, pids))
+    with pytest.raises(UsageError, match="the environments are closed, since a call was broken off by LossError"):
+        envs.step(np.zeros((4, 1)))
+    envs.close()
+
+
+def test_a_call_that_is_interrupted_ends_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So no answer to it can be taken for one to a later call."""
+    envs = FederationVectorEnv(make, 2, workers=2)
+    pids = [process.pid or 0 for process in envs._workers.processes]
+    envs.reset(seed=1)
+
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(envs._workers, "hear", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        envs.step(np.zeros((2, 1)))
+    assert not any(map(is_running, pids))
+    with pytest.raises(UsageError, match=r"closed, since a call was broken off by KeyboardInterrupt \(make others\)"):
+        envs.step(np.zeros((2, 1)))
 
 
 def test_what_is_refused() -> None:

@@ -50,7 +50,10 @@ cdef class _Run:
     cdef list _halted
 
     @cython.locals(seat=_Seat)
-    cpdef go_on(self)
+    cpdef go_on(self, names)
+    @cython.locals(seat=_Seat, found=list, first="long long")
+    cpdef list earliest(self)
+    cpdef list steered(self)
     @cython.locals(seat=_Seat, chosen=_Seat)
     cpdef halt(self, str name)
     cdef bint _stands_still(self)

@@ -14,8 +14,9 @@ not change meanwhile, so it asks the run to stand still (`_hold`) and waits unti
 in a program, or standing still. The run says where it is before it looks whether it is asked to stand still, and the
 watch asks before it looks where the run is: so one of the two notices.
 
-A `SteppedRun` is the same run without a thread of its own: it goes on when its caller says so, until the programs that
-the caller steers have halted, and the caller is the only one to look at it.
+A `SteppedRun` is the same run without a thread of its own: it goes on when its caller says so, until it can't without
+the programs that the caller steers, and the caller is the only one to look at it. Those needn't be at the same time:
+one that has halted may hold another that is late. Then it has to act first, and so the earliest of them always do.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import get_ident
@@ -38,7 +39,7 @@ from worldline.federation.incarnations import run_program
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
-from worldline.federation.strand import Strand, StrandBroken, strand_kind
+from worldline.federation.strand import Strand, StrandBroken, ThreadStrand, strand_kind
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
@@ -288,11 +289,12 @@ class _Run:
 
     # --- In the caller's thread, where the run has none of its own ---
 
-    def go_on(self) -> FederationOutcome | None:
-        """Go on until all steered programs have halted; return what came of the run if it is over."""
-        for seat in self._halted:
+    def go_on(self, names: Iterable[str]) -> FederationOutcome | None:
+        """Let these go on that have halted, until the run stands still; return what came of it if it is over."""
+        for name in names:
+            seat = self._seats[name]
+            self._halted.remove(seat)
             self._enable(seat)
-        self._halted.clear()
         self._drive()
         if self._error is None and self._digest is None:
             self._arbiter.tell_passed()
@@ -308,6 +310,21 @@ class _Run:
         finally:
             self._error = None
             self._forget()
+
+    def earliest(self) -> list[str]:
+        """Return which of those that have halted are at the earliest time: no other of the steered gets there still."""
+        found: list[str] = []
+        first = 0
+        for seat in self._halted:
+            if not found or seat.ledger.now < first:
+                found, first = [seat.name], seat.ledger.now
+            elif seat.ledger.now == first:
+                found.append(seat.name)
+        return found
+
+    def steered(self) -> list[str]:
+        """Return those of the steered whose programs haven't ended."""
+        return self._steered
 
     def abandon(self) -> None:
         """Unwind all programs, wherever they are."""
@@ -352,7 +369,7 @@ class _Run:
         self._disable(ended)
         if ended.name in self._steered:
             self._steered.remove(ended.name)
-            if self._halted and self._stands_still():
+            if self._stands_still():
                 return None
         return self._next()
 
@@ -401,9 +418,9 @@ class _Run:
             self._away = False
 
     def _next(self) -> _Seat | None:
-        """Take steps until somebody can go on; None if the run is over, well or not."""
+        """Take steps until somebody can go on; None if the run is over, well or not, or only the halted could."""
         try:
-            while self._digest is None:
+            while self._digest is None and (self._able or not self._halted):
                 chosen = self._step()
                 if chosen is not None:
                     self._running = chosen
@@ -539,10 +556,12 @@ def run(
 
 
 class SteppedRun:
-    """A run in the caller's thread that stands still whenever all `steered` programs that haven't ended have halted.
+    """A run in the caller's thread that stands still whenever nothing is left to do without the `steered` programs.
 
-    Such a program calls `halt(name)` at its sequence points, once it has left what the caller has to know. The caller
-    then says what it is to do, and calls `go_on`. All calls but `halt` come from the thread that has made this.
+    Such a program calls `halt(name)` at its sequence points, once it has left what the caller has to know. The run
+    stands still when all of them have halted or ended, or when nobody else can go on before one of the halted does. The
+    caller then says what those do that are `earliest`, and lets them `go_on`: the others are later, or still on their
+    way. All calls but `halt` come from the thread that has made this.
     """
 
     def __init__(
@@ -563,28 +582,46 @@ class SteppedRun:
         if rows:
             self._run.name_draws(functions.__getitem__, None)
         self._thread = get_ident()
+        self._has_threads = strand_kind() is ThreadStrand
+        self._stands_still = True
         self.halt: Callable[[str], None] = self._run.halt
         self.is_over = False
         self.outcome: FederationOutcome | None = None
 
-    def go_on(self) -> bool:
-        """Let everybody go on until the steered programs have halted; False if the run is over.
+    def earliest(self) -> list[str]:
+        """Return who has halted, of these who are at the earliest time."""
+        return self._run.earliest()
+
+    @property
+    def steered(self) -> Sequence[str]:
+        """Those whose programs haven't ended."""
+        return self._run.steered()
+
+    def go_on(self, names: Iterable[str] = ()) -> bool:
+        """Let these go on, and everybody else, until the run stands still; False if it is over.
 
         What a program raises is raised here; the run is over then.
         """
         self._check()
+        self._stands_still = False
         try:
-            self.outcome = self._run.go_on()
+            self.outcome = self._run.go_on(names)
         except BaseException:
             self.is_over = True
             raise
+        finally:
+            self._stands_still = True
         self.is_over = self.outcome is not None
         return not self.is_over
 
     def close(self) -> None:
-        """Break the run off, wherever it is: all programs are unwound. One that is over stays as it is."""
+        """Break the run off, wherever it is: all programs are unwound. One that is over stays as it is.
+
+        Where programs are threads, anybody may do that while it stands still: garbage is collected in any thread.
+        """
         if not self.is_over:
-            self._check()
+            if not (self._stands_still and self._has_threads):
+                self._check()
             self.is_over = True
             self._run.abandon()
 
@@ -596,3 +633,5 @@ class SteppedRun:
             )
         if self.is_over:
             raise UsageError("the run is over")
+        if not self._stands_still:
+            raise UsageError("the run is going on", advice="its own programs can't let it go on or break it off")

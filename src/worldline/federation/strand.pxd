@@ -19,6 +19,7 @@ cdef class Strand:
 
 cdef class GreenletStrand(Strand):
     cdef object _here
+    cdef object _root
     cdef object _outside
     cdef object _thread
 

@@ -107,6 +107,7 @@ class GreenletStrand(Strand):
     def __init__(self, name: str, body: Callable[[], object]) -> None:
         super().__init__(name, body)
         self._here: greenlet | None = None  # Where to go on; None before it has started and after it has finished.
+        self._root: greenlet | None = None  # Its own greenlet, from which those of the program descend.
         self._outside: greenlet | None = None
         self._thread: int | None = None
 
@@ -127,7 +128,9 @@ class GreenletStrand(Strand):
 
     def break_off(self) -> None:
         self._broken = True
-        if self._here is not None:
+        if self._here is not None and self._root is not None:
+            # Garbage is collected anywhere, also in a strand of another run: control comes back to there.
+            self._root.parent = getcurrent()
             _switch_to(self._here)
 
     def check(self) -> None:
@@ -146,7 +149,7 @@ class GreenletStrand(Strand):
     def _begin(self, outside: greenlet | None, thread: int | None) -> None:
         self._outside = outside
         self._thread = thread
-        self._here = greenlet(self._trace_and_live, outside)
+        self._here = self._root = greenlet(self._trace_and_live, outside)
 
     def _leave_for(self, target: greenlet | None) -> None:
         self._here = getcurrent()
@@ -158,7 +161,7 @@ class GreenletStrand(Strand):
         if (trace := threading.gettrace()) is not None:  # What every new thread begins with.
             settrace(trace)
         self._live()
-        self._here = self._outside = None
+        self._here = self._root = self._outside = None
         if gettrace() is not None:
             settrace(None)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import gymnasium
 
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import Participant
-from worldline.learning.seeds import SEED_END
-from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
+from worldline.federation.participant import ClockName, Participant
+from worldline.learning.observations import own
+from worldline.learning.seeds import SeedSeries
+from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
-from worldline.model import UsageError, WorldlineError
+from worldline.model import UsageError
 from worldline.model.time import TimeLike
 
 
@@ -24,8 +24,9 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     `federation` is a Federation or the path of its file, which `settings` change as `--set` does. The participant
     `agent` is played by whoever calls `step`: what it declares stays, and its program is replaced. `observe`, `act`,
     `reward` and `done` are those of an `AgentTask`. The agent acts from `start` on, once in a `step`; if that is None,
-    whenever messages have arrived. An episode is terminated when the agent is `done`, and truncated when the run ends,
-    at `until` or where the federation says.
+    whenever messages have arrived. Both are times of the simulation, or with ``clock="local"`` of the agent's own
+    clock. An episode is terminated when the agent is `done`, crashes for good or is told of an emergency stop, and
+    truncated when the run ends, at `until` or where the federation says.
 
     `reset(seed=...)` runs the federation with exactly that seed. Without one, seeds follow from the last one that was
     given, or from the federation's own.
@@ -48,6 +49,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         start: TimeLike = 0,
         until: TimeLike | None = None,
         settings: Sequence[str] = (),
+        clock: ClockName = "true",
     ) -> None:
         check_spaces(agent, observation_space=observation_space, action_space=action_space)
         self.observation_space = observation_space
@@ -65,8 +67,15 @@ class FederationEnv(gymnasium.Env[Any, Any]):
             action_space=action_space,
         )
         self._steering = Steering(
-            federation, {agent: self.task}, step=step, start=start, until=until, settings=settings
+            federation, {agent: self.task}, step=step, start=start, until=until, settings=settings, clock=clock
         )
+        self._steering.close_with(self)
+        self._seeds = SeedSeries(self._steering.seed)
+
+    @property
+    def first_seed(self) -> int:
+        """The federation's own seed: that of the first episode, if nobody gives one."""
+        return self._steering.seed
 
     @property
     def outcome(self) -> FederationOutcome | None:
@@ -81,17 +90,11 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin another episode; the one under way is broken off."""
         draws = take_options(options)
-        if seed is None and self._np_random is None:
-            seed = self._steering.seed
-            super().reset(seed=abs(seed))
-        else:
-            super().reset(seed=seed)
-        if seed is None:
-            seed = int(self.np_random.integers(SEED_END))
+        seed = self._seeds.next(seed)
+        super().reset(seed=abs(seed))
         moment = self._steering.begin(seed, draws)[self.agent]
-        observation = check_observation(moment.observation, self.observation_space, self.agent, moment.now)
         self.now = moment.now
-        return observation, {"seed": seed}
+        return own(moment.observation), {"seed": seed, **self._steering.info(self.agent)}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Let the agent act, and everybody go on until it has to act again."""
@@ -99,16 +102,12 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         if not steering.is_under_way:
             raise UsageError("no episode is under way", participant=self.agent, advice="call reset() first")
         self._check_action(action)
-        moment = steering.go_on({self.agent: action})[self.agent]
+        steering.go_on({self.agent: action})
+        moment = steering.moment(self.agent)
         self.now = moment.now
-        observation = fresh(moment.observation, moment.before)
         truncated = moment.is_end and not moment.is_done
-        return observation, moment.reward, moment.is_done, truncated, {}
+        return own(moment.observation), moment.reward, moment.is_done, truncated, steering.info(self.agent)
 
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
         self._steering.close()
-
-    def __del__(self) -> None:
-        with suppress(WorldlineError, AttributeError):  # In another thread, or half made.
-            self.close()

@@ -1,9 +1,13 @@
-"""A federation as PettingZoo's parallel environment: several participants are agents, which act at the same times."""
+"""A federation as PettingZoo's parallel environment: several participants are agents.
+
+All act at the same times, unless something keeps them: an agent boots late, hangs, crashes and recovers, or goes by a
+clock of its own. Whoever isn't there when others have to act is away. It misses nothing: what it sees and is rewarded
+for comes when it is there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -11,11 +15,13 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant import ClockName
+from worldline.learning.observations import own
 from worldline.learning.seeds import SeedSeries
-from worldline.learning.spaces import action_check, check_observation, check_spaces, fresh, take_options
+from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
-from worldline.model import UsageError, WorldlineError
+from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
 
@@ -28,6 +34,9 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     `tasks` has an `AgentTask` for each agent, by the participant's name. The other arguments are those of a
     `FederationEnv`, but for `step`, which has to be a duration: all agents act at once. An agent that is done leaves
     the run, and the others go on. The episode is over when all are done, or when the run ends.
+
+    An agent is among `agents` from its first observation on. If it isn't there when others have to act, its info has
+    ``{"away": True}``: it is shown what it last saw, and an action for it isn't taken.
     """
 
     metadata: dict[str, Any] = {"name": "federation", "render_modes": []}  # noqa: RUF012 - PettingZoo's declaration.
@@ -41,6 +50,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         start: TimeLike = 0,
         until: TimeLike | None = None,
         settings: Sequence[str] = (),
+        clock: ClockName = "true",
     ) -> None:
         if not isinstance(tasks, Mapping) or not tasks:
             raise ConfigurationError(
@@ -60,7 +70,11 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         }
         self.action_spaces: dict[str, gymnasium.Space[Any]] = {name: task.action_space for name, task in tasks.items()}
         self._check_action = {name: action_check(task.action_space, name) for name, task in tasks.items()}
-        self._steering = Steering(federation, tasks, step=step, start=start, until=until, settings=settings)
+        self._steering = Steering(
+            federation, tasks, step=step, start=start, until=until, settings=settings, clock=clock
+        )
+        self._seen: dict[str, Any] = {}  # What each agent has seen last.
+        self._steering.close_with(self)
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -82,42 +96,59 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         """Begin another episode; the one under way is broken off."""
         draws = take_options(options)
         seed = self._seeds.next(seed)
-        moments = self._steering.begin(seed, draws)
-        self.agents = [*self.possible_agents]
-        observations = {
-            name: check_observation(moment.observation, self.observation_spaces[name], name, moment.now)
-            for name, moment in moments.items()
-        }
-        return observations, {name: {"seed": seed} for name in moments}
+        self.agents = []
+        self._seen = {}
+        self._take(self._steering.begin(seed, draws))
+        return (
+            {name: own(self._seen[name]) for name in self.agents},
+            {name: {"seed": seed, **self._steering.info(name)} for name in self.agents},
+        )
 
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Let all agents act, and everybody go on until they have to act again."""
+        """Let the agents act that are there, and everybody go on until some have to act again."""
         if not self._steering.is_under_way:
             raise UsageError("no episode is under way", advice="call reset() first")
         self._check(actions)
-        moments = self._steering.go_on({name: actions[name] for name in self.agents})
-        self.agents = [name for name in self.agents if not moments[name].is_last]
+        before = self.agents
+        moments = self._take(self._steering.go_on({name: own(actions[name]) for name in before if self._is_here(name)}))
+        told = {name: moments.get(name) for name in self.possible_agents if name in before or name in self.agents}
         return (
-            {name: fresh(moment.observation, moment.before) for name, moment in moments.items()},
-            {name: moment.reward for name, moment in moments.items()},
-            {name: moment.is_done for name, moment in moments.items()},
-            {name: _is_cut_off(moment) for name, moment in moments.items()},
-            {name: {} for name in moments},
+            {name: own(self._seen[name]) for name in told},
+            {name: 0.0 if moment is None else moment.reward for name, moment in told.items()},
+            {name: moment is not None and moment.is_done for name, moment in told.items()},
+            {name: moment is not None and _is_cut_off(moment) for name, moment in told.items()},
+            {name: {"away": True} if moment is None else self._steering.info(name) for name, moment in told.items()},
         )
+
+    def _take(self, moments: dict[str, AgentMoment]) -> dict[str, AgentMoment]:
+        """Know who is there, and has seen what; if nobody is left, wait for those that are still to come."""
+        while True:
+            for name, moment in moments.items():
+                self._seen[name] = moment.observation
+            known = {*self.agents, *moments}
+            over = {name for name, moment in moments.items() if moment.is_last}
+            self.agents = [name for name in self.possible_agents if name in known and name not in over]
+            if self.agents or not self._steering.is_under_way:
+                return moments
+            moments = {**moments, **self._steering.go_on({})}
+
+    def _is_here(self, name: str) -> bool:
+        return name in self._steering.here
 
     def _check(self, actions: Mapping[str, Any]) -> None:
         for name in actions:
             if name not in self.agents:
-                what = "is done" if name in self.possible_agents else "isn't an agent"
+                what = "isn't there yet" if name in self.possible_agents else "isn't an agent"
+                what = "is done" if name in self._seen else what
                 raise UsageError(
                     f"an action is for {name}, which {what}", advice=f"agents are {', '.join(self.agents)}"
                 )
-        for name in self.agents:
-            if name not in actions:
-                raise UsageError("there is no action for it", participant=name)
             self._check_action[name](actions[name])
+        for name in self.agents:
+            if name not in actions and self._is_here(name):
+                raise UsageError("there is no action for it", participant=name)
 
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
@@ -127,10 +158,6 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     def render(self) -> np.ndarray[Any, Any] | str | list[Any] | None:
         """There is nothing to be seen."""
         return None
-
-    def __del__(self) -> None:
-        with suppress(WorldlineError, AttributeError):  # In another thread, or half made.
-            self.close()
 
 
 def _is_cut_off(moment: AgentMoment) -> bool:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from operator import index
+
 import numpy as np
+
+from worldline.model import UsageError
+from worldline.model.errors import shown
 
 SEED_END = 2**31
 """Seeds that are drawn are below this."""
@@ -19,6 +24,14 @@ class SeedSeries:
         """Return the seed of the next episode: the one that is given, or one that follows from the last that was."""
         if given is None and self._following is not None:
             return int(self._following.integers(SEED_END))
-        seed = self._first if given is None else given
+        seed = self._first if given is None else as_seed(given)
         self._following = np.random.default_rng(abs(seed))
         return seed
+
+
+def as_seed(given: object) -> int:
+    """Return a seed as the whole number that it is, whatever kind of that."""
+    try:
+        return index(given)  # type: ignore[arg-type] # That is what it finds out.
+    except TypeError:
+        raise UsageError(f"the seed {shown(given)} isn't a whole number") from None

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from worldline.model import ModelError, UsageError
+from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.nearest import nearest
 
 OPTIONS = ("draws",)
+
+_FEW = 16  # Up to so many numbers are looked at one by one: NumPy takes longer to begin than that.
 
 
 def check_spaces(agent: str, **spaces: object) -> None:
@@ -40,8 +41,7 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
 
         return check
 
-    shape, dtype, low, high, size = space.shape, space.dtype, space.low, space.high, space.low.size
-    count_nonzero = np.count_nonzero
+    shape, dtype, is_within = space.shape, space.dtype, bounds_check(space)
 
     def check_array(action: Any) -> None:
         if not isinstance(action, np.ndarray):  # A box would take a list, and warn at every step.
@@ -49,39 +49,41 @@ def action_check(space: gymnasium.Space[Any], agent: str) -> Callable[[Any], Non
         if action.shape != shape:
             raise _refused(f"the action has the shape {action.shape}, and its space {shape}", space, agent)
         is_typed = action.dtype is dtype or np.can_cast(action.dtype, dtype)
-        if not (
-            is_typed and count_nonzero((low <= action) & (action <= high)) == size
-        ):  # Several times as fast as all().
+        if not (is_typed and is_within(action)):
             raise _refused(f"the action {shown(action)} isn't in its space", space, agent)
 
     return check_array
 
 
+def bounds_check(space: gymnasium.spaces.Box) -> Callable[[Any], bool]:
+    """Return what says whether an array of a box's shape is within its bounds, at every step of every environment."""
+    low, high = space.low, space.high
+    if len(space.shape) == 1 and low.size <= _FEW:
+        return _few_check(low.tolist(), high.tolist())
+    both = np.empty((2, *space.shape), np.bool_)  # To allocate them, and to ask for all(), would take longer.
+    above, below = both[0, ...], both[1, ...]
+    less_equal, count_nonzero, count = np.less_equal, np.count_nonzero, both.size
+
+    def is_within(array: Any) -> bool:
+        less_equal(low, array, above)
+        less_equal(array, high, below)
+        return bool(count_nonzero(both) == count)
+
+    return is_within
+
+
+def _few_check(lows: list[Any], highs: list[Any]) -> Callable[[Any], bool]:
+    def is_within(array: Any) -> bool:
+        for low, value, high in zip(lows, array.tolist(), highs, strict=True):  # noqa: SIM110 - a generator is slower.
+            if not low <= value <= high:
+                return False
+        return True
+
+    return is_within
+
+
 def _refused(problem: str, space: gymnasium.Space[Any], agent: str) -> UsageError:
     return UsageError(problem, participant=agent, advice=f"actions are in {space}")
-
-
-def check_observation(observation: Any, space: gymnasium.Space[Any], agent: str, now: int) -> Any:
-    """Return the first observation of an episode, unless it isn't one: the others will be like it."""
-    if space.contains(observation):
-        return observation
-    raise ModelError(
-        f"its function `observe` returned {_described(observation)}, which isn't in its space",
-        participant=agent,
-        at=now,
-        advice=f"observations are in {space}",
-    )
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and type {value.dtype}: {shown(value.tolist())}"
-    return shown(value)
-
-
-def fresh(observation: Any, before: Any) -> Any:
-    """Return an observation that nobody else has: where nothing has arrived, `observe` may return the one before."""
-    return deepcopy(observation) if observation is before else observation
 
 
 def take_options(options: Mapping[str, Any] | None) -> Any:

@@ -1,25 +1,32 @@
 """Steers agents from outside of the run that they take part in: one episode after the other, each a run of its own.
 
-The agents are strands like all programs. At the end of each step an agent leaves its moment and halts; once all have,
-the run stands still and the caller has control, which costs a switch of greenlets. Every episode leaves nothing behind:
-the run is over, or it is broken off and all programs are unwound.
+The agents are strands like all programs. At the end of each step an agent leaves its moment and halts. Once nothing is
+left to do without the agents, the run stands still and the caller has control, which costs a switch of greenlets. Those
+agents then have to act that are at the earliest time. Others may be later, because they boot, hang or have a clock of
+their own: these are away, and their turn comes. An agent may also end before its episode does: it crashes for good, or
+an emergency stop reaches it. Its last moment is made here.
+
+Every episode leaves nothing behind: the run is over, or it is broken off and all programs are unwound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from worldline.federation.inprocess import SteppedRun
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import Participant
+from worldline.federation.participant import ClockName, Participant
 from worldline.federation.program import Federation, Program
 from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
 from worldline.learning.task import AgentMoment, AgentTask, as_beat, perform
+from worldline.lock import Crashed, EmergencyStop
 from worldline.model import UsageError
 from worldline.model.draw_rows import DrawsGiven
 from worldline.model.errors import ConfigurationError, shown
@@ -42,16 +49,19 @@ class Steering:
         start: TimeLike,
         until: TimeLike | None,
         settings: Sequence[str],
+        clock: ClockName,
     ) -> None:
         self._agents = {name: _Agent(self, name, task) for name, task in tasks.items()}
         self._federation = _steered(_read(source, self._agents, settings), self._agents, until)
-        self.beat = as_beat(step, start, self._federation.until)
+        self.beat = as_beat(step, start, self._federation.until, clock)
         if self._federation.until is None and any(task.done is None for task in tasks.values()):
             raise ConfigurationError(
                 "an episode would never end: the federation has no end, and there is no function `done`",
                 advice='write until="10s", or give `done`',
             )
         self.run: SteppedRun | None = None
+        self.here: list[str] = []
+        """The agents that have halted at the time at which the run stands still; others are later, or on their way."""
 
     @property
     def seed(self) -> int:
@@ -71,12 +81,30 @@ class Steering:
         """Return the hash of all that an agent has received and sent in this episode, or had in the last."""
         return self._agents[name].digest
 
+    def moment(self, name: str) -> AgentMoment:
+        """Return the moment that an agent came to last."""
+        moment: AgentMoment = self._agents[name].moment
+        return moment
+
+    def info(self, name: str) -> dict[str, Any]:
+        """Return what befell an agent on the way to the moment at which it is, if anything did."""
+        return self._agents[name].info()
+
     def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
-        """Begin another episode, with some draws replaced; return what all agents see first."""
+        """Begin another episode, with some draws replaced; return what those agents see that have to act first."""
         self.close()
+        for agent in self._agents.values():
+            agent.forget()
         self.run = SteppedRun(replace(self._federation, seed=seed), self._agents, draws=draws)
-        self._go_on()
-        moments = {name: agent.moment for name, agent in self._agents.items()}
+        moments = self._next_moments()
+        if not moments:
+            self.close()
+            name, agent = next(iter(self._agents.items()))
+            raise UsageError(
+                f"its program has ended before its first step: {agent.info().get('befell', 'the run is over')}",
+                participant=name,
+                advice="an episode begins when the agent does",
+            )
         for name, moment in moments.items():
             if moment.is_end:
                 self.close()
@@ -89,31 +117,57 @@ class Steering:
         return moments
 
     def go_on(self, actions: Mapping[str, Any]) -> dict[str, AgentMoment]:
-        """Let the agents do this; return what they see at the end of the step. The actions are checked by the caller.
+        """Let the agents that are here do this; return what those see that have to act next, or are over.
 
-        Agents that were done before aren't among them.
+        The actions are checked by the caller. Agents that were over before are among neither.
         """
         for name, action in actions.items():
             self._agents[name].action = action
-        self._go_on()
-        moments = {name: self._agents[name].moment for name in actions}
-        if any(not moment.is_last for moment in moments.values()):
+        moments = self._next_moments()
+        assert self.run is not None
+        for name in self.here:
+            if not moments[name].is_last:
+                return moments
+        if len(self.here) < len(self.run.steered):
             return moments
         if any(moment.is_end for moment in moments.values()):
-            self._go_on()  # The agents leave, and the others do what they do at the end.
+            while not self.run.is_over:
+                self._go_on()  # The agents leave, and the others do what they do at the end.
         self.close()
+        return moments
+
+    def _next_moments(self) -> dict[str, AgentMoment]:
+        self._go_on()
+        assert self.run is not None
+        moments = {name: self._agents[name].moment for name in self.here}
+        steered = self.run.steered
+        if len(steered) < len(self._agents):
+            for name, agent in self._agents.items():
+                if name not in steered and agent.moment is not None and not agent.moment.is_last:
+                    moments[name] = agent.moment = agent.last_moment()
         return moments
 
     def close(self) -> None:
         """Break off the episode that is under way, if there is one."""
         if self.run is not None:
             self._keep_digests()
+            self.here = []
             self.run.close()
+
+    def close_with(self, owner: object) -> None:
+        """Break off what is under way when nobody has the owner any more, or when the process ends."""
+        finalize(owner, self._close_quietly)
+
+    def _close_quietly(self) -> None:
+        with suppress(UsageError):  # Garbage is collected in any thread, and greenlets are unwound in their own.
+            self.close()
 
     def _go_on(self) -> None:
         assert self.run is not None
+        here, self.here = self.here, []
         try:
-            self.run.go_on()
+            self.run.go_on(here)
+            self.here = self.run.earliest()
         finally:
             if self.run.is_over:
                 self._keep_digests()
@@ -132,6 +186,9 @@ class _Agent:
         self._task = task
         self._me: Participant | None = None
         self._digest = b""
+        self._now = 0
+        self._incarnation = 0
+        self._befell: list[str] = []  # Since the moment before.
         self.moment: Any = None
         self.action: Any = None
 
@@ -139,8 +196,33 @@ class _Agent:
     def digest(self) -> bytes:
         return self._digest if self._me is None else self._me.digest
 
+    def info(self) -> dict[str, Any]:
+        return {"befell": "; ".join(self._befell), "incarnation": self._incarnation} if self._befell else {}
+
+    def forget(self) -> None:
+        """Know nothing of an episode before."""
+        self.moment = self.action = None
+        self._digest = b""
+        self._incarnation = 0
+        self._befell.clear()
+
     def let_go(self) -> None:
         self._digest, self._me = self.digest, None
+
+    def last_moment(self) -> AgentMoment:
+        """Return the moment at which its program has ended: nothing more is seen."""
+        last: AgentMoment = self.moment
+        return AgentMoment(
+            last.number + 1,
+            self._now,
+            [],
+            self.action,
+            last.observation,
+            last.memory,
+            last.observation,
+            is_done=bool(self._befell),
+            is_end=not self._befell,
+        )
 
     def live(self, me: Participant) -> None:
         """Be the program of the participant."""
@@ -148,13 +230,22 @@ class _Agent:
         assert run is not None
         halt, name = run.halt, self._name
         self._me = me
+        self._incarnation = me.incarnation
 
         def choose(moment: AgentMoment) -> Any:
             self.moment = moment
             halt(name)
+            if self._befell:
+                self._befell.clear()
             return self.action
 
-        perform(me, self._task, self._steering.beat, choose)
+        try:
+            perform(me, self._task, self._steering.beat, choose)
+        except (Crashed, EmergencyStop) as fate:
+            self._befell.append(str(fate))
+            raise
+        finally:
+            self._now = me.now
 
 
 def _read(source: Source, agents: Mapping[str, _Agent], settings: Sequence[str]) -> Federation:

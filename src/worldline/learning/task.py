@@ -8,12 +8,13 @@ policy that has been learned (`play`). So both have the same history.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from worldline.federation.participant import Participant
+from worldline.federation.participant import ClockName, Participant
 from worldline.model import TIME_MAX, Message, ModelError, WorldlineError, as_time
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, shown
@@ -48,23 +49,47 @@ class AgentMoment(Struct):
 
 
 class Beat(NamedTuple):
-    """When an agent acts: from `start` on, once in a `step`, or whenever messages have arrived if that is None.
+    """When an agent acts: at `start` and a `step` after it, and so on; whenever messages have arrived if that is None.
 
-    At the `end` of the run it doesn't act any more, although it could: nobody would be reached.
+    These are times of the `clock`. One that is late for a beat is in time for the next, so that those who are late at
+    different times come together again. At the `end` of the run, which is a true time, an agent doesn't act any more,
+    although it could: nobody would be reached.
     """
 
     step: int | None
     start: int
     end: int = TIME_MAX
+    clock: ClockName = "true"
+
+    def first(self, me: Participant) -> list[Message]:
+        """Wait for the first beat that hasn't passed; return what has arrived by then."""
+        shows = me.clock.now if self.clock == "local" else me.now
+        due = self.start
+        if due < shows:
+            due = shows if self.step is None else due - (due - shows) // self.step * self.step
+        messages = me.advance(to=due, clock=self.clock) if due > shows else []
+        return messages if messages or self.step is not None else me.next()
+
+    def next(self, me: Participant) -> list[Message]:
+        """Wait for the next beat; return what has arrived by then."""
+        step, start, _, clock = self
+        if step is None:
+            return me.next()
+        shows = me.now if clock == "true" else me.clock.now
+        return me.advance(to=start + ((shows - start) // step + 1) * step, clock=clock)
 
 
-def as_beat(step: TimeLike | None, start: TimeLike, until: TimeLike | None) -> Beat:
+def as_beat(step: TimeLike | None, start: TimeLike, until: TimeLike | None, clock: ClockName) -> Beat:
     """Return when an agent acts, checked."""
+    if clock not in ("true", "local"):
+        raise ConfigurationError(
+            f"there is no clock {shown(clock)}", advice='write clock="local", or leave it out for true time'
+        )
     duration = None if step is None else as_time(step, "the step of an environment")
     if duration == 0:
         raise ConfigurationError("the step of an environment is 0", advice='write step="20ms", or None: any message')
     end = TIME_MAX if until is None else as_time(until, "the end of an environment")
-    return Beat(duration, as_time(start, "the start of an environment"), end)
+    return Beat(duration, as_time(start, "the start of an environment"), end, clock)
 
 
 @dataclass(frozen=True)
@@ -73,7 +98,7 @@ class AgentTask:
 
     `observe(moment)` returns the observation, `reward(moment)` a number, and `done(moment)` whether the episode is over
     for this agent. `act(me, action)` does what an action says, where `me` is the participant: usually, it publishes.
-    The spaces are Gymnasium's.
+    The spaces are Gymnasium's; observations are made to be of their space's type.
     """
 
     _: KW_ONLY
@@ -106,50 +131,61 @@ def play(
     step: TimeLike | None,
     start: TimeLike = 0,
     until: TimeLike | None = None,
+    clock: ClockName = "true",
 ) -> Callable[[Participant], None]:
     """Return the program of a participant whose actions a policy chooses: a function of the observation.
 
     On any executor it does what the agent of an environment does that is given the same actions; `until` is the end of
-    the run, at which an agent doesn't act any more.
+    the run, at which an agent doesn't act any more. The times are those of the `clock`.
     """
-    beat = as_beat(step, start, until)
+    beat = as_beat(step, start, until, clock)
 
     def program(me: Participant) -> None:
-        perform(me, task, beat, lambda moment: None if moment.is_last else policy(moment.observation))
+        perform(me, task, beat, lambda moment: None if moment.is_last else policy(deepcopy(moment.observation)))
 
     return program
 
 
 def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[AgentMoment], Any]) -> None:
-    """Be an agent until the episode is over; `choose` is called at every step, also at the last."""
+    """Be an agent until the episode is over; `choose` is called at every step, also at the last.
+
+    What it returns is the agent's own, and what it is given stays the agent's: others may change neither.
+    """
     observe, act, reward, done = task.observe, task.act, task.reward, task.done
-    step, start, end = beat
+    fitting = _fitting(task, me.name)
     memory: dict[str, Any] = {}
     doing = "observe"
-    messages = me.advance(to=start) if start > me.now else []
-    if step is None and not messages:
-        messages = me.next()
+    messages = beat.first(me)
     moment = AgentMoment(0, me.now, messages, None, None, memory)
     try:
         while True:
             doing = "observe"
-            moment.observation = observe(moment)
+            moment.observation = fitting(observe(moment), moment.now)
             if moment.number:
                 doing = "reward"
                 moment.reward = float(reward(moment))
             if done is not None:
                 doing = "done"
                 moment.is_done = bool(done(moment))
-            moment.is_end = me.ended or me.now >= end
+            moment.is_end = me.ended or me.now >= beat.end
             doing = "policy"
             action = choose(moment)
             if moment.is_last:
                 return
             doing = "act"
             act(me, action)
-            messages = me.next() if step is None else me.advance(by=step)
+            messages = beat.next(me)
             moment = AgentMoment(moment.number + 1, me.now, messages, action, moment.observation, memory)
     except WorldlineError:
         raise
     except Exception as error:
         raise ModelError(f"its function `{doing}` raised {said_of(error)}") from error
+
+
+def _fitting(task: AgentTask, agent: str) -> Callable[[Any, int], Any]:
+    """Return what makes an observation be in the task's space, if that is given."""
+    if task.observation_space is None:
+        return lambda observation, _: observation
+    from worldline.learning.observations import fitting  # Here: who has no spaces may have no NumPy either.
+
+    return fitting(task.observation_space, agent)

@@ -8,7 +8,7 @@ or more. What an episode is depends on its seed and its actions alone, and so no
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -17,13 +17,16 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from worldline.learning.vector_worker import RAISED, STEP, host, made_by, packed, unpacked
+from worldline.learning.seeds import as_seed
+from worldline.learning.spaces import bounds_check
+from worldline.learning.vector_worker import CALL, RAISED, STEP, host, made_by, packed, unpacked
 from worldline.loading.python_file import loaded_files
 from worldline.model import UsageError
+from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
 from worldline.workers.executor import cores
 from worldline.workers.forking import check_guarded
-from worldline.workers.supervision import FAILED, GONE, LAST_WORDS_S, Supervision
+from worldline.workers.supervision import FAILED, GONE, LAST_WORDS_S, Said, Supervision
 
 Told = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of a worker's share, and its arguments."""
@@ -33,7 +36,11 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
     """`count` environments in `workers` processes, by default one for each core.
 
     `make` is a function of a module that returns an environment, and is called in the workers. With a seed, each gets
-    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list.
+    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list. If none is ever given, the first is the
+    federation's own.
+
+    Whatever breaks off a call, such as Ctrl-C or the loss of a worker, ends all workers: nobody could say which of them
+    have done what they were told.
     """
 
     def __init__(
@@ -57,9 +64,11 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         sizes = [count // shares + (number < count % shares) for number in range(shares)]
         self._shares = [slice(begin, end) for begin, end in pairwise([0, *accumulate(sizes)])]
         self._seen: list[Any] = [None] * shares  # What was last observed, by share.
+        self._closed_by = ""
         self._workers = Supervision(self._described)
         mode = AutoresetMode(autoreset_mode).value
-        self._workers.start(host, [(loaded_files(), pickled, size, mode) for size in sizes], host.__module__)
+        numbers = [range(share.start, share.stop) for share in self._shares]
+        self._workers.start(host, [(loaded_files(), pickled, each, mode) for each in numbers], host.__module__)
 
     def _describe_with(self, make: Callable[[], gymnasium.Env[Any, Any]], mode: AutoresetMode) -> None:
         """Take from one environment, made here, what all of them are like."""
@@ -68,6 +77,9 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = example.observation_space, example.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        batch = self.action_space
+        self._is_within = bounds_check(batch) if isinstance(batch, gymnasium.spaces.Box) else None
+        self._first_seed: int | None = getattr(example.unwrapped, "first_seed", None)
         example.close()
 
     def reset(
@@ -108,7 +120,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
         """Return an attribute of each environment, or what a method of each returns."""
-        told = dict.fromkeys(range(len(self._shares)), ("call", (name, *arguments), keywords))
+        told = dict.fromkeys(range(len(self._shares)), (CALL, (name, *arguments), keywords))
         return tuple(each for _, said in sorted(self._ask(told).items()) for each in said)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
@@ -120,27 +132,72 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         self._workers.end()
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        first, self._first_seed = self._first_seed, None
+        if seed is None:
+            seed = first
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, int):
-            return [seed + number for number in range(self.num_envs)]
+        if not isinstance(seed, Sequence | np.ndarray):
+            return [as_seed(seed) + number for number in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise UsageError(f"there are {len(seed)} seeds for {self.num_envs} environments")
-        return list(seed)
+        return [None if each is None else as_seed(each) for each in seed]
 
-    def _dealt_out(self, actions: Any) -> Iterator[Any]:
-        if isinstance(actions, np.ndarray):
-            if actions.shape[:1] != (self.num_envs,):
-                raise UsageError(f"there are {len(actions)} actions for {self.num_envs} environments")
-            if actions.shape != self.action_space.shape:
-                wanted = f"its space {self.single_action_space.shape}"
-                raise UsageError(f"an action has the shape {actions.shape[1:]}, and {wanted}")
-            yield from (actions[share].astype(self.action_space.dtype, copy=False) for share in self._shares)
+    def _dealt_out(self, actions: Any) -> list[Any]:
+        """Return the actions of each share, once all of them have been found good."""
+        if self.action_space.dtype is not None and isinstance(actions, np.ndarray | list | tuple):
+            array = self._as_array(actions, self.action_space.dtype)
+            self._check_actions(array)
+            return [array[share] for share in self._shares]
+        try:
+            single = list(iterate(self.action_space, actions))
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise self._no_actions(actions) from error
+        if len(single) != self.num_envs:
+            raise UsageError(f"there are {len(single)} actions for {self.num_envs} environments")
+        self._check_actions(single)
+        return [
+            concatenate(
+                self.single_action_space,
+                single[share],
+                create_empty_array(self.single_action_space, share.stop - share.start),  # type: ignore[arg-type]
+            )
+            for share in self._shares
+        ]
+
+    def _as_array(self, actions: Any, dtype: np.dtype[Any]) -> Any:
+        """Return actions as the array that all of them are."""
+        try:
+            array = np.asarray(actions)
+        except ValueError as error:  # A list of lists of different lengths.
+            raise self._no_actions(actions) from error
+        count = array.shape[0] if array.shape else "no"
+        if count != self.num_envs:
+            raise UsageError(f"there are {count} actions for {self.num_envs} environments")
+        if array.shape != self.action_space.shape:
+            wanted = f"its space {self.single_action_space.shape}"
+            raise UsageError(f"an action has the shape {array.shape[1:]}, and {wanted}")
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise UsageError(f"an action has the type {array.dtype}, and its space {dtype}")
+        return array.astype(dtype, copy=False)
+
+    def _check_actions(self, actions: Any) -> None:
+        """Refuse actions that aren't in their space, before any of them is taken."""
+        if self._is_within is not None and self._is_within(actions):
             return
-        single = list(iterate(self.action_space, actions))
-        for share in self._shares:
-            out: Any = create_empty_array(self.single_action_space, share.stop - share.start)
-            yield concatenate(self.single_action_space, single[share], out)
+        for number, action in enumerate(actions):
+            if not self.single_action_space.contains(action):
+                raise UsageError(
+                    f"the action {shown(action)} isn't in its space",
+                    participant=f"environment {number}",
+                    advice=f"actions are in {self.single_action_space}",
+                )
+
+    def _no_actions(self, actions: Any) -> UsageError:
+        return UsageError(
+            f"{shown(actions)} aren't actions of {self.num_envs} environments",
+            advice=f"actions are in {self.action_space}",
+        )
 
     def _observations(self) -> Any:
         if isinstance(self._seen[0], np.ndarray):
@@ -165,24 +222,28 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
     def _ask(self, told: dict[int, Told]) -> dict[int, Any]:
         """Have workers do something, all at once; return what each says."""
         if self.closed:
-            raise UsageError("the environments are closed", advice="make others")
+            raise UsageError(f"the environments are closed{self._closed_by}", advice="make others")
+        try:
+            answers = self._answers(told)
+        except BaseException as error:
+            self._closed_by = f", since a call was broken off by {described(error)}"
+            self.close()
+            raise
+        raised = [said for _, (kind, said) in sorted(answers.items()) if kind == RAISED]
+        if raised:
+            raise raised[0]
+        return {worker: said for worker, (_, said) in answers.items()}
+
+    def _answers(self, told: dict[int, Told]) -> dict[int, Said]:
         for worker, what in told.items():
             self._workers.tell(worker, what)
-        answers: dict[int, Any] = {}
-        errors: dict[int, Exception] = {}
-        while len(answers) + len(errors) < len(told):
+        answers: dict[int, Said] = {}
+        while len(answers) < len(told):
             for worker, (kind, said) in self._workers.hear():
                 if kind in (GONE, FAILED):
                     self._workers.processes[worker].join(LAST_WORDS_S)
-                    error = said.error if kind == FAILED else self._workers.loss(worker, "the others are ended")
-                    self.close()
-                    raise error
-                if kind == RAISED:
-                    errors[worker] = said
-                else:
-                    answers[worker] = said
-        if errors:
-            raise errors[min(errors)]
+                    raise said.error if kind == FAILED else self._workers.loss(worker, "the others are ended")
+                answers[worker] = kind, said
         return answers
 
     def _described(self, worker: int) -> str:
