@@ -199,3 +199,11 @@ def test_a_fault_counts_if_its_event_comes(worldline: Command, folder: Path) -> 
     faults = ("--fault", "asker sends question 3: hang asker 50ms", "--fault", "asker sends question 99: crash asker")
     _, output, _ = worldline("search", "talk.toml", "--seeds", "1", "--workers", "1", *faults)
     assert ", 1 fault, digest" in output
+
+
+@pytest.mark.parametrize("command", [("search", "--seeds", "8", "--workers", "1"), ("run", "--no-record")])
+def test_drawn_faults_leave_room_for_the_given_ones(worldline: Command, folder: Path, command: tuple[str, ...]) -> None:
+    for participant in ("asker", "answerer"):
+        given = ("--fault", f"100ms crash {participant}", "--fault", f"1900ms recover {participant}")
+        code, _, errors = worldline(*command, "talk.toml", "--faults", "crash=2,hang=2", *given)
+        assert (code, errors) == (0, "")

@@ -54,8 +54,9 @@ class FederationTrial:
         if self.faults is not None:
             return replace(made, faults=self.faults)
         if self.kinds:
-            drawn = draw_participant_faults(self.kinds, made.programs, made.plan().end, self.seed)
-            return replace(made, faults=(*made.faults, *drawn))
+            plan = made.plan()
+            drawn = draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
+            return replace(made, faults=(*plan.faults, *drawn))
         return made
 
     def run(self) -> TrialOutcome:

@@ -7,17 +7,19 @@ known before anything runs, and are the same on every executor. Some of them nev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.fault_drawing import calm_from, draw_length, draw_span, parse_counts
-from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, order_of, spans_of
+from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, clash_among, order_of
 from worldline.model.randomness import Stream
 from worldline.model.time import TIME_MAX
 
 _AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
+_TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
 _COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
 
 Event = tuple[str, Literal["sends", "receives"], str]
@@ -45,11 +47,13 @@ def draw_participant_faults(
     end: int | None,
     seed: int,
     *,
+    given: Sequence[ParticipantFault] = (),
     lasting: Collection[str] = (),
 ) -> tuple[ParticipantFault, ...]:
     """Draw faults of participants, of which those named in `lasting` can't crash.
 
-    Those at a time are over before the end of the run.
+    Those at a time are over before the end of the run. All of them can happen besides the `given` ones: what can't is
+    drawn again, and left out if there is hardly room for it.
     """
     if end is None:
         raise ConfigurationError(
@@ -61,13 +65,16 @@ def draw_participant_faults(
     for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
         draws = Stream(seed, "faults", kind)
         able = mortal if verb == "crash" else parts
+        draw = (
+            partial(_draw_at_time, verb, sorted(able), calm, draws)
+            if kind in _AT_TIMES
+            else partial(_draw_after_event, verb, _events_of(able, parts), calm, draws)
+        )
         for _ in range(int(kinds.get(kind, 0))):
-            one = (
-                _draw_at_time(verb, sorted(able), calm, draws)
-                if kind in _AT_TIMES
-                else _draw_after_event(verb, _events_of(able, parts), calm, draws)
-            )
-            found += [one] if one is not None and _fits(one, found) else []
+            one = _first_that_fits(draw, (*given, *found))
+            if one is None:
+                break
+            found.append(one)
     return tuple(sorted(found, key=order_of))
 
 
@@ -102,9 +109,14 @@ def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredT
     return events
 
 
-def _fits(one: ParticipantFault, others: Collection[ParticipantFault]) -> bool:
-    """Whether it isn't there already, and nobody crashes who is down then."""
-    if one.after is not None or one.verb != "crash":
-        return one not in others
-    spans = spans_of(others, one.participant, "crash")
-    return all(one.at >= end or one.at + (one.lasts or 0) <= start for start, end, _ in spans)
+def _first_that_fits(
+    draw: Callable[[], ParticipantFault | None], others: Sequence[ParticipantFault]
+) -> ParticipantFault | None:
+    for _ in range(_TRIES_MAX):
+        one = draw()
+        if one is None:
+            return None
+        own = [each for each in others if each.participant == one.participant]
+        if one not in own and clash_among((*own, one)) is None:
+            return one
+    return None

@@ -183,8 +183,9 @@ def check_faults(faults: Sequence[ParticipantFault], names: Sequence[str], end: 
         if not isinstance(each, ParticipantFault):
             raise ConfigurationError(f"{shown(each)} isn't a fault", advice=f"write {FAULT_FORMS}")
         _check_fault(each, names, end)
-    for participant, verb in dict.fromkeys((each.participant, _BEGUN_BY.get(each.verb, each.verb)) for each in faults):
-        _check_sequence(faults, participant, verb)
+    clash = clash_among(faults)
+    if clash is not None:
+        raise ConfigurationError(clash)
 
 
 def _check_fault(each: ParticipantFault, names: Sequence[str], end: int | None) -> None:
@@ -235,7 +236,13 @@ def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Ite
             raise ConfigurationError(f"{each}: {each.participant} doesn't publish {shown(topic)}", advice=advice)
 
 
-def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
+def clash_among(faults: Sequence[ParticipantFault]) -> str | None:
+    """Say which fault can't happen because of the others: somebody is down already, or has nothing to recover from."""
+    pairs = dict.fromkeys((each.participant, _BEGUN_BY.get(each.verb, each.verb)) for each in faults)
+    return next((clash for pair in pairs if (clash := _clash_in_sequence(faults, *pair)) is not None), None)
+
+
+def _clash_in_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> str | None:
     """Look whether what is begun and what is ended go together, for one participant."""
     until = -1  # Until when it is amiss.
     last: ParticipantFault | None = None
@@ -244,12 +251,13 @@ def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: 
             continue
         if each.verb == verb:
             if each.at < until and verb == "crash":
-                raise ConfigurationError(f"{each}: it is down then already, because of {shown(str(last))}")
+                return f"{each}: it is down then already, because of {shown(str(last))}"
             until, last = FOREVER if each.lasts is None else each.at + each.lasts, each
         elif last is None or last.lasts is not None:
-            raise ConfigurationError(f"{each}: there is no {verb} before that it could end")
+            return f"{each}: there is no {verb} before that it could end"
         else:
             until, last = each.at, None
+    return None
 
 
 # -- What they come to
