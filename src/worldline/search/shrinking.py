@@ -86,7 +86,7 @@ def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]
 
 
 def lessened(time: int, fails: Callable[[int], bool]) -> int:
-    """Return the least of the round times that fail: the one below it does not. The time itself if none of them does."""
+    """Return the least of the round times that fail: the one below it passes. If none fails, return the time itself."""
     for digits in (1, 2):
         shorter = _round_times(time, digits)
         if shorter and fails(shorter[-1]):
