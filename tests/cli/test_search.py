@@ -126,8 +126,22 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
         *("search", "talk.toml", "--set", "participants.answerer.entry=talk:gruff", "--seeds", "40", "--workers", "1")
     )
     assert code == 1
-    assert "ValueError: I've had enough" in output.splitlines()[-1]
     assert re.search(r"shrunk in \d+ runs, from \d+ draws to 0:\nevery message takes the usual time and none", output)
+    told = output.partition("---\n")[2].splitlines()
+    assert told[-6].split(maxsplit=1)[1] == f"answerer  received  question from asker: {told[-6][-1]}"
+    assert told[-5] == "Traceback (most recent call last):"
+    assert told[-2] == "ValueError: I've had enough"
+    line = PROGRAM.splitlines().index('            raise ValueError("I\'ve had enough")') + 1
+    at = told[-6].split()[0]
+    assert told[-1] == f"answerer at {at}: its program raised ValueError: I've had enough, in talk.py, line {line}"
+
+
+def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command, folder: Path) -> None:
+    (folder / "talk.toml").write_text(FILE.replace("uniform(1ms, 9ms)", "10ms").replace("loss = 0.02", ""))
+    _, output, _ = worldline("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1")
+    told = [line.split() for line in output.partition("---\n")[2].splitlines()]
+    asked = [line[2:4] for line in told if line[1] == "asker" and line[0] == "960ms"]
+    assert asked == [["received", "answer"], ["noted", "heard"], ["sent", "question:"]]
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from worldline.cli.options import DrawnFaults, EndTime, Faults, Settings
 from worldline.cli.seeds import processors, watched
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.trial import FederationTrial
+from worldline.model.blame import trace_of
 from worldline.model.counting import counted
 from worldline.model.distributions import DrawnValue
-from worldline.model.errors import Stuck, UsageError, shortened
+from worldline.model.errors import Stuck, UsageError, WorldlineError, shortened
 from worldline.model.time import format_time
 from worldline.saving.destination import destination
 from worldline.search.calm import WrittenDraws
@@ -35,6 +36,7 @@ from worldline.targets.saved_trial import load_trial_request, save_trial
 _SEEDS = 100
 _SAVED = ".json"
 _LINES_MAX = 40
+_TRACE_LINES_MAX = 12
 
 
 @interruptible()
@@ -133,8 +135,7 @@ def _repeat(console: Console, file: Path, says_more: bool) -> None:
     if outcome.failure is None:
         console.print(f"it doesn't fail any more, digest {outcome.digest.hex()}")
         return
-    _show_story(console, happenings)
-    console.print(str(outcome.failure), style="red")
+    _show_failure(console, happenings, outcome.failure)
     raise typer.Exit(outcome.failure.exit_code)
 
 
@@ -179,8 +180,7 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None)
     else:
         console.print("to repeat it:")
         console.print(f"  worldline search {shlex.quote(str(saved))}")
-    _show_story(console, shrunk.happenings)
-    console.print(str(shrunk.failure), style="red")
+    _show_failure(console, shrunk.happenings, shrunk.failure)
 
 
 def _drawn_text(value: DrawnValue) -> str:
@@ -189,11 +189,17 @@ def _drawn_text(value: DrawnValue) -> str:
     return format_time(value) if isinstance(value, int) else repr(value)
 
 
-def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
-    """Show what happened last."""
-    if not happenings:
-        return
+def _show_failure(console: Console, happenings: Sequence[Happening], failure: WorldlineError) -> None:
+    """Show what happened last, and what came of it."""
     console.print("---")
+    _show_story(console, happenings)
+    if failure.__cause__ is not None:
+        for line in trace_of(failure).splitlines()[-_TRACE_LINES_MAX:]:
+            console.print(line)
+    console.print(str(failure), style="red")
+
+
+def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
     if len(happenings) > _LINES_MAX:
         console.print(f"... {len(happenings) - _LINES_MAX:,} before that")
     for each in happenings[-_LINES_MAX:]:

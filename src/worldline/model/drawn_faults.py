@@ -7,12 +7,12 @@ known before anything runs, and are the same on every executor. Some of them nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from worldline.model.errors import ConfigurationError
-from worldline.model.fault_drawing import calm_from, draw_length, draw_span, parse_counts
+from worldline.model.fault_counts import parse_counts
+from worldline.model.fault_spans import calm_from, draw_length, draw_span
 from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, clash_among, order_of
 from worldline.model.randomness import Stream
 from worldline.model.time import TIME_MAX
@@ -65,34 +65,32 @@ def draw_participant_faults(
     for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
         draws = Stream(seed, "faults", kind)
         able = mortal if verb == "crash" else parts
-        draw = (
-            partial(_draw_at_time, verb, sorted(able), calm, draws)
+        endless = (
+            _at_times(verb, sorted(able), calm, draws)
             if kind in _AT_TIMES
-            else partial(_draw_after_event, verb, _events_of(able, parts), calm, draws)
+            else _after_events(verb, _events_of(able, parts), calm, draws)
         )
         for _ in range(int(kinds.get(kind, 0))):
-            one = _first_that_fits(draw, (*given, *found))
+            one = _first_that_fits(endless, (*given, *found))
             if one is None:
                 break
             found.append(one)
     return tuple(sorted(found, key=order_of))
 
 
-def _draw_at_time(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> ParticipantFault | None:
-    if not able:
-        return None
-    start, over = draw_span(calm, draws)
-    name = draws.choice(able)
-    return ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, over - start), lasts=over - start)
+def _at_times(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> Iterator[ParticipantFault]:
+    while able:
+        start, over = draw_span(calm, draws)
+        name, lasts = draws.choice(able), over - start
+        yield ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts)
 
 
-def _draw_after_event(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> ParticipantFault | None:
-    if not events:
-        return None
-    lasts = draw_length(calm, draws)
-    name, does, topic = draws.choice(events)
-    after = FaultTrigger(name, does, topic, int(_COUNT_MAX ** draws.random()))
-    return ParticipantFault(verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts, after=after)
+def _after_events(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> Iterator[ParticipantFault]:
+    while events:
+        lasts = draw_length(calm, draws)
+        name, does, topic = draws.choice(events)
+        after = FaultTrigger(name, does, topic, int(_COUNT_MAX ** draws.random()))
+        yield ParticipantFault(verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts, after=after)
 
 
 def _delay(verb: FaultVerb, lasts: int) -> int:
@@ -110,12 +108,10 @@ def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredT
 
 
 def _first_that_fits(
-    draw: Callable[[], ParticipantFault | None], others: Sequence[ParticipantFault]
+    endless: Iterator[ParticipantFault], others: Sequence[ParticipantFault]
 ) -> ParticipantFault | None:
-    for _ in range(_TRIES_MAX):
-        one = draw()
-        if one is None:
-            return None
+    """Return one that isn't there already, and that can happen besides the others."""
+    for _, one in zip(range(_TRIES_MAX), endless, strict=False):
         own = [each for each in others if each.participant == one.participant]
         if one not in own and clash_among((*own, one)) is None:
             return one
