@@ -109,6 +109,6 @@ def _round_times(below: int, digits: int) -> list[int]:
     return sorted(set(found))
 
 
-def nearest(time: int, unit: int) -> int:
+def in_units(time: int, unit: int) -> int:
     """Round to a whole number of units."""
     return (time + unit // 2) // unit * unit
