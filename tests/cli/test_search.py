@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,8 @@ def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command,
         ),
         (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn"),
         (["talk.toml", "--save", "nowhere/found.json"], "nowhere"),
+        (["talk.toml", "--save", "old.json"], "--save old.json: it is there already, and may be another failure"),
+        (["talk.toml", "--save", "found"], "it would not be known as a failure (name it found.json)"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_run(
@@ -221,3 +224,35 @@ def test_drawn_faults_leave_room_for_the_given_ones(worldline: Command, folder: 
         given = ("--fault", f"100ms crash {participant}", "--fault", f"1900ms recover {participant}")
         code, _, errors = worldline(*command, "talk.toml", "--faults", "crash=2,hang=2", *given)
         assert (code, errors) == (0, "")
+
+
+def commands_in(output: str) -> list[list[str]]:
+    """Return the commands that an output says to copy, as a shell takes them apart."""
+    return [shlex.split(line)[1:] for line in output.splitlines() if line.startswith("  worldline ")]
+
+
+@pytest.mark.parametrize("option", [(), ("--no-shrink",)])
+def test_the_commands_that_repeat_a_failure_can_be_copied(
+    worldline: Command, folder: Path, option: tuple[str, ...]
+) -> None:
+    (folder / "my talk.toml").write_text(FILE.replace('"asker"', '"the asker\'s"'))
+    fault = 'answerer receives question 3: hang "answerer" 50ms'
+    others = ("--fault", '1s hang "the asker\'s" 50ms', "--faults", "crash=1,hang=1", "--set", "link.loss=0.01")
+    tried = ("search", "my talk.toml", "--property", "talk:answered", "--fault", fault, *others, "--until", "1500ms")
+    code, output, _ = worldline(*tried, *option, "--workers", "1", "--seconds-max", "50", "--save", "it is.json")
+    assert code == 1
+    again, saved = commands_in(output)
+    assert saved == ["search", "it is.json"]
+    code, once, _ = worldline(*again, "--no-shrink")
+    assert (code, once.splitlines()) == (1, output.splitlines()[:4])
+    assert worldline(*saved)[1].splitlines()[-1] == output.splitlines()[1 if option else -1].strip()
+
+
+def test_a_saved_failure_is_replaced_only_if_that_is_wanted(worldline: Command, folder: Path) -> None:
+    tried = ("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1", "--no-shrink", "--save", "it.json")
+    assert worldline(*tried)[0] == 1
+    before = (folder / "it.json").read_bytes()
+    assert worldline(*tried, "--seed", "7")[0] == 2
+    assert (folder / "it.json").read_bytes() == before
+    assert worldline(*tried, "--seed", "7", "--force")[0] == 1
+    assert json.loads((folder / "it.json").read_text())["seed"] == 7

@@ -70,13 +70,13 @@ def search(
     save_to: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False,
     seconds_max: Annotated[
         float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
     ] = SECONDS_MAX,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
-    if save_to is not None:
-        destination(save_to)
+    saved = None if save_to is None else _saved_at(save_to, force)
     console = PlainConsole()
     if target.endswith(_SAVED):
         changes = (properties, seed is not None, until, settings, fault, faults)
@@ -112,7 +112,7 @@ def search(
         return
     failed = replace(request, seed=report.failure.seed)
     console.print("to repeat it:")
-    console.print(f"  {command_of(failed)}")
+    console.print(f"  {command_of(failed, seconds_max)}")
     if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
         save_trial(failed, save_to)
     if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
@@ -121,8 +121,23 @@ def search(
         if save_to is not None:
             left = tuple(map(str, short.faults))
             save_trial(replace(failed, faults=(), drawn_faults=None, only_faults=left, draws=short.draws), save_to)
-        _show_shrunk(console, short, save_to)
+        _show_shrunk(console, short, saved)
+    elif saved is not None:
+        console.print(f"  {saved}")
     raise typer.Exit(failure.exit_code)
+
+
+def _saved_at(path: Path, force: bool) -> str:
+    """Return the command that runs what will be saved there, or refuse the place before anything has happened."""
+    found = destination(path)
+    if not found.is_stream and path.suffix != _SAVED:
+        raise UsageError(f"--save {path}: it would not be known as a failure", advice=f"name it {path.name}{_SAVED}")
+    if not (found.is_new or found.is_stream or force):
+        raise UsageError(
+            f"--save {path}: it is there already, and may be another failure",
+            advice="choose another name, or replace it with --force",
+        )
+    return shlex.join(["worldline", "search", str(path)])
 
 
 def _repeat(console: Console, file: Path, says_more: bool) -> None:
@@ -158,7 +173,7 @@ def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_g
         console.print(remark)
 
 
-def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None) -> None:
+def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None) -> None:
     runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
     if shrunk.draws is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages")
@@ -179,7 +194,7 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None)
         console.print("(--save FILE.json keeps it, to be run again)")
     else:
         console.print("to repeat it:")
-        console.print(f"  worldline search {shlex.quote(str(saved))}")
+        console.print(f"  {saved}")
     _show_failure(console, shrunk.happenings, shrunk.failure)
 
 
@@ -208,7 +223,7 @@ def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
         console.print(f"{format_time(each.at):>12}  {each.who}  {each.kind}  {about}")
 
 
-def command_of(request: TrialRequest) -> str:
+def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     """Return the command that runs one seed again."""
     words = ["worldline", "search", request.target]
     words += [word for name in request.properties for word in ("--property", name)]
@@ -216,4 +231,5 @@ def command_of(request: TrialRequest) -> str:
     words += [word for setting in request.settings for word in ("--set", setting)]
     words += [word for fault in request.faults for word in ("--fault", fault)]
     words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
+    words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])
