@@ -69,7 +69,31 @@ def hopeless(story):
     return bool(story.sent("shout"))
 
 broken = always("it is judged")(lambda story: 1 / 0)
+wordy = at_end("it is told")(lambda story: "because")
+of_two = always("it is between two")(lambda one, other: True)
+nobody = always("it is nothing")(NotImplemented)
 NOTHING = 5
+
+def of_none():
+    return True
+
+class Needy:
+    def __init__(self, what):
+        self.what = what
+
+class Mute:
+    pass
+
+class Greedy:
+    def __call__(self, story, other):
+        return True
+
+class Unwilling:
+    def __init__(self):
+        raise RuntimeError("I won't")
+
+    def __call__(self, story):
+        return True
 """
 
 
@@ -151,6 +175,13 @@ def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command,
         (["talk.toml", "--property", "answered"], "'answered' doesn't name a property (write module:function"),
         (["talk.toml", "--property", "talk:anwered"], "talk has no anwered (did you mean answered?)"),
         (["talk.toml", "--property", "talk:NOTHING"], "talk:NOTHING is 5 (a property is a function"),
+        (["talk.toml", "--property", "talk:nobody"], "(a property is a function"),
+        (["talk.toml", "--property", "talk:of_two"], "talk:of_two can't be called with a story: missing a required"),
+        (["talk.toml", "--property", "talk:of_none"], "talk:of_none can't be called with a story: too many"),
+        (["talk.toml", "--property", "talk:Needy"], "talk:Needy can't be called without arguments: missing a required"),
+        (["talk.toml", "--property", "talk:Mute"], "talk:Mute is a class whose objects can't be called (write its"),
+        (["talk.toml", "--property", "talk:Greedy"], "talk:Greedy can't be called with a story: missing a required"),
+        (["talk.toml", "--propety", "talk:quiet"], "No such option: --propety"),
         (["nothing.toml"], "nothing.toml"),
         (["missing.json"], "missing.json can't be read: No such file"),
         (["bad.json"], "bad.json isn't a saved failure"),
@@ -166,7 +197,12 @@ def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command,
             ["talk.toml", "--fault", "asker sends questoin: crash asker"],
             "asker doesn't publish 'questoin' (did you mean 'question'?)",
         ),
-        (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn"),
+        (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn: there is no kind"),
+        (["talk.toml", "--faults", "crsh=1"], "there is no kind 'crsh' (did you mean 'crash'?)"),
+        (["talk.toml", "--faults", "crash=many"], "'many' isn't a number from 0 to 10,000"),
+        (["talk.toml", "--faults", "crash="], "'crash=' can't be drawn: '' isn't a number"),
+        (["talk.toml", "--faults", "crash=1.5"], "'1.5' isn't a whole number"),
+        (["talk.toml", "--faults", "crash=1,hang=1,crash"], "'crash' can't be drawn: crash is there twice"),
         (["talk.toml", "--save", "nowhere/found.json"], "nowhere"),
         (["talk.toml", "--save", "old.json"], "--save old.json: it is there already, and may be another failure"),
         (["talk.toml", "--save", "found"], "it would not be known as a failure (name it found.json)"),
@@ -183,10 +219,32 @@ def test_mistakes_are_told_before_anything_is_run(
     assert complaint in errors
 
 
-def test_a_property_that_raises_is_named(worldline: Command, folder: Path) -> None:
-    code, output, _ = worldline("search", "talk.toml", "--property", "talk:broken", "--seeds", "1", "--no-shrink")
-    assert code == 1
-    assert "the check of 'it is judged' raised ZeroDivisionError" in output
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        (
+            "broken",
+            r"asker at 0s: seed 3: the check of 'it is judged' raised ZeroDivisionError: .*, in talk.py, line \d+",
+        ),
+        (
+            "wordy",
+            r"at 2s: seed 3: the check of 'it is told', talk:<lambda>, returned 'because' \(it has to return True",
+        ),
+        (
+            "Unwilling",
+            r"seed 3: the check of 'Unwilling' raised RuntimeError: I won't, in talk.py, line \d+, before the",
+        ),
+    ],
+)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_property_that_cannot_be_judged_is_a_mistake_and_no_failure(
+    worldline: Command, folder: Path, name: str, complaint: str, workers: str
+) -> None:
+    code, output, errors = worldline(
+        "search", "talk.toml", "--property", f"talk:{name}", "--seed", "3", "--seeds", "20", "--workers", workers
+    )
+    assert (code, output) == (2, "")
+    assert re.search(complaint, errors)
 
 
 def test_what_programs_print_is_swallowed_in_every_process(

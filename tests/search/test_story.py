@@ -79,7 +79,7 @@ def test_always_is_asked_after_everything_that_happens() -> None:
 def test_eventually_has_to_hold_once() -> None:
     judged(eventually("a hears of y")(lambda story: story.last is not None and story.last.topic == "x"))
     with pytest.raises(Violation, match=r"^at 10ns: b hears of y: that never held$"):
-        judged(eventually("b hears of y")(lambda story: story.received("y", by="b")))
+        judged(eventually("b hears of y")(lambda story: bool(story.received("y", by="b"))))
 
 
 def test_the_end_is_about_everybody() -> None:

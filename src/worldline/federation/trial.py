@@ -12,7 +12,7 @@ from worldline.model.draw_rows import DrawFunction
 from worldline.model.drawn_faults import draw_participant_faults
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
-from worldline.search.properties import Property
+from worldline.search.properties import BrokenCheck, Property
 from worldline.search.quiet import quietly
 from worldline.search.story import Happening, Story, told_by
 from worldline.search.trial import TrialOutcome
@@ -70,6 +70,8 @@ class FederationTrial:
         try:
             with quietly():
                 story.judge(happenings, self.properties, outcome.times)
+        except BrokenCheck as broken:
+            raise broken.on_seed(self.seed) from broken.__cause__
         except WorldlineError as error:
             failure = error
         return (
