@@ -16,7 +16,7 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.search.calm import WrittenDraws
 from worldline.search.properties import AT_END, Property
 from worldline.search.quiet import quietly
-from worldline.targets.finding import federation_like
+from worldline.targets.finding import found_federation
 from worldline.targets.ready import Options
 
 
@@ -56,7 +56,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
     )
     kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
     with quietly():
-        found = federation_like(request.target, options)
+        found = found_federation(request.target, options).federation
         first = found if isinstance(found, Federation) else found()
         properties = tuple(load_property(name, request.directory) for name in request.properties)
     return FederationTrial(
