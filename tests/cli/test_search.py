@@ -112,7 +112,10 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
     seed = re.findall(r"seed (\d+) fails", output)[0]
     assert f"worldline search talk.toml --property talk:answered --seed {seed} --seeds 1" in output
     (left,) = re.findall(r"to 1:\nevery message takes the usual time and none gets lost, but\n  (.*)", output)
-    assert re.fullmatch(r"loss/(question/asker/answerer|answer/answerer/asker)/\d+ = yes", left)
+    drawn = re.fullmatch(r"(loss/(question|answer)/(asker|answerer)/(answerer|asker)/(\d+)) = yes  \((.*)\)", left)
+    assert drawn is not None
+    name, topic, sender, receiver, number, words = drawn.groups()
+    assert words == f"message {int(number) + 1} of {sender} on {topic} doesn't reach {receiver}"
     assert "answered: that doesn't hold, since 1 are not" in output
 
     saved = json.loads((folder / "found.json").read_text())
@@ -126,7 +129,7 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
 
     (folder / "talk.toml").write_text(FILE.replace("loss = 0.02", "loss = 0.0"))
     unmade, fine = worldline("search", "found.json")[1].splitlines()
-    assert unmade == f"found.json has draws that the run didn't make: {left.removesuffix(' = yes')}"
+    assert unmade == f"found.json has draws that the run didn't make: {name}"
     assert fine.startswith("it doesn't fail any more, digest ")
 
 
@@ -314,3 +317,27 @@ def test_a_saved_failure_is_replaced_only_if_that_is_wanted(worldline: Command, 
     assert (folder / "it.json").read_bytes() == before
     assert worldline(*tried, "--seed", "7", "--force")[0] == 1
     assert json.loads((folder / "it.json").read_text())["seed"] == 7
+
+
+def test_a_fault_is_shown_however_long_ago_it_was(worldline: Command, folder: Path) -> None:
+    faults = ("--fault", "100ms hang answerer 50ms", "--fault", "answerer sends answer 3: crash answerer 50ms")
+    tried = ("search", "talk.toml", "--property", "talk:undisturbed", "--workers", "1", "--seeds", "1", *faults)
+    (folder / "talk.py").write_text(PROGRAM + UNDISTURBED)
+    code, output, _ = worldline(*tried)
+    assert code == 1
+    told = output.partition("---\n")[2].splitlines()
+    assert re.fullmatch(r"\.\.\. \d+ before that, among them", told[0])
+    assert [line.split(maxsplit=1)[1] for line in told[1:4]] == [
+        "answerer  fault: answerer sends answer 3: crash answerer 1ms",
+        "answerer  fault: it recovers, and is incarnation 1",
+        "answerer  fault: 105ms hang answerer 1ms",
+    ]
+    assert told[4] == "..."
+    assert len(told) == 5 + 40 + 1
+
+
+UNDISTURBED = """
+@at_end("nobody is disturbed twice")
+def undisturbed(story):
+    return {each.who for each in story.befell()} != {"answerer"} or len(story.befell(whom="answerer")) < 3
+"""

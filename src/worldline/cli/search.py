@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,9 @@ from worldline.federation.trial import FederationTrial
 from worldline.model.blame import trace_of
 from worldline.model.counting import counted
 from worldline.model.distributions import DrawnValue
+from worldline.model.draw_words import draw_in_words
 from worldline.model.errors import Stuck, UsageError, WorldlineError, shortened
+from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.time import format_time
 from worldline.saving.destination import destination
 from worldline.search.calm import WrittenDraws
@@ -36,6 +38,7 @@ from worldline.targets.saved_trial import load_trial_request, save_trial
 _SEEDS = 100
 _SAVED = ".json"
 _LINES_MAX = 40
+_FAULTS_MAX = 10
 _TRACE_LINES_MAX = 12
 
 
@@ -187,7 +190,8 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None) 
             "every message takes the usual time and none gets lost" + (", but" if draws or shrunk.faults else "")
         )
     for name, value in draws.items():
-        console.print(f"  {name} = {_drawn_text(value)}")
+        words = draw_in_words(name, value)
+        console.print(f"  {name} = {_drawn_text(value)}" + (f"  ({words})" if words else ""))
     for each in shrunk.faults:
         console.print(f"  {each}")
     if saved is None:
@@ -215,12 +219,30 @@ def _show_failure(console: Console, happenings: Sequence[Happening], failure: Wo
 
 
 def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
-    if len(happenings) > _LINES_MAX:
-        console.print(f"... {len(happenings) - _LINES_MAX:,} before that")
-    for each in happenings[-_LINES_MAX:]:
-        of = "" if each.sender == each.who else f" from {each.sender}"
-        about = each.text if each.kind in ("noted", "befell") else f"{each.topic}{of}: {shortened(each.text)}"
-        console.print(f"{format_time(each.at):>12}  {each.who}  {each.kind}  {about}")
+    """Show what happened last, and of what was before that, the faults: it may all have begun with one."""
+    before = happenings[:-_LINES_MAX]
+    befell = [each for each in before if each.kind == "befell"][-_FAULTS_MAX:]
+    if before:
+        console.print(f"... {len(before):,} before that" + (", among them" if befell else ""))
+    if befell:
+        _show_lines(console, befell)
+        console.print("...")
+    _show_lines(console, happenings[-_LINES_MAX:])
+
+
+def _show_lines(console: Console, happenings: Iterable[Happening]) -> None:
+    for each in happenings:
+        console.print(f"{format_time(each.at):>12}  {each.who}  {_told(each)}")
+
+
+def _told(each: Happening) -> str:
+    """Say what happened as logs do."""
+    if each.kind == "befell":
+        return each.text if each.text.startswith(ESTOP_LOG) else f"fault: {each.text}"
+    if each.kind == "noted":
+        return f"noted  {each.text}"
+    of = "" if each.sender == each.who else f" from {each.sender}"
+    return f"{each.kind}  {each.topic}{of}: {shortened(each.text)}"
 
 
 def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:

@@ -74,6 +74,10 @@ class Story:
         """Return what was noted so far."""
         return self._of("noted", None, by)
 
+    def befell(self, *, whom: str | None = None) -> list[Happening]:
+        """Return what befell somebody so far: faults, recoveries, emergency stops."""
+        return self._of("befell", None, whom)
+
     def _of(self, kind: HappeningKind, topic: str | None, by: str | None) -> list[Happening]:
         return [
             each
