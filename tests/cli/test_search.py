@@ -116,6 +116,7 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
     assert drawn is not None
     name, topic, sender, receiver, number, words = drawn.groups()
     assert words == f"message {int(number) + 1} of {sender} on {topic} doesn't reach {receiver}"
+    assert re.search(rf"  {sender}  sent  {topic}: {number}  \(doesn't reach {receiver}\)\n", output)
     assert "answered: that doesn't hold, since 1 are not" in output
 
     saved = json.loads((folder / "found.json").read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,31 +14,26 @@ from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import DrawnFaults, EndTime, Faults, Settings
+from worldline.cli.search_story import show_failure
 from worldline.cli.seeds import processors, watched
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.trial import FederationTrial
-from worldline.model.blame import trace_of
 from worldline.model.counting import counted
 from worldline.model.distributions import DrawnValue
 from worldline.model.draw_words import draw_in_words
-from worldline.model.errors import Stuck, UsageError, WorldlineError, shortened
-from worldline.model.lifecycle import ESTOP_LOG
+from worldline.model.errors import Stuck, UsageError, shortened
 from worldline.model.time import format_time
 from worldline.saving.destination import destination
 from worldline.search.calm import WrittenDraws
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.searching import Recipe, Report, search_seeds
 from worldline.search.shrinking import RUNS_MAX
-from worldline.search.story import Happening
 from worldline.search.trial import remarks_on
 from worldline.targets.federation_trial import TrialRequest, made_trial
 from worldline.targets.saved_trial import load_trial_request, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
-_LINES_MAX = 40
-_FAULTS_MAX = 10
-_TRACE_LINES_MAX = 12
 
 
 @interruptible()
@@ -146,14 +140,15 @@ def _saved_at(path: Path, force: bool) -> str:
 def _repeat(console: Console, file: Path, says_more: bool) -> None:
     if says_more:
         raise UsageError(f"{file} says itself what is to be run", advice="leave the other options out")
-    trial = made_trial(load_trial_request(file))
+    request = load_trial_request(file)
+    trial = made_trial(request)
     outcome, happenings = trial.told()
     if isinstance(trial.draws, WrittenDraws) and trial.draws.unasked:
         console.print(f"{file} has draws that the run didn't make: {shortened(', '.join(trial.draws.unasked))}")
     if outcome.failure is None:
         console.print(f"it doesn't fail any more, digest {outcome.digest.hex()}")
         return
-    _show_failure(console, happenings, outcome.failure)
+    show_failure(console, happenings, request.draws, outcome.failure)
     raise typer.Exit(outcome.failure.exit_code)
 
 
@@ -199,50 +194,13 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None) 
     else:
         console.print("to repeat it:")
         console.print(f"  {saved}")
-    _show_failure(console, shrunk.happenings, shrunk.failure)
+    show_failure(console, shrunk.happenings, draws, shrunk.failure)
 
 
 def _drawn_text(value: DrawnValue) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return format_time(value) if isinstance(value, int) else repr(value)
-
-
-def _show_failure(console: Console, happenings: Sequence[Happening], failure: WorldlineError) -> None:
-    """Show what happened last, and what came of it."""
-    console.print("---")
-    _show_story(console, happenings)
-    if failure.__cause__ is not None:
-        for line in trace_of(failure).splitlines()[-_TRACE_LINES_MAX:]:
-            console.print(line)
-    console.print(str(failure), style="red")
-
-
-def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
-    """Show what happened last, and of what was before that, the faults: it may all have begun with one."""
-    before = happenings[:-_LINES_MAX]
-    befell = [each for each in before if each.kind == "befell"][-_FAULTS_MAX:]
-    if before:
-        console.print(f"... {len(before):,} before that" + (", among them" if befell else ""))
-    if befell:
-        _show_lines(console, befell)
-        console.print("...")
-    _show_lines(console, happenings[-_LINES_MAX:])
-
-
-def _show_lines(console: Console, happenings: Iterable[Happening]) -> None:
-    for each in happenings:
-        console.print(f"{format_time(each.at):>12}  {each.who}  {_told(each)}")
-
-
-def _told(each: Happening) -> str:
-    """Say what happened as logs do."""
-    if each.kind == "befell":
-        return each.text if each.text.startswith(ESTOP_LOG) else f"fault: {each.text}"
-    if each.kind == "noted":
-        return f"noted  {each.text}"
-    of = "" if each.sender == each.who else f" from {each.sender}"
-    return f"{each.kind}  {each.topic}{of}: {shortened(each.text)}"
 
 
 def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
