@@ -7,7 +7,7 @@ import pytest
 from worldline import MS, Federation, Network, Participant, Program, link
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.trial import FederationTrial
-from worldline.search import Story, at_end
+from worldline.search import Property, Story, at_end
 
 COUNT = 50
 
@@ -47,14 +47,13 @@ def is_steady(story: Story) -> bool:
     return all(after - before < 45 * MS for before, after in zip(heard, [*heard[1:], story.now], strict=True))
 
 
-def shrunk_with(*faults: str, runs_max: int = 1_000) -> ShrunkFederation:
+def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady) -> ShrunkFederation:
     """Shrink a run in which b is without news, with latencies that don't matter."""
     programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
     network = Network(default=link("uniform(1ms, 2ms)"))
     federation = Federation(programs, network, faults=faults, until="490ms")
-    return shrink_federation(
-        FederationTrial(make=lambda: federation, properties=(is_steady,)), runs_max=runs_max, seconds_max=None
-    )
+    trial = FederationTrial(make=lambda: federation, properties=(must,))
+    return shrink_federation(trial, runs_max=runs_max, seconds_max=None)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +87,13 @@ def test_what_is_found_in_so_many_runs_still_fails(runs_max: int) -> None:
     shrunk = shrunk_with("103ms hang a 300ms", "150ms slow b 100ms", runs_max=runs_max)
     assert shrunk.runs <= runs_max
     assert str(shrunk.trial.run().failure) == str(shrunk.failure)
+
+
+@at_end("the first thing to befall anybody is no hang")
+def never_hangs(story: Story) -> bool:
+    return "hang" not in story.befell()[0].text  # Where nothing does, that raises.
+
+
+def test_what_a_check_cannot_judge_is_no_shorter_form_of_a_failure() -> None:
+    shrunk = shrunk_with("103ms hang a 300ms", "450ms hang b 3ms", must=never_hangs)
+    assert len(shrunk.faults) == 1

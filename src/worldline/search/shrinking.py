@@ -12,6 +12,7 @@ from typing import TypeVar
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.time import MS, US
 from worldline.search.deadline import deadline
+from worldline.search.properties import BrokenCheck
 from worldline.search.resemblance import likeness_of
 from worldline.search.trial import Tried
 
@@ -59,7 +60,8 @@ class CountedRuns:
         try:
             with deadline(self._seconds_max):
                 return trial.run().failure
-        except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
+        # A parameter doesn't fit: the node that it names isn't there, or it has no end. Or a check can't judge it.
+        except (UsageError, Stuck, BrokenCheck):
             return _UNKNOWN
 
 
