@@ -13,13 +13,13 @@ from rich.console import Console
 
 from worldline.cli.bar import CheckNote, bar
 from worldline.cli.console import PlainConsole
+from worldline.cli.federation_options import wanted_run
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.model.counting import counted
 from worldline.targets.finding import found_federation
-from worldline.targets.ready import Options
 
 
 @interruptible()
@@ -49,14 +49,7 @@ def check(
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     unfinished = ""
-    wanted = Options(
-        seed=seed,
-        until=until,
-        settings=tuple(settings or ()),
-        draws=draws,
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-    )
+    wanted = wanted_run(seed, until, settings, draws, fault, faults)
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.

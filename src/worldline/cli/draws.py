@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole, cell, warn
+from worldline.cli.federation_options import wanted_run
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
@@ -65,14 +66,7 @@ def draws(
     if of is not None:
         check_pattern(of)
     outcome = None if before is None else _outcome_at(before)
-    options = Options(
-        seed=seed,
-        until=until,
-        settings=tuple(settings or ()),
-        draws=table,
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-    )
+    options = wanted_run(seed, until, settings, table, fault, faults)
     found = _of_recording(Path(run), options, outcome) if _is_recording(run) else _of_target(run, options, outcome)
     effects = found.effects.values() if outcome is None else found.before(outcome.member, outcome.at)
     pattern = None if of is None else NamePattern(of)
