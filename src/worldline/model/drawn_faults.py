@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.fault_counts import parse_counts
 from worldline.model.fault_spans import calm_from, draw_length, draw_span
 from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, clash_among, order_of
@@ -38,7 +38,11 @@ class DeclaredTopics(Protocol):
 def parse_fault_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=1,hang-after=2"``: how many of each."""
     usual = dict.fromkeys((*_AT_TIMES, *_AFTER_EVENTS), 1)
-    return parse_counts(text, usual, {}, 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these')
+    advice = 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these'
+    kinds = parse_counts(text, usual, {}, advice)
+    if not kinds:
+        raise ConfigurationError(f"{shown(text)} names no faults to draw", advice=advice)
+    return kinds
 
 
 def draw_participant_faults(
