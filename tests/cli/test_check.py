@@ -87,6 +87,9 @@ def test_a_check_takes_the_options_of_a_run_and_repeats_them(worldline: Command,
     code, out, _ = worldline("check", "leaky.py", "--set", "leaks=1", "--seed", "3", "--until", "1s")
     assert code == 1
     assert "  worldline check leaky.py --seed 3 --until 1s --set leaks=1 --schedule " in out
+    (tmp_path / "table.json").write_text("{}")
+    _, out, _ = worldline("check", "leaky.py", "--set", "leaks=1", "--draws", "table.json")
+    assert "  worldline check leaky.py --set leaks=1 --draws table.json --schedule " in out
     file = '[[participants]]\nname = "a"\nentry = "program:run"\n'
     (tmp_path / "cell.toml").write_text(file)
     (tmp_path / "program.py").write_text("def run(me):\n    me.advance('1s')\n")
@@ -94,6 +97,25 @@ def test_a_check_takes_the_options_of_a_run_and_repeats_them(worldline: Command,
         worldline("check", "cell.toml", *options)[1] for options in ((), ("--until", "1ms"), ("--set", "until=2ms"))
     }
     assert len(digests) == 3
+
+
+@pytest.mark.parametrize("schedule", [(), ("--schedule", "sample:1")])
+@pytest.mark.parametrize("target", ["two.py", "two.py:made"])
+def test_a_check_replaces_draws_as_a_run_does(
+    worldline: Command, tmp_path: Path, schedule: tuple[str, ...], target: str
+) -> None:
+    linked = TWO.replace("Federation, Program", "Federation, Network, Program, link").replace(
+        '"abc"})', '"abc"}, Network(default=link("uniform(1ms, 9ms)")))\nmade = lambda: model'
+    )
+    (tmp_path / "two.py").write_text(linked)
+    (tmp_path / "table.json").write_text('{"latency": "9ms"}')
+    digests = []
+    for options in ((), ("--draws", "table.json")):
+        _, checked, _ = worldline("check", target, "--schedules", "3", *schedule, *options)
+        _, ran, _ = worldline("run", target, "--no-record", "--quiet", *options)
+        digests.append(checked.split()[-1])
+        assert digests[-1] in ran
+    assert digests[0] != digests[1]
 
 
 def test_what_isnt_a_federation_is_for_verify(worldline: Command, tmp_path: Path) -> None:

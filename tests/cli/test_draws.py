@@ -132,6 +132,32 @@ def test_draws_before_an_outcome(worldline: Command, cell: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "complaint"),
+    [
+        ("plannr@1s", "--before plannr@1s: there is no member 'plannr' (did you mean 'planner'?)"),
+        ("nobody@1s", "there is no member 'nobody' (members are camera, planner)"),
+        ("planner@soon", "'soon' isn't a time for --before"),
+        ("@1s", "--before @1s: that isn't a member and a time (write planner@2s)"),
+    ],
+)
+def test_what_is_asked_in_a_wrong_way_is_refused_before_the_run(
+    worldline: Command, cell: Path, before: str, complaint: str
+) -> None:
+    entries = "def camera(me):\n    raise RuntimeError('it is run')\nplanner = camera\n"
+    (cell / "programs.py").write_text(entries)
+    code, out, err = worldline("draws", "cell.toml", "--before", before)
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
+def test_who_neither_sends_nor_receives_has_a_past_without_draws(worldline: Command, cell: Path) -> None:
+    idle = '[[participants]]\nname = "idle"\nentry = "programs:idle"\n'
+    (cell / "cell.toml").write_text(FILE + idle)
+    (cell / "programs.py").write_text(PROGRAMS + "\ndef idle(me):\n    me.advance(by='1s')\n")
+    assert worldline("draws", "cell.toml", "--before", "idle@1s")[:2] == (0, "no draws\n")
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("t.toml", '"latency" = "9ms"\n"loss" = false\n"random/camera" = {seed = 9}'),

@@ -403,6 +403,19 @@ def test_everything_is_shown_when_it_arrives_at_the_speed_that_is_wanted(
     assert times == sorted(times)
 
 
+def test_what_arrives_is_shown_before_what_its_receiver_does_then() -> None:
+    lines: list[str] = []
+    shown = replay_show.MessageLines(replay_show.ShownPart(), lines.append)
+    shown.sent("b", 0, "x", 2, b"1", 7)
+    shown.arrives("b", 0, "a", 7, 0, None)
+    shown.noted("a", "worldline/log", 7, b'{"text":"heard x"}')
+    shown.sent("a", 0, "y", 7, b"2", 7)
+    shown.noted("a", "worldline/log", 7, b'{"text":"said y"}')
+    shown.passed(8)
+    what = ["b → a  x  1", 'a logs  {"text":"heard x"}', "a → nobody  y  2", 'a logs  {"text":"said y"}']
+    assert [line.split(maxsplit=1)[1] for line in lines] == what
+
+
 def test_a_part_of_it_as_fast_as_it_can_be_told(belt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_show.time, "sleep", lambda _: pytest.fail("it waits"))
     _, whole, _ = belt("replay", "then/run.mcap", "--speed", "max")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,31 @@ def hopeless(story):
     return bool(story.sent("shout"))
 
 broken = always("it is judged")(lambda story: 1 / 0)
+wordy = at_end("it is told")(lambda story: "because")
+of_two = always("it is between two")(lambda one, other: True)
+nobody = always("it is nothing")(NotImplemented)
 NOTHING = 5
+
+def of_none():
+    return True
+
+class Needy:
+    def __init__(self, what):
+        self.what = what
+
+class Mute:
+    pass
+
+class Greedy:
+    def __call__(self, story, other):
+        return True
+
+class Unwilling:
+    def __init__(self):
+        raise RuntimeError("I won't")
+
+    def __call__(self, story):
+        return True
 """
 
 
@@ -87,7 +112,11 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
     seed = re.findall(r"seed (\d+) fails", output)[0]
     assert f"worldline search talk.toml --property talk:answered --seed {seed} --seeds 1" in output
     (left,) = re.findall(r"to 1:\nevery message takes the usual time and none gets lost, but\n  (.*)", output)
-    assert re.fullmatch(r"loss/(question/asker/answerer|answer/answerer/asker)/\d+ = yes", left)
+    drawn = re.fullmatch(r"(loss/(question|answer)/(asker|answerer)/(answerer|asker)/(\d+)) = yes  \((.*)\)", left)
+    assert drawn is not None
+    name, topic, sender, receiver, number, words = drawn.groups()
+    assert words == f"message {int(number) + 1} of {sender} on {topic} doesn't reach {receiver}"
+    assert re.search(rf"  {sender}  sent  {topic}: {number}  \(doesn't reach {receiver}\)\n", output)
     assert "answered: that doesn't hold, since 1 are not" in output
 
     saved = json.loads((folder / "found.json").read_text())
@@ -101,7 +130,7 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
 
     (folder / "talk.toml").write_text(FILE.replace("loss = 0.02", "loss = 0.0"))
     unmade, fine = worldline("search", "found.json")[1].splitlines()
-    assert unmade == f"found.json has draws that the run didn't make: {left.removesuffix(' = yes')}"
+    assert unmade == f"found.json has draws that the run didn't make: {name}"
     assert fine.startswith("it doesn't fail any more, digest ")
 
 
@@ -126,8 +155,22 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
         *("search", "talk.toml", "--set", "participants.answerer.entry=talk:gruff", "--seeds", "40", "--workers", "1")
     )
     assert code == 1
-    assert "ValueError: I've had enough" in output.splitlines()[-1]
     assert re.search(r"shrunk in \d+ runs, from \d+ draws to 0:\nevery message takes the usual time and none", output)
+    told = output.partition("---\n")[2].splitlines()
+    assert told[-6].split(maxsplit=1)[1] == f"answerer  received  question from asker: {told[-6][-1]}"
+    assert told[-5] == "Traceback (most recent call last):"
+    assert told[-2] == "ValueError: I've had enough"
+    line = PROGRAM.splitlines().index('            raise ValueError("I\'ve had enough")') + 1
+    at = told[-6].split()[0]
+    assert told[-1] == f"answerer at {at}: its program raised ValueError: I've had enough, in talk.py, line {line}"
+
+
+def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command, folder: Path) -> None:
+    (folder / "talk.toml").write_text(FILE.replace("uniform(1ms, 9ms)", "10ms").replace("loss = 0.02", ""))
+    _, output, _ = worldline("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1")
+    told = [line.split() for line in output.partition("---\n")[2].splitlines()]
+    asked = [line[2:4] for line in told if line[1] == "asker" and line[0] == "960ms"]
+    assert asked == [["received", "answer"], ["noted", "heard"], ["sent", "question:"]]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +179,13 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
         (["talk.toml", "--property", "answered"], "'answered' doesn't name a property (write module:function"),
         (["talk.toml", "--property", "talk:anwered"], "talk has no anwered (did you mean answered?)"),
         (["talk.toml", "--property", "talk:NOTHING"], "talk:NOTHING is 5 (a property is a function"),
+        (["talk.toml", "--property", "talk:nobody"], "(a property is a function"),
+        (["talk.toml", "--property", "talk:of_two"], "talk:of_two can't be called with a story: missing a required"),
+        (["talk.toml", "--property", "talk:of_none"], "talk:of_none can't be called with a story: too many"),
+        (["talk.toml", "--property", "talk:Needy"], "talk:Needy can't be called without arguments: missing a required"),
+        (["talk.toml", "--property", "talk:Mute"], "talk:Mute is a class whose objects can't be called (write its"),
+        (["talk.toml", "--property", "talk:Greedy"], "talk:Greedy can't be called with a story: missing a required"),
+        (["talk.toml", "--propety", "talk:quiet"], "No such option: --propety"),
         (["nothing.toml"], "nothing.toml"),
         (["missing.json"], "missing.json can't be read: No such file"),
         (["bad.json"], "bad.json isn't a saved failure"),
@@ -151,8 +201,16 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
             ["talk.toml", "--fault", "asker sends questoin: crash asker"],
             "asker doesn't publish 'questoin' (did you mean 'question'?)",
         ),
-        (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn"),
+        (["talk.toml", "--faults", "crash-before=1"], "'crash-before=1' can't be drawn: there is no kind"),
+        (["talk.toml", "--faults", "crsh=1"], "there is no kind 'crsh' (did you mean 'crash'?)"),
+        (["talk.toml", "--faults", "crash=many"], "'many' isn't a number from 0 to 10,000"),
+        (["talk.toml", "--faults", ""], "'' names no faults to draw (write "),
+        (["talk.toml", "--faults", "crash="], "'crash=' can't be drawn: '' isn't a number"),
+        (["talk.toml", "--faults", "crash=1.5"], "'1.5' isn't a whole number"),
+        (["talk.toml", "--faults", "crash=1,hang=1,crash"], "'crash' can't be drawn: crash is there twice"),
         (["talk.toml", "--save", "nowhere/found.json"], "nowhere"),
+        (["talk.toml", "--save", "old.json"], "--save old.json: it is there already, and may be another failure"),
+        (["talk.toml", "--save", "found"], "it would not be known as a failure (name it found.json)"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_run(
@@ -166,10 +224,32 @@ def test_mistakes_are_told_before_anything_is_run(
     assert complaint in errors
 
 
-def test_a_property_that_raises_is_named(worldline: Command, folder: Path) -> None:
-    code, output, _ = worldline("search", "talk.toml", "--property", "talk:broken", "--seeds", "1", "--no-shrink")
-    assert code == 1
-    assert "the check of 'it is judged' raised ZeroDivisionError" in output
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        (
+            "broken",
+            r"asker at 0s: seed 3: the check of 'it is judged' raised ZeroDivisionError: .*, in talk.py, line \d+",
+        ),
+        (
+            "wordy",
+            r"at 2s: seed 3: the check of 'it is told', talk:<lambda>, returned 'because' \(it has to return True",
+        ),
+        (
+            "Unwilling",
+            r"seed 3: the check of 'Unwilling' raised RuntimeError: I won't, in talk.py, line \d+, before the",
+        ),
+    ],
+)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_property_that_cannot_be_judged_is_a_mistake_and_no_failure(
+    worldline: Command, folder: Path, name: str, complaint: str, workers: str
+) -> None:
+    code, output, errors = worldline(
+        "search", "talk.toml", "--property", f"talk:{name}", "--seed", "3", "--seeds", "20", "--workers", workers
+    )
+    assert (code, output) == (2, "")
+    assert re.search(complaint, errors)
 
 
 def test_what_programs_print_is_swallowed_in_every_process(
@@ -199,3 +279,67 @@ def test_a_fault_counts_if_its_event_comes(worldline: Command, folder: Path) -> 
     faults = ("--fault", "asker sends question 3: hang asker 50ms", "--fault", "asker sends question 99: crash asker")
     _, output, _ = worldline("search", "talk.toml", "--seeds", "1", "--workers", "1", *faults)
     assert ", 1 fault, digest" in output
+
+
+@pytest.mark.parametrize("command", [("search", "--seeds", "8", "--workers", "1"), ("run", "--no-record")])
+def test_drawn_faults_leave_room_for_the_given_ones(worldline: Command, folder: Path, command: tuple[str, ...]) -> None:
+    for participant in ("asker", "answerer"):
+        given = ("--fault", f"100ms crash {participant}", "--fault", f"1900ms recover {participant}")
+        code, _, errors = worldline(*command, "talk.toml", "--faults", "crash=2,hang=2", *given)
+        assert (code, errors) == (0, "")
+
+
+def commands_in(output: str) -> list[list[str]]:
+    """Return the commands that an output says to copy, as a shell takes them apart."""
+    return [shlex.split(line)[1:] for line in output.splitlines() if line.startswith("  worldline ")]
+
+
+@pytest.mark.parametrize("option", [(), ("--no-shrink",)])
+def test_the_commands_that_repeat_a_failure_can_be_copied(
+    worldline: Command, folder: Path, option: tuple[str, ...]
+) -> None:
+    (folder / "my talk.toml").write_text(FILE.replace('"asker"', '"the asker\'s"'))
+    fault = 'answerer receives question 3: hang "answerer" 50ms'
+    others = ("--fault", '1s hang "the asker\'s" 50ms', "--faults", "crash=1,hang=1", "--set", "link.loss=0.01")
+    tried = ("search", "my talk.toml", "--property", "talk:answered", "--fault", fault, *others, "--until", "1500ms")
+    code, output, _ = worldline(*tried, *option, "--workers", "1", "--seconds-max", "50", "--save", "it is.json")
+    assert code == 1
+    again, saved = commands_in(output)
+    assert saved == ["search", "it is.json"]
+    code, once, _ = worldline(*again, "--no-shrink")
+    assert (code, once.splitlines()) == (1, output.splitlines()[:4])
+    assert worldline(*saved)[1].splitlines()[-1] == output.splitlines()[1 if option else -1].strip()
+
+
+def test_a_saved_failure_is_replaced_only_if_that_is_wanted(worldline: Command, folder: Path) -> None:
+    tried = ("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1", "--no-shrink", "--save", "it.json")
+    assert worldline(*tried)[0] == 1
+    before = (folder / "it.json").read_bytes()
+    assert worldline(*tried, "--seed", "7")[0] == 2
+    assert (folder / "it.json").read_bytes() == before
+    assert worldline(*tried, "--seed", "7", "--force")[0] == 1
+    assert json.loads((folder / "it.json").read_text())["seed"] == 7
+
+
+def test_a_fault_is_shown_however_long_ago_it_was(worldline: Command, folder: Path) -> None:
+    faults = ("--fault", "100ms hang answerer 50ms", "--fault", "answerer sends answer 3: crash answerer 50ms")
+    tried = ("search", "talk.toml", "--property", "talk:undisturbed", "--workers", "1", "--seeds", "1", *faults)
+    (folder / "talk.py").write_text(PROGRAM + UNDISTURBED)
+    code, output, _ = worldline(*tried)
+    assert code == 1
+    told = output.partition("---\n")[2].splitlines()
+    assert re.fullmatch(r"\.\.\. \d+ before that, among them", told[0])
+    assert [line.split(maxsplit=1)[1] for line in told[1:4]] == [
+        "answerer  fault: answerer sends answer 3: crash answerer 1ms",
+        "answerer  fault: it recovers, and is incarnation 1",
+        "answerer  fault: 105ms hang answerer 1ms",
+    ]
+    assert told[4] == "..."
+    assert len(told) == 5 + 40 + 1
+
+
+UNDISTURBED = """
+@at_end("nobody is disturbed twice")
+def undisturbed(story):
+    return {each.who for each in story.befell()} != {"answerer"} or len(story.befell(whom="answerer")) < 3
+"""

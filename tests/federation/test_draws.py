@@ -151,7 +151,6 @@ def test_the_cone_is_no_larger_than_the_least_latencies_allow() -> None:
     assert max(at[name] for name in to_cat if name.startswith("random/cat/")) <= 20 * MS
     assert max(at[name] for name in to_cat if name.startswith("random/bob/")) <= 15 * MS  # Bob's link has 5 ms.
     assert max(at[name] for name in to_cat if name.startswith("random/ann/")) <= 14 * MS
-    assert draws.members == sorted(HEARS)
 
 
 @pytest.mark.parametrize(

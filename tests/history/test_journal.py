@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 from msgspec import msgpack
 
-from worldline.history.journal import DIGEST_SIZE, Journal, Received, Sent, run_digest
+from worldline.history.journal import DIGEST_SIZE, Journal, Noted, Received, Sent, run_digest
 from worldline.model import Message
 
 FIRST = Message(9, 4, "b", 0, 0, "red", b"hi")
@@ -29,6 +29,23 @@ def tiny() -> Journal:
 
 def test_the_digest_is_the_hash_of_what_is_written_down_here() -> None:
     assert tiny().digest() == blake2b(SENT + RECEIVED, digest_size=DIGEST_SIZE).digest()
+
+
+def test_asides_are_told_in_their_places_and_are_in_no_digest() -> None:
+    journal = Journal(keep=True)
+    journal.note_sent(5, "red", b"ok")
+    journal.note_aside(Noted(5, "sent"))
+    journal.note_received(10, [FIRST])
+    journal.note_aside(Noted(10, "received"))
+    assert journal.digest() == tiny().digest()
+    assert journal.entries == tiny().entries
+    assert journal.told() == [
+        *(Sent(0, 5, "red", b"ok"), Noted(5, "sent")),
+        *(Received(10, FIRST), Noted(10, "received")),
+    ]
+    forgetful = Journal()
+    forgetful.note_aside(Noted(5, "sent"))
+    assert forgetful.told() == []
 
 
 def test_the_digest_of_a_tiny_journal_never_changes() -> None:

@@ -188,6 +188,15 @@ def test_memory_lasts_for_an_episode() -> None:
 # --- Draws ---
 
 
+def test_what_befalls_participants_befalls_them_in_every_episode() -> None:
+    with env(federation(faults=("100ms dropout room",)), step="50ms") as episodes:
+        for seed in (1, 2):
+            episodes.reset(seed=seed)
+            received = [episodes.step(np.zeros(1))[0][1] for _ in range(10)]
+            assert received[0] > 0
+            assert not any(received[3:])  # What was under way has arrived by then.
+
+
 def test_draws_are_options_of_an_episode() -> None:
     made = env()
     latencies = {"latency": "10ms", "loss": False}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from worldline import Program
 from worldline.model import ConfigurationError
 from worldline.model.drawn_faults import draw_participant_faults, parse_fault_kinds
-from worldline.model.faults import check_faults
+from worldline.model.faults import as_faults, check_faults
 
 PARTS = {
     "a": Program(print, publishes=["x"], subscribes=["y"]),
@@ -50,6 +50,28 @@ def test_one_kind_of_faults_leaves_the_others_as_they_were() -> None:
     crashes = draw_participant_faults({"crash": 2}, PARTS, END, 3)
     both = draw_participant_faults({"crash": 2, "crash-after": 2}, PARTS, END, 3)
     assert tuple(each for each in both if each.after is None) == crashes
+
+
+GIVEN = as_faults(
+    ("1s crash a", "3s recover a", "2s hang b", "4s resume b", "1s slow a 1ms", "5s fast a", "5s dropout b 1s")
+)
+
+
+@given(st.integers(0, 2**32))
+def test_drawn_faults_avoid_the_given_ones(seed: int) -> None:
+    kinds = parse_fault_kinds("crash=3,hang=3,slow=3,dropout=3,crash-after=1")
+    drawn = draw_participant_faults(kinds, PARTS, END, seed, given=GIVEN)
+    check_faults((*GIVEN, *drawn), tuple(PARTS), END)
+    assert drawn == draw_participant_faults(kinds, PARTS, END, seed, given=GIVEN)
+
+
+def test_what_has_no_room_is_drawn_elsewhere_or_left_out() -> None:
+    down = as_faults(("0s crash a", "0s crash b"))
+    assert all(
+        [each.participant for each in draw_participant_faults({"crash": 1}, PARTS, END, seed, given=down)] == ["mute"]
+        for seed in range(20)
+    )
+    assert draw_participant_faults({"crash": 9}, PARTS, END, 0, given=down, lasting=["mute"]) == ()
 
 
 def test_who_cannot_crash_hangs() -> None:

@@ -74,9 +74,14 @@ def test_a_dropout_is_an_outage_of_all_that_somebody_sends() -> None:
     assert outages_of(as_faults(["1s dropout a"]))[0].end == FOREVER
 
 
-def test_fewer_and_shorter_faults_are_milder() -> None:
-    harsh = as_faults(["1s crash a 5s", "2s hang b", "a sends x: crash a 2s"])
+def test_fewer_shorter_and_lesser_faults_are_milder() -> None:
+    slow = ["1s slow a 5ms 4s", "2s slow a 9ms 1s", "b sends x: slow b 3ms 1s"]  # The second is over before the first.
+    harsh = as_faults(["1s crash a 5s", "2s hang b", "a sends x: crash a 2s", *slow])
     for mild in ([], ["1s crash a 5s"], ["2s crash a 1s"], ["3s hang b 1s"], ["a sends x: crash a 1s"]):
         assert are_milder(as_faults(mild), harsh)
+    for mild in (slow, ["4s slow a 5ms 1s"], ["2s slow a 8ms 1s"], ["1s slow a 1ms 4s"], ["b sends x: slow b 2ms 1s"]):
+        assert are_milder(as_faults(mild), harsh)
     for other in (["1s crash b 5s"], ["1s crash a 6s"], ["1s crash a"], ["a sends y: crash a 2s"]):
+        assert not are_milder(as_faults(other), harsh)
+    for other in (["2s slow a 6ms 2s"], ["1s slow a 5ms 5s"], ["b sends x: slow b 4ms 1s"]):
         assert not are_milder(as_faults(other), harsh)

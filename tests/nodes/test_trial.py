@@ -221,7 +221,7 @@ def test_faults_that_come_when_the_algorithm_is_done_are_counted() -> None:
     outcome = greeted("1500ms crash 1", "3s crash 0", "4s recover 0", "50s partition 0", "60s repair")
     assert (outcome.faults, outcome.faults_in_vain) == (3, 2)
     assert outcome.remarks() == [
-        "2 of 3 faults came after the algorithm was done: to test it, end the run earlier (--until)"
+        "2 of 3 faults came when nothing was left to do: to try more, end the run earlier (--until)"
     ]
 
 
@@ -251,5 +251,5 @@ def test_a_search_counts_them_over_all_seeds() -> None:
     assert remarks_on(10, 10)
     assert not remarks_on(10, 2), "a few that come late are no waste"
     assert remarks_on(1, 1) == [
-        "1 of 1 fault came after the algorithm was done: to test it, end the run earlier (--until)"
+        "1 of 1 fault came when nothing was left to do: to try more, end the run earlier (--until)"
     ]

@@ -49,16 +49,16 @@ class Mutant(NamedTuple):
 
 AFTER_AN_ANSWER = ("ann sends accepted: crash ann 5ms",)
 
-LATE = Mutant("late", "ann", 7, 2, AFTER_AN_ANSWER, given=AFTER_AN_ANSWER)
+LATE = Mutant("late", "ann", 7, 2, ("ann sends accepted: crash ann 1ms",), given=AFTER_AN_ANSWER)
 REPEATING = Mutant(
-    *("repeating", "pat", 14, 0, ("pat sends entry: crash pat 7ms",)), "crash-after=3", must="consensus:once"
+    *("repeating", "pat", 14, 0, ("pat sends entry: crash pat 1ms",)), "crash-after=3", must="consensus:once"
 )
 MUTANTS = [
     Mutant("half", "pat", 2, 3),
     Mutant("stubborn", "pat", 0, 0),
     Mutant("hasty", "pat", 5, 0),
     Mutant("careless", "ann bob cy", 5, 0),
-    Mutant("forgetful", "ann bob cy", 13, 6, ("10ms crash cy 190ms", "180ms crash ann 20ms"), CRASHES),
+    Mutant("forgetful", "ann bob cy", 13, 4, ("109ms crash cy 82ms", "183ms crash ann 8ms"), CRASHES),
     LATE,
     REPEATING,
 ]
@@ -156,7 +156,7 @@ CELL_MUTANTS = {
     ),
     "deaf to silence": CellMutant(
         (("if age is None or age > AGE_MAX:", "if age is not None and age > AGE_MAX:"),),
-        *("cell_properties:guarded", 0, 0, ("200ms dropout arm 200ms",), "dropout=1"),
+        *("cell_properties:guarded", 0, 0, ("200ms dropout arm 36ms",), "dropout=1"),
     ),
 }
 

@@ -14,7 +14,7 @@ from worldline.nodes import algorithms
 from worldline.recording import Recording
 from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation
-from worldline.targets.finding import federation_like
+from worldline.targets.finding import found_federation
 
 
 def ready(target: str, **options: object) -> Ready:
@@ -220,8 +220,8 @@ def test_an_end_that_is_no_lab_time_is_refused(until: str) -> None:
 
 
 def test_a_function_makes_the_federation_anew_for_every_schedule(tmp_path: Path) -> None:
-    made = federation_like(write(tmp_path, FEDERATION), Options())
+    made = found_federation(write(tmp_path, FEDERATION), Options()).federation
     assert callable(made)
     assert made() is not made()
     with pytest.raises(UsageError, match=r"only federations have schedules to check, and .* is of the kind kernel"):
-        federation_like(write(tmp_path, KERNEL, "kernel.py"), Options())
+        found_federation(write(tmp_path, KERNEL, "kernel.py"), Options())

@@ -13,13 +13,13 @@ from rich.console import Console
 
 from worldline.cli.bar import CheckNote, bar
 from worldline.cli.console import PlainConsole
+from worldline.cli.federation_options import wanted_run
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import DrawnFaults, EndTime, Faults, Seed, Settings
+from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.model.counting import counted
-from worldline.targets.finding import federation_like
-from worldline.targets.ready import Options
+from worldline.targets.finding import found_federation
 
 
 @interruptible()
@@ -36,6 +36,7 @@ def check(
     settings: Settings = None,
     fault: Faults = None,
     faults: DrawnFaults = None,
+    draws: DrawsTable = None,
     schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[
         float | None, typer.Option(min=0.001, help="Stop after this many seconds, with what was found by then.")
@@ -48,18 +49,16 @@ def check(
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     unfinished = ""
-    wanted = Options(
-        seed=seed, until=until, settings=tuple(settings or ()), faults=tuple(fault or ()), drawn_faults=faults
-    )
+    wanted = wanted_run(seed, until, settings, draws, fault, faults)
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.
-        federation = federation_like(target, wanted)
+        federation, replaced = found_federation(target, wanted)
         note = CheckNote()
         if schedule is not None:
             chosen = parse_schedule(schedule)
-            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=note.watch)
-            digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
+            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=note.watch, draws=replaced)
+            digest, tried = check_schedules(federation, schedules=1, draws=replaced).digest, f"schedule {schedule}"
         else:
             with bar("schedules", schedules) as shown:
                 verdict = check_schedules(
@@ -69,6 +68,7 @@ def check(
                     seconds_max=seconds_max,
                     progress=note.progress if shown is None else shown,
                     watch=note.watch,
+                    draws=replaced,
                 )
             divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished
             tried = counted(verdict.schedules, "schedule")
@@ -82,7 +82,7 @@ def check(
             console.print(f"broken off: {unfinished}")
         return
     given = [("--seed", seed), ("--until", until), *(("--set", setting) for setting in settings or ())]
-    given += [*(("--fault", text) for text in fault or ()), ("--faults", faults)]
+    given += [*(("--fault", text) for text in fault or ()), ("--faults", faults), ("--draws", draws)]
     options = [str(word) for option in given if option[1] is not None for word in option]
     _report(console, [target, *options], divergence, tried)
     raise typer.Exit(1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole, cell, warn
+from worldline.cli.federation_options import wanted_run
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
@@ -32,6 +33,7 @@ from worldline.targets.texts import TOML
 from worldline.workers.executor import InProcess
 
 _IN_PROCESS = str(InProcess())
+_NAMED_MAX = 12
 
 
 def draws(
@@ -63,16 +65,10 @@ def draws(
     """
     if of is not None:
         check_pattern(of)
-    options = Options(
-        seed=seed,
-        until=until,
-        settings=tuple(settings or ()),
-        draws=table,
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-    )
-    found = _of_recording(Path(run), options) if _is_recording(run) else _of_target(run, options)
-    effects = found.effects.values() if before is None else _before(found, before)
+    outcome = None if before is None else _outcome_at(before)
+    options = wanted_run(seed, until, settings, table, fault, faults)
+    found = _of_recording(Path(run), options, outcome) if _is_recording(run) else _of_target(run, options, outcome)
+    effects = found.effects.values() if outcome is None else found.before(outcome.member, outcome.at)
     pattern = None if of is None else NamePattern(of)
     listed = [
         effect.drawn
@@ -88,12 +84,35 @@ def draws(
         _show(listed)
 
 
+class _OutcomeAt(NamedTuple):
+    """What happened to a member up to a time."""
+
+    member: str
+    at: int
+
+    def check(self, members: Collection[str]) -> None:
+        """Refuse a member that isn't there."""
+        if self.member not in members:
+            known = f"members are {', '.join(sorted(members)[:_NAMED_MAX])}"
+            raise UsageError(
+                f"--before {self.member}@{format_time(self.at)}: there is no member {shown(self.member)}",
+                advice=nearest(self.member, members) or known,
+            )
+
+
+def _outcome_at(text: str) -> _OutcomeAt:
+    member, at, time = text.rpartition("@")
+    if not at or not member:
+        raise UsageError(f"--before {text}: that isn't a member and a time", advice="write planner@2s")
+    return _OutcomeAt(member, as_time(time, "a time for --before"))
+
+
 def _is_recording(text: str) -> bool:
     path = Path(text)
     return path.suffix == ".mcap" or header_of(path) is not None
 
 
-def _of_recording(path: Path, options: Options) -> RunDraws:
+def _of_recording(path: Path, options: Options, outcome: _OutcomeAt | None) -> RunDraws:
     if options != Options():
         raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
     recording = intact(Recording(path))
@@ -102,14 +121,18 @@ def _of_recording(path: Path, options: Options) -> RunDraws:
             f"{path}: a function replaced draws, {shown(named[0])}, and a recording isn't trusted to name any",
             advice="name the federation, with --draws",
         )
+    if outcome is not None:
+        outcome.check(recording.members())
     warn("a recording doesn't have the draws that participants make; name the federation to list those, too")
     return RunDraws(recorded_account(recording).sendings, recording.header.plan())
 
 
-def _of_target(target: str, options: Options) -> RunDraws:
+def _of_target(target: str, options: Options, outcome: _OutcomeAt | None) -> RunDraws:
     ready = prepare(target, replace(options, executor=_IN_PROCESS) if target.endswith(TOML) else options)
     if not isinstance(ready, ReadyFederation):
         raise UsageError(f"draws have names in federations, and {target} is of the kind {ready.kind}")
+    if outcome is not None:
+        outcome.check(ready.names)
     own: list[Drawn] = []
     ready.draws_heard = own.append
     with TemporaryDirectory(prefix="worldline-draws-") as folder:
@@ -123,18 +146,6 @@ def _of_target(target: str, options: Options) -> RunDraws:
     for drawn in own:
         found.add(drawn)
     return found
-
-
-def _before(found: RunDraws, text: str) -> Iterable[DrawEffect]:
-    member, at, time = text.rpartition("@")
-    if not at or not member:
-        raise UsageError(f"--before {text}: that isn't a member and a time", advice="write planner@2s")
-    if member not in found.members:
-        known = f"members are {', '.join(sorted(found.members))}"
-        raise UsageError(
-            f"--before {text}: there is no member {shown(member)}", advice=nearest(member, found.members) or known
-        )
-    return found.before(member, as_time(time, "a time for --before"))
 
 
 def _order(effect: DrawEffect) -> tuple[int, list[tuple[int, str]]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.model import UsageError
+from worldline.targets import Options
 from worldline.workers.executor import SharedWorkers, as_executor
 
 if TYPE_CHECKING:
@@ -116,3 +117,22 @@ def _only(debugged: Sequence[str]) -> str | None:
     if len(debugged) > 1:
         raise UsageError("--debug is given twice", advice="one participant at a time can have the terminal")
     return debugged[0] if debugged else None
+
+
+def wanted_run(
+    seed: int | None,
+    until: str | None,
+    settings: Sequence[str] | None,
+    draws: str | None,
+    fault: Sequence[str] | None,
+    faults: str | None,
+) -> Options:
+    """Return what the options that all commands have for federations say of a run."""
+    return Options(
+        seed=seed,
+        until=until,
+        settings=tuple(settings or ()),
+        draws=draws,
+        faults=tuple(fault or ()),
+        drawn_faults=faults,
+    )

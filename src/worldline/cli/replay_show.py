@@ -61,43 +61,68 @@ class ShownPart(NamedTuple):
     end: int = FOREVER
 
 
+class _Place(NamedTuple):
+    """What lines are sorted by."""
+
+    at: int
+    is_done: bool  # By a member; otherwise something arrives.
+    who: str
+    number: int
+    receiver: str = ""
+    copy: int = 0
+
+
 class MessageLines(Observer):
-    """Prints a line for whatever arrives, gets lost, reaches nobody or is noted, in the order of their times."""
+    """Prints a line for whatever arrives, gets lost, reaches nobody or is noted, in the order of their times.
+
+    At the same time, what arrives comes before what members do then, which it may have caused.
+    """
 
     def __init__(self, part: ShownPart, say: Callable[[str], None]) -> None:
         self._part = part
         self._say = say
         self._messages: dict[tuple[str, int], tuple[str, bytes]] = {}
         self._expiries: list[tuple[int, str, int]] = []  # A heap: when each of them has reached everybody.
-        self._ahead: list[tuple[int, str, int, str, int, str]] = []
-        self._unheard: dict[tuple[str, int], int] = {}
+        self._ahead: list[tuple[_Place, str, bytes]] = []  # A heap.
+        self._unheard: dict[tuple[str, int], _Place] = {}
+        self._done = 0  # What members have done, so far.
         self.count = 0
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._messages[who, number] = topic, payload
         heappush(self._expiries, (until, who, number))
-        self._unheard[who, number] = at
+        self._unheard[who, number] = self._place(who, at)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
         self._unheard.pop((sender, number), None)
-        heappush(self._ahead, (at, sender, number, receiver, copy, "" if lost is None else f"lost, {lost}: "))
+        place = _Place(at, False, sender, number, receiver, copy)
+        self._expect(place, sender, number, receiver, "" if lost is None else f"lost, {lost}: ")
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
         if not self._part.topics or topic in self._part.topics:
-            self._print(at, f"{named(who)} {NOTES[topic]}", payload or b"")
+            heappush(self._ahead, (self._place(who, at), f"{named(who)} {NOTES[topic]}", payload or b""))
 
     def passed(self, time: int) -> None:
-        for (sender, number), at in self._unheard.items():
-            heappush(self._ahead, (at, sender, number, "nobody", 0, ""))
+        for (sender, number), place in self._unheard.items():
+            self._expect(place, sender, number, "nobody", "")
         self._unheard.clear()
-        while self._ahead and self._ahead[0][0] < time:
-            at, sender, number, receiver, _, lost = heappop(self._ahead)
-            topic, payload = self._messages[sender, number]
-            if not self._part.topics or topic in self._part.topics:
-                self._print(at, f"{named(sender)} → {printable(receiver)}  {lost}{printable(topic)}", payload)
+        while self._ahead and self._ahead[0][0].at < time:
+            place, what, payload = heappop(self._ahead)
+            self._print(place.at, what, payload)
         while self._expiries and self._expiries[0][0] < time:
             _, sender, number = heappop(self._expiries)
             del self._messages[sender, number]
+
+    def _place(self, who: str, at: int) -> _Place:
+        """Return where the next thing belongs that a member does."""
+        self._done += 1
+        return _Place(at, True, who, self._done)
+
+    def _expect(self, place: _Place, sender: str, number: int, receiver: str, lost: str) -> None:
+        topic, payload = self._messages[sender, number]
+        if not self._part.topics or topic in self._part.topics:
+            what = f"{named(sender)} → {printable(receiver)}  {lost}{printable(topic)}"
+            heappush(self._ahead, (place, what, payload))
 
     def _print(self, at: int, what: str, payload: bytes) -> None:
         if self._part.start <= at < self._part.end:

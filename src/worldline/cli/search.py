@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,11 +14,13 @@ from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import DrawnFaults, EndTime, Faults, Settings
+from worldline.cli.search_story import show_failure
 from worldline.cli.seeds import processors, watched
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.trial import FederationTrial
 from worldline.model.counting import counted
 from worldline.model.distributions import DrawnValue
+from worldline.model.draw_words import draw_in_words
 from worldline.model.errors import Stuck, UsageError, shortened
 from worldline.model.time import format_time
 from worldline.saving.destination import destination
@@ -27,14 +28,12 @@ from worldline.search.calm import WrittenDraws
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.searching import Recipe, Report, search_seeds
 from worldline.search.shrinking import RUNS_MAX
-from worldline.search.story import Happening
 from worldline.search.trial import remarks_on
 from worldline.targets.federation_trial import TrialRequest, made_trial
 from worldline.targets.saved_trial import load_trial_request, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
-_LINES_MAX = 40
 
 
 @interruptible()
@@ -68,13 +67,13 @@ def search(
     save_to: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False,
     seconds_max: Annotated[
         float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
     ] = SECONDS_MAX,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
-    if save_to is not None:
-        destination(save_to)
+    saved = None if save_to is None else _saved_at(save_to, force)
     console = PlainConsole()
     if target.endswith(_SAVED):
         changes = (properties, seed is not None, until, settings, fault, faults)
@@ -110,7 +109,7 @@ def search(
         return
     failed = replace(request, seed=report.failure.seed)
     console.print("to repeat it:")
-    console.print(f"  {command_of(failed)}")
+    console.print(f"  {command_of(failed, seconds_max)}")
     if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
         save_trial(failed, save_to)
     if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
@@ -119,22 +118,37 @@ def search(
         if save_to is not None:
             left = tuple(map(str, short.faults))
             save_trial(replace(failed, faults=(), drawn_faults=None, only_faults=left, draws=short.draws), save_to)
-        _show_shrunk(console, short, save_to)
+        _show_shrunk(console, short, saved)
+    elif saved is not None:
+        console.print(f"  {saved}")
     raise typer.Exit(failure.exit_code)
+
+
+def _saved_at(path: Path, force: bool) -> str:
+    """Return the command that runs what will be saved there, or refuse the place before anything has happened."""
+    found = destination(path)
+    if not found.is_stream and path.suffix != _SAVED:
+        raise UsageError(f"--save {path}: it would not be known as a failure", advice=f"name it {path.name}{_SAVED}")
+    if not (found.is_new or found.is_stream or force):
+        raise UsageError(
+            f"--save {path}: it is there already, and may be another failure",
+            advice="choose another name, or replace it with --force",
+        )
+    return shlex.join(["worldline", "search", str(path)])
 
 
 def _repeat(console: Console, file: Path, says_more: bool) -> None:
     if says_more:
         raise UsageError(f"{file} says itself what is to be run", advice="leave the other options out")
-    trial = made_trial(load_trial_request(file))
+    request = load_trial_request(file)
+    trial = made_trial(request)
     outcome, happenings = trial.told()
     if isinstance(trial.draws, WrittenDraws) and trial.draws.unasked:
         console.print(f"{file} has draws that the run didn't make: {shortened(', '.join(trial.draws.unasked))}")
     if outcome.failure is None:
         console.print(f"it doesn't fail any more, digest {outcome.digest.hex()}")
         return
-    _show_story(console, happenings)
-    console.print(str(outcome.failure), style="red")
+    show_failure(console, happenings, request.draws, outcome.failure)
     raise typer.Exit(outcome.failure.exit_code)
 
 
@@ -157,7 +171,7 @@ def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_g
         console.print(remark)
 
 
-def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None) -> None:
+def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None) -> None:
     runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
     if shrunk.draws is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages")
@@ -171,16 +185,16 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None)
             "every message takes the usual time and none gets lost" + (", but" if draws or shrunk.faults else "")
         )
     for name, value in draws.items():
-        console.print(f"  {name} = {_drawn_text(value)}")
+        words = draw_in_words(name, value)
+        console.print(f"  {name} = {_drawn_text(value)}" + (f"  ({words})" if words else ""))
     for each in shrunk.faults:
         console.print(f"  {each}")
     if saved is None:
         console.print("(--save FILE.json keeps it, to be run again)")
     else:
         console.print("to repeat it:")
-        console.print(f"  worldline search {shlex.quote(str(saved))}")
-    _show_story(console, shrunk.happenings)
-    console.print(str(shrunk.failure), style="red")
+        console.print(f"  {saved}")
+    show_failure(console, shrunk.happenings, draws, shrunk.failure)
 
 
 def _drawn_text(value: DrawnValue) -> str:
@@ -189,20 +203,7 @@ def _drawn_text(value: DrawnValue) -> str:
     return format_time(value) if isinstance(value, int) else repr(value)
 
 
-def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
-    """Show what happened last."""
-    if not happenings:
-        return
-    console.print("---")
-    if len(happenings) > _LINES_MAX:
-        console.print(f"... {len(happenings) - _LINES_MAX:,} before that")
-    for each in happenings[-_LINES_MAX:]:
-        of = "" if each.sender == each.who else f" from {each.sender}"
-        about = each.text if each.kind in ("noted", "befell") else f"{each.topic}{of}: {shortened(each.text)}"
-        console.print(f"{format_time(each.at):>12}  {each.who}  {each.kind}  {about}")
-
-
-def command_of(request: TrialRequest) -> str:
+def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     """Return the command that runs one seed again."""
     words = ["worldline", "search", request.target]
     words += [word for name in request.properties for word in ("--property", name)]
@@ -210,4 +211,5 @@ def command_of(request: TrialRequest) -> str:
     words += [word for setting in request.settings for word in ("--set", setting)]
     words += [word for fault in request.faults for word in ("--fault", fault)]
     words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
+    words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from worldline.cli.federation_options import wanted_run
 from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import (
@@ -48,7 +49,6 @@ from worldline.lock import Phase
 from worldline.lock.witness import Witness
 from worldline.model import UsageError
 from worldline.recording import Shelf
-from worldline.targets import Options
 from worldline.targets.federation import ReadyFederation, from_file
 
 Listen = Annotated[
@@ -105,14 +105,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    options = Options(
-        seed=seed,
-        until=until,
-        settings=tuple(settings or ()),
-        draws=draws,
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-    )
+    options = wanted_run(seed, until, settings, draws, fault, faults)
     ready = from_file(file, options, starts=nobody)
     warn_of(ready)
     setup = ready.setup

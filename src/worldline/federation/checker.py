@@ -236,9 +236,10 @@ def compare(
     *,
     seconds_max: float | None = None,
     watch: Watch | None = None,
+    draws: DrawsGiven = None,
 ) -> Divergence | None:
     """Run under one schedule and return the first difference from the run in order."""
-    return _Trial(federation, arbiter, _Limit(seconds_max, watch)).compare(schedule)
+    return _Trial(federation, arbiter, _Limit(seconds_max, watch), draws).compare(schedule)
 
 
 class _Limit:

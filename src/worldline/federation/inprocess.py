@@ -41,6 +41,7 @@ from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.federation.strand import Strand, StrandBroken, ThreadStrand, strand_kind
 from worldline.history.guarding import GuardedObserver
+from worldline.history.journal import Journal
 from worldline.history.observer import Observer
 from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
 from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
@@ -203,6 +204,10 @@ class _Run:
         for seat in self._seats.values():
             seat.ledger.load_draw_function = load
             seat.ledger.draws_heard = heard
+
+    def journals(self) -> dict[str, Journal]:
+        """Return everybody's, to which the run adds."""
+        return {name: seat.ledger.journal for name, seat in self._seats.items()}
 
     def finish(self) -> FederationOutcome:
         try:
@@ -521,6 +526,7 @@ def run(
     schedule: Schedule | None = None,
     arbiter: ArbiterFactory = Arbiter,
     keep_journals: bool = False,
+    journals: dict[str, Journal] | None = None,
     draws: DrawsGiven = None,
     draws_heard: Callable[[Drawn], None] | None = None,
 ) -> FederationOutcome:
@@ -528,7 +534,8 @@ def run(
 
     If `until` is given, the run ends there rather than where the federation says. The `executor` is always
     ``"in-process"``: participants with processes of their own are started from a FILE.toml. `observer` is told
-    everything that happens, `watch` is told the status now and then. `draws` replaces some of the run's random
+    everything that happens, `watch` is told the status now and then. `journals` is filled with everybody's journal, to
+    be read even if the run fails. `draws` replaces some of the run's random
     draws, by name; `draws_heard` is told those of the participants' own streams.
     """
     if not isinstance(federation, Federation):
@@ -549,7 +556,9 @@ def run(
     if rows:
         check_own_draws(rows, own_draws_of(planned.programs))
     made = arbiter(plan, None if observer is None else GuardedObserver(observer))
-    started = _Run(planned, schedule or InOrder(), made, watch, keep_journals)
+    started = _Run(planned, schedule or InOrder(), made, watch, keep_journals or journals is not None)
+    if journals is not None:
+        journals.update(started.journals())
     if rows or draws_heard is not None:
         started.name_draws(functions.__getitem__, draws_heard)
     return started.finish()

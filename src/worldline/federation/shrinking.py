@@ -2,26 +2,29 @@
 
 All that the seed has drawn for links is written down: how long each message took, and which got lost or came twice; and
 so are the faults. What is written down is taken out again as far as the failure stays; a message of which nothing is
-written takes the usual time. What the programs draw themselves stays as the seed has it. Nothing gets worse on the way,
-as for nodes: no message gets lost that didn't, latencies stay within their bounds, faults don't last longer, and the
-run ends when it did.
+written takes the usual time. Faults that can't be taken out are shortened, and slowness is lessened. What the programs
+draw themselves stays as the seed has it. Nothing gets worse on the way, as for nodes: no message gets lost that didn't,
+latencies stay within their bounds, faults happen only when they did, and the run ends when it did.
+
+It ends when no single step helps any more, or after so many runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from msgspec import structs
 
 from worldline.federation.trial import FederationTrial
 from worldline.model.distributions import DrawnValue
 from worldline.model.errors import UsageError, WorldlineError
-from worldline.model.faults import ParticipantFault, are_milder, as_faults
-from worldline.model.time import MS, SECOND
+from worldline.model.faults import ENDED_BY, ParticipantFault, are_milder, as_faults, spans_of
+from worldline.model.time import FOREVER, MS, SECOND
 from worldline.search.calm import DrawsSeen, WrittenDraws, rounded, usual
 from worldline.search.deadline import SECONDS_MAX
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, reduced
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, reduced
 from worldline.search.story import Happening
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
@@ -64,7 +67,8 @@ def shrink_federation(
     written = trial.draws
     if written is not None and not isinstance(written, WrittenDraws):
         raise UsageError("draws that a function makes can't be shrunk")
-    trial = replace(trial, faults=as_faults(trial.federation().faults), kinds={})
+    federation = trial.federation()
+    trial = replace(trial, faults=_written_out(as_faults(federation.faults), federation.plan().end), kinds={})
     seen = DrawsSeen(written)
     outcome, before = replace(trial, draws=seen).told()
     if outcome.failure is None:
@@ -72,7 +76,7 @@ def shrink_federation(
     runs = CountedRuns(outcome.failure, runs_max, seconds_max, progress)
 
     faults_before = len(trial.faults or ())
-    trial = _taken_out(trial, seen, runs)
+    trial = _Shrinking(trial, seen, runs).finish()
     outcome, happenings = trial.told()
     assert outcome.failure is not None
     return ShrunkFederation(
@@ -86,63 +90,91 @@ def shrink_federation(
     )
 
 
-def _taken_out(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> FederationTrial:
-    harshest = trial.faults or ()
+def _written_out(faults: Sequence[ParticipantFault], end: int | None) -> tuple[ParticipantFault, ...]:
+    """Let each fault say itself how long it lasts, so that it can be taken out or shortened by itself.
 
-    def with_faults(faults: Sequence[ParticipantFault]) -> FederationTrial:
-        return replace(trial, faults=tuple(faults))
-
-    def fails_with(faults: Sequence[ParticipantFault]) -> bool:
-        return are_milder(faults, harshest) and runs.fails(with_faults(faults))
-
-    def with_draws(written: Sequence[Written]) -> FederationTrial:
-        return replace(trial, draws=WrittenDraws(dict(written)))
-
-    written = list(seen.restless.items())
-    for _ in range(2):  # Without some of the draws, faults may turn out to be needless too.
-        trial = with_faults(reduced(trial.faults or (), fails_with))
-        if trial.draws is None:  # Without a fault, there may be messages that the seed draws something else for.
-            seen = DrawsSeen(None)
-            replace(trial, draws=seen).run()
-            written = list(seen.restless.items())
-        if runs.fails(with_draws(written)):
-            written = reduced(written, lambda rest: runs.fails(with_draws(rest)))
-            trial = with_draws(written)
-    if isinstance(trial.draws, WrittenDraws):
-        trial = _with_round_latencies(trial, seen, runs)
-    return _with_round_faults(trial, runs)
+    Who crashes for good stays as it is: if it recovered, more would happen.
+    """
+    found = [each for each in faults if each.after is not None]
+    for name, verb in dict.fromkeys((each.participant, each.verb) for each in faults if each.verb in ENDED_BY):
+        for start, over, begun in spans_of(faults, name, verb):
+            ends = over if verb == "crash" or end is None else min(over, max(end, start + 1))
+            lasts = None if ends == FOREVER else max(1, ends - start)
+            found.append(structs.replace(begun, lasts=lasts))
+    return as_faults(found)
 
 
-def _with_round_faults(trial: FederationTrial, runs: CountedRuns) -> FederationTrial:
-    """Let what goes wrong begin a bit later, if it has a time, and last less: never the other way round."""
-    for fault in trial.faults or ():
-        for unit in _UNITS:
-            at = -(-fault.at // unit) * unit
-            lasts = None if fault.lasts is None else (fault.at + fault.lasts - at) // unit * unit
-            if lasts is not None and lasts <= 0:
-                continue
-            rounded_fault = structs.replace(fault, at=at, lasts=lasts)
-            faults = tuple(rounded_fault if each is fault else each for each in trial.faults or ())
-            changed = replace(trial, faults=as_faults(faults))
-            if are_milder(faults, trial.faults or ()) and runs.fails(changed):
-                trial = changed
-                break
-    return trial
+class _Shrinking:
+    """A trial that fails, made calmer step by step. A step that it doesn't fail after is taken back."""
 
+    def __init__(self, trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> None:
+        self._trial = trial
+        self._seen = seen
+        self._runs = runs
+        self._faults = self._harshest = trial.faults or ()
+        self._draws: dict[str, DrawnValue] | None = None
 
-def _with_round_latencies(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> FederationTrial:
-    assert isinstance(trial.draws, WrittenDraws)
-    for name in trial.draws.written:
-        latency = seen.latencies.get(name)
+    def finish(self) -> FederationTrial:
+        """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
+        left: object = None
+        while left != (self._faults, self._draws):
+            left = self._faults, self._draws
+            reduced(self._faults, lambda rest: self._stands(faults=tuple(rest)))
+            self._leave_out_draws()
+            for name in self._draws or ():
+                self._round_latency(name)
+            for place in range(len(self._faults)):
+                self._soften(place)
+        return replace(self._trial, faults=as_faults(self._faults))
+
+    def _stands(self, **changes: Any) -> bool:
+        """Whether it fails as before with other `faults` or `draws`; if so, it has them from now on."""
+        faults = changes.get("faults", self._faults)
+        draws = changes.get("draws", self._draws)
+        changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
+        if not (are_milder(faults, self._harshest) and self._runs.fails(changed)):
+            return False
+        self._trial, self._faults, self._draws = changed, faults, draws
+        return True
+
+    def _leave_out_draws(self) -> None:
+        if self._draws is None:
+            if self._trial.draws is None:  # Without a fault, there may be messages that the seed draws something for.
+                self._seen = DrawsSeen(None)
+                replace(self._trial, draws=self._seen).run()
+            if not self._stands(draws=dict(self._seen.restless)):
+                return
+        reduced(list((self._draws or {}).items()), lambda rest: self._stands(draws=dict(rest)))
+
+    def _round_latency(self, name: str) -> None:
+        assert self._draws is not None
+        latency, time = self._seen.latencies.get(name), self._draws[name]
         if latency is None:
-            continue
+            return
         unit = max(1, usual(latency) // _ROUND)
-        near = rounded(latency, int(trial.draws.written[name]), unit)
-        beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
-        for time in (near, beyond):
-            changed = replace(trial, draws=WrittenDraws({**trial.draws.written, name: time}))
-            if runs.fails(changed):
-                trial = changed
+        near = rounded(latency, int(time), unit)
+        if near != time:
+            beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
+            for other in (near, beyond):
+                if self._stands(draws={**self._draws, name: other}):
+                    break
+
+    def _soften(self, place: int) -> None:
+        """Let a fault be over earlier, begin later, or slow less; and let it begin at a round time."""
+        fault = self._faults[place]
+        if fault.delay:
+            lessened(fault.delay, lambda delay: self._replaces(place, delay=delay))
+        if fault.lasts is not None:
+            lasts = lessened(fault.lasts, lambda lasts: self._replaces(place, lasts=lasts))
+            if fault.after is None:
+                over = fault.at + lasts
+                lessened(lasts, lambda lasts: self._replaces(place, at=over - lasts, lasts=lasts))
+        at = self._faults[place].at
+        for unit in _UNITS:
+            later = -(-at // unit) * unit
+            if later == at or self._replaces(place, at=later):
                 break
-        assert isinstance(trial.draws, WrittenDraws)
-    return trial
+
+    def _replaces(self, place: int, **changes: Any) -> bool:
+        fault = structs.replace(self._faults[place], **changes)
+        return self._stands(faults=(*self._faults[:place], fault, *self._faults[place + 1 :]))

@@ -7,27 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
-from worldline.history.observer import LOG, Observer
+from worldline.history.journal import Journal
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.drawn_faults import draw_participant_faults
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
-from worldline.model.payload import from_json
-from worldline.search.properties import Property
+from worldline.search.properties import BrokenCheck, Property
 from worldline.search.quiet import quietly
 from worldline.search.story import Happening, Story, told_by
 from worldline.search.trial import TrialOutcome
-
-
-class _Notes(Observer):
-    """Keeps the lines that participants log."""
-
-    def __init__(self) -> None:
-        self.kept: list[tuple[int, str, str, bytes]] = []
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: object = None) -> None:
-        if topic == LOG and payload is not None:
-            self.kept.append((at, who, topic, str(from_json(payload)["text"]).encode()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +42,9 @@ class FederationTrial:
         if self.faults is not None:
             return replace(made, faults=self.faults)
         if self.kinds:
-            drawn = draw_participant_faults(self.kinds, made.programs, made.plan().end, self.seed)
-            return replace(made, faults=(*made.faults, *drawn))
+            plan = made.plan()
+            drawn = draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
+            return replace(made, faults=(*plan.faults, *drawn))
         return made
 
     def run(self) -> TrialOutcome:
@@ -63,24 +52,26 @@ class FederationTrial:
         return self.told()[0]
 
     def told(self) -> tuple[TrialOutcome, list[Happening]]:
-        """Run it, and return what has happened as well, up to where a property failed."""
+        """Run it, and return what has happened as well, up to where a property failed or a program raised."""
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
-        notes = _Notes()
+        journals: dict[str, Journal] = {}
         try:
             with quietly():
-                outcome = run(federation, observer=notes, keep_journals=True, draws=self.draws)
+                outcome = run(federation, journals=journals, draws=self.draws)
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:
             if isinstance(error, ConfigurationError) and error.participant is None:
                 raise
-            return TrialOutcome.failed(self.seed, error), []
+            return TrialOutcome.failed(self.seed, error), _up_to(error.at, told_by(journals))
         story, failure = Story(), None
-        happenings = told_by(outcome.journals, notes.kept)
+        happenings = told_by(journals)
         try:
             with quietly():
                 story.judge(happenings, self.properties, outcome.times)
+        except BrokenCheck as broken:
+            raise broken.on_seed(self.seed) from broken.__cause__
         except WorldlineError as error:
             failure = error
         return (
@@ -96,6 +87,11 @@ class FederationTrial:
             ),
             story.happenings,
         )
+
+
+def _up_to(time: int | None, happenings: Iterable[Happening]) -> list[Happening]:
+    """Leave out what others did who were ahead."""
+    return [each for each in happenings if time is None or each.at <= time]
 
 
 def _count_faults(faults: Iterable[ParticipantFault], happenings: Iterable[Happening]) -> int:

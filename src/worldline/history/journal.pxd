@@ -10,6 +10,7 @@ cdef class Journal:
     cdef list _unhashed
     cdef Py_ssize_t _weight
     cdef public list entries
+    cdef public list asides
     cdef public long long sent
     cdef public long long received
     cdef Py_ssize_t _marked

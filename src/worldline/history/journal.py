@@ -49,17 +49,30 @@ class Befell(Struct, frozen=True, array_like=True):
     what: str
 
 
+class Noted(Struct, frozen=True, array_like=True):
+    """The participant wrote this line to its log."""
+
+    at: int
+    text: str
+
+
 Entry = Sent | Received | Befell
+Aside = Noted | Befell
+"""What is told of a participant, and isn't part of its history: nobody acts on it."""
 
 
 class Journal:
-    """The inputs and outputs of one participant. With `keep`, its entries stay readable; the digest needs none."""
+    """The inputs and outputs of one participant. With `keep`, its entries stay readable; the digest needs none.
+
+    `asides` are kept with the number of entries before each.
+    """
 
     def __init__(self, *, keep: bool = False) -> None:
         self._hash: Any = blake2b(digest_size=DIGEST_SIZE)
         self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
         self._weight = 0  # How long their payloads are, together.
         self.entries: list[Entry] | None = [] if keep else None
+        self.asides: list[tuple[int, Aside]] = []
         self.sent = 0
         self.received = 0
         self._marked = 0
@@ -105,6 +118,18 @@ class Journal:
         self._unhashed.append((_BEFELL, at, what.encode()))
         if self.entries is not None:
             self.entries.append(Befell(at, what))
+
+    def note_aside(self, aside: Aside) -> None:
+        """Keep what is in no digest, if anything is kept."""
+        if self.entries is not None:
+            self.asides.append((len(self.entries), aside))
+
+    def told(self) -> list[Entry | Aside]:
+        """Return the entries and asides that are kept, in the order in which the program met them."""
+        found: list[Entry | Aside] = list(self.entries or ())
+        for place, aside in reversed(self.asides):
+            found.insert(place, aside)
+        return found
 
     def make_resumable(self) -> None:
         """Hash in a way that can be taken up elsewhere; before anything is noted."""

@@ -39,7 +39,6 @@ class RunDraws:
     ) -> None:
         self.effects: dict[str, DrawEffect] = {}
         self._ways: dict[str, dict[str, int]] = {}  # Receiver → sender → the least latency.
-        self._own: dict[str, None] = {}  # Who has made draws itself.
         self._heard: list[Drawn] = []
         table = DrawTable(plan.seed, plan.draws, load=load, heard=self._heard.append)
         self._paths = Paths(plan.network, plan.seed, dropouts=outages_of(plan.faults), draws=table)
@@ -59,17 +58,11 @@ class RunDraws:
                 for receiver in receivers:
                     self._carry(topic, sender, receiver, at, place, size)
 
-    @property
-    def members(self) -> list[str]:
-        """All that have sent something or might have received it."""
-        return sorted({*self._ways, *(sender for ways in self._ways.values() for sender in ways), *self._own})
-
     def add(self, drawn: Drawn) -> None:
         """Take in a draw that a participant made itself."""
         participant = drawn_by(drawn.name)
         assert participant is not None
         self.effects[drawn.name] = DrawEffect(drawn, {participant: drawn.at})
-        self._own[participant] = None
 
     def before(self, member: str, time: int) -> list[DrawEffect]:
         """Return the draws that could have changed what happened at a member up to a time."""

@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from worldline.history.journal import Journal
+from worldline.history.journal import Journal, Noted
 from worldline.lock.events import (
     Abort,
     Action,
@@ -597,13 +597,18 @@ class Ledger:
         self._outbox.append(Stop(time))
 
     def log(self, text: object) -> None:
-        """Write a line for whoever looks on. It is in no journal: nobody acts on it."""
+        """Write a line for whoever looks on. It is in no digest: nobody acts on it."""
+        self.journal.note_aside(Noted(self.now, self._tell_line(text)))
+
+    def _tell_line(self, text: object) -> str:
         self._check(Log)
         line = str(text).encode("utf-8", "replace")  # Half a character can't travel.
         if len(line) > self.payload_max:
             self._refuse(too_large(len(line), self.payload_max))
         self.tell_time()
-        self._outbox.append(Log(line.decode()))
+        told = Log(line.decode())
+        self._outbox.append(told)
+        return told.text
 
     def _control(self, kind: type, at: TimeLike) -> int:
         self._check(kind)

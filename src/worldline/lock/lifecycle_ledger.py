@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
+from worldline.history.journal import Befell
 from worldline.lock.events import (
     Action,
     Advance,
@@ -391,7 +392,9 @@ class LifecycleLedger(Ledger):
             bit = self._corruption.bit_of(message, self.now)
             if bit is not None:
                 if not self._row.ended:
-                    Ledger.log(self, f"fault: {message.topic} from {message.sender} arrives with bit {bit} flipped")
+                    what = f"{message.topic} from {message.sender} arrives with bit {bit} flipped"
+                    self.journal.note_aside(Befell(self.now, what))
+                    self._tell_line(f"fault: {what}")
                 message = flipped(message, bit)
             found.append(message)
         return found
@@ -560,7 +563,7 @@ class LifecycleLedger(Ledger):
         """Note what has happened to it, for the digest and for whoever looks on."""
         if not self._row.ended:
             self.journal.note_fate(self.now, what)
-            Ledger.log(self, heading + what)
+            self._tell_line(heading + what)
 
     def _befall_once(self, fault: ParticipantFault) -> None:
         if fault not in self._told_of:

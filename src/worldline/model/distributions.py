@@ -58,8 +58,8 @@ class BitPlace(Struct, frozen=True):
         return bits * self.count >> 64
 
 
-class ClockOffset(Struct, frozen=True):
-    """What a clock shows at time 0: in nanoseconds, which may be negative in its `spread`."""
+class _Spread(Struct, frozen=True):
+    """What is drawn as a latency is, and may be negative."""
 
     spread: Latency
 
@@ -75,21 +75,12 @@ class ClockOffset(Struct, frozen=True):
         return self.spread.draw(bits)
 
 
-class ClockRate(Struct, frozen=True):
+class ClockOffset(_Spread, frozen=True):
+    """What a clock shows at time 0, in nanoseconds."""
+
+
+class ClockRate(_Spread, frozen=True):
     """A rate of a clock, or a change of it, in parts per billion, which `spread` has in place of nanoseconds."""
-
-    spread: Latency
-
-    @property
-    def minimum(self) -> int:
-        return self.spread.minimum
-
-    @property
-    def maximum(self) -> int:
-        return self.spread.maximum
-
-    def draw(self, bits: int) -> int:
-        return self.spread.draw(bits)
 
 
 Distribution = Latency | Chance | UnitInterval | RandomBits | BitPlace | ClockOffset | ClockRate

@@ -7,17 +7,19 @@ known before anything runs, and are the same on every executor. Some of them nev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
-from worldline.model.errors import ConfigurationError
-from worldline.model.fault_drawing import calm_from, draw_length, draw_span, parse_counts
-from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, order_of, spans_of
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.fault_counts import parse_counts
+from worldline.model.fault_spans import calm_from, draw_length, draw_span
+from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, clash_among, order_of
 from worldline.model.randomness import Stream
 from worldline.model.time import TIME_MAX
 
 _AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
+_TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
 _COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
 
 Event = tuple[str, Literal["sends", "receives"], str]
@@ -36,7 +38,11 @@ class DeclaredTopics(Protocol):
 def parse_fault_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=1,hang-after=2"``: how many of each."""
     usual = dict.fromkeys((*_AT_TIMES, *_AFTER_EVENTS), 1)
-    return parse_counts(text, usual, {}, 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these')
+    advice = 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these'
+    kinds = parse_counts(text, usual, {}, advice)
+    if not kinds:
+        raise ConfigurationError(f"{shown(text)} names no faults to draw", advice=advice)
+    return kinds
 
 
 def draw_participant_faults(
@@ -45,11 +51,13 @@ def draw_participant_faults(
     end: int | None,
     seed: int,
     *,
+    given: Sequence[ParticipantFault] = (),
     lasting: Collection[str] = (),
 ) -> tuple[ParticipantFault, ...]:
     """Draw faults of participants, of which those named in `lasting` can't crash.
 
-    Those at a time are over before the end of the run.
+    Those at a time are over before the end of the run. All of them can happen besides the `given` ones: what can't is
+    drawn again, and left out if there is hardly room for it.
     """
     if end is None:
         raise ConfigurationError(
@@ -61,31 +69,32 @@ def draw_participant_faults(
     for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
         draws = Stream(seed, "faults", kind)
         able = mortal if verb == "crash" else parts
+        endless = (
+            _at_times(verb, sorted(able), calm, draws)
+            if kind in _AT_TIMES
+            else _after_events(verb, _events_of(able, parts), calm, draws)
+        )
         for _ in range(int(kinds.get(kind, 0))):
-            one = (
-                _draw_at_time(verb, sorted(able), calm, draws)
-                if kind in _AT_TIMES
-                else _draw_after_event(verb, _events_of(able, parts), calm, draws)
-            )
-            found += [one] if one is not None and _fits(one, found) else []
+            one = _first_that_fits(endless, (*given, *found))
+            if one is None:
+                break
+            found.append(one)
     return tuple(sorted(found, key=order_of))
 
 
-def _draw_at_time(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> ParticipantFault | None:
-    if not able:
-        return None
-    start, over = draw_span(calm, draws)
-    name = draws.choice(able)
-    return ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, over - start), lasts=over - start)
+def _at_times(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> Iterator[ParticipantFault]:
+    while able:
+        start, over = draw_span(calm, draws)
+        name, lasts = draws.choice(able), over - start
+        yield ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts)
 
 
-def _draw_after_event(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> ParticipantFault | None:
-    if not events:
-        return None
-    lasts = draw_length(calm, draws)
-    name, does, topic = draws.choice(events)
-    after = FaultTrigger(name, does, topic, int(_COUNT_MAX ** draws.random()))
-    return ParticipantFault(verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts, after=after)
+def _after_events(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> Iterator[ParticipantFault]:
+    while events:
+        lasts = draw_length(calm, draws)
+        name, does, topic = draws.choice(events)
+        after = FaultTrigger(name, does, topic, int(_COUNT_MAX ** draws.random()))
+        yield ParticipantFault(verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts, after=after)
 
 
 def _delay(verb: FaultVerb, lasts: int) -> int:
@@ -102,9 +111,12 @@ def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredT
     return events
 
 
-def _fits(one: ParticipantFault, others: Collection[ParticipantFault]) -> bool:
-    """Whether it isn't there already, and nobody crashes who is down then."""
-    if one.after is not None or one.verb != "crash":
-        return one not in others
-    spans = spans_of(others, one.participant, "crash")
-    return all(one.at >= end or one.at + (one.lasts or 0) <= start for start, end, _ in spans)
+def _first_that_fits(
+    endless: Iterator[ParticipantFault], others: Sequence[ParticipantFault]
+) -> ParticipantFault | None:
+    """Return one that isn't there already, and that can happen besides the others."""
+    for _, one in zip(range(_TRIES_MAX), endless, strict=False):
+        own = [each for each in others if each.participant == one.participant]
+        if one not in own and clash_among((*own, one)) is None:
+            return one
+    return None

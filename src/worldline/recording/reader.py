@@ -128,7 +128,7 @@ class Recording:
         if isinstance(topics, str) or isinstance(receivers, str):
             raise UsageError("topics and receivers must be lists, not a single text")
         self._check_known("topic", topics, self._topics)
-        self._check_known("receiver", receivers, self._members)
+        self._check_known("receiver", receivers, self.members)
         paths = {
             number: path
             for number, channel in self._channels.items()
@@ -169,7 +169,8 @@ class Recording:
         paths = (path_of(channel) for channel in self._channels.values())
         return {path.topic for path in paths if path is not None} | set(self._shared.values())
 
-    def _members(self) -> set[str]:
+    def members(self) -> set[str]:
+        """Return who took part, or might have."""
         came = () if self.outcome is None else self.outcome.participants
         return {*self.header.roster, *self.header.guests, *came}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from worldline.model.distributions import Chance, Distribution, DrawnValue
 from worldline.model.latency import Latency
-from worldline.search.shrinking import nearest
+from worldline.search.shrinking import in_units
 
 _MIDDLE = 2**63  # Of the bits that a draw may have.
 
@@ -28,7 +28,7 @@ def usual(latency: Latency) -> int:
 
 def rounded(latency: Latency, time: int, unit: int) -> int:
     """Round to whole units, within what the latency may be."""
-    return min(max(nearest(time, unit), latency.minimum), latency.maximum)
+    return min(max(in_units(time, unit), latency.minimum), latency.maximum)
 
 
 class WrittenDraws:

@@ -32,6 +32,7 @@ class JudgedRun(Protocol):
 Check = Callable[[Any], bool]
 When = Literal["always", "eventually", "at the end"]
 AT_END: When = "at the end"
+_TRUTHS = ("bool", "bool_")  # By name: NumPy has one, too, by either.
 
 
 class Property(Struct, frozen=True):
@@ -85,6 +86,17 @@ class Violation(ModelError):
     """A property doesn't hold. Facts: `property`, and whether that showed `during` the run."""
 
 
+class BrokenCheck(ModelError):
+    """A check says nothing of whether its property holds: it raises, or returns something else. Its author must act."""
+
+    exit_code = 2
+
+    def on_seed(self, seed: int) -> BrokenCheck:
+        """Return the error with the seed on which that shows."""
+        problem = f"seed {seed}: {self.problem}"
+        return BrokenCheck(problem, participant=self.participant, at=self.at, advice=self.advice)
+
+
 class Verdicts:
     """Judges one run as it goes on."""
 
@@ -98,7 +110,7 @@ class Verdicts:
                 raise ConfigurationError(
                     f"{shown(each)} isn't a property", advice='decorate it: @always("..."), @eventually or @at_end'
                 )
-            places[each.when].append((each, each.check() if isinstance(each.check, type) else each.check))
+            places[each.when].append((each, _fresh(each) if isinstance(each.check, type) else each.check))
 
     @property
     def watches(self) -> bool:
@@ -116,6 +128,14 @@ class Verdicts:
         """Judge the run as a whole."""
         for each, check in (*self._always, *self._pending, *self._at_end):
             _demand(each, check, run, during=False)
+
+
+def _fresh(each: Property) -> Check:
+    try:
+        check: Check = each.check()
+    except Exception as error:
+        raise BrokenCheck(f"the check of {each.text!r} raised {said_of(error)}, before the run") from error
+    return check
 
 
 def _demand(each: Property, check: Check, run: JudgedRun, *, during: bool) -> None:
@@ -140,11 +160,19 @@ def _complaint(each: Property, check: Check, run: JudgedRun) -> str | None:
     except BaseException as error:
         if is_from_outside(error):
             raise
-        raise _broken(each, f"raised {said_of(error)}", run) from error
-    if holds is None:
-        raise _broken(each, "returned nothing: it has to say whether it holds", run)
+        raise BrokenCheck(
+            f"the check of {each.text!r} raised {said_of(error)}", participant=run.actor, at=run.now
+        ) from error
+    if type(holds).__name__ not in _TRUTHS:
+        raise BrokenCheck(
+            f"the check of {each.text!r}, {_name_of(check)}, returned {'nothing' if holds is None else shown(holds)}",
+            participant=run.actor,
+            at=run.now,
+            advice="it has to return True or False; an assertion can say why not",
+        )
     return None if holds else ""
 
 
-def _broken(each: Property, problem: str, run: JudgedRun) -> ModelError:
-    return ModelError(f"the check of {each.text!r} {problem}", participant=run.actor, at=run.now)
+def _name_of(check: Any) -> str:
+    kind = check if hasattr(check, "__qualname__") else type(check)
+    return f"{kind.__module__}:{kind.__qualname__}"

@@ -29,7 +29,7 @@ class Report(Struct, frozen=True, kw_only=True):
     tried: int
     events: int
     faults: int
-    faults_in_vain: int  # Of those, how many came when the algorithm was done.
+    faults_in_vain: int  # Of those, how many came when nothing was left to do.
     failed: int  # How many seeds; 1 at the most, unless it kept going.
     failure: TrialOutcome | None  # The first of them.
     digest: str

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
+from worldline.model.time import MS, US
 from worldline.search.deadline import deadline
+from worldline.search.properties import BrokenCheck
 from worldline.search.resemblance import likeness_of
 from worldline.search.trial import Tried
 
@@ -58,7 +60,8 @@ class CountedRuns:
         try:
             with deadline(self._seconds_max):
                 return trial.run().failure
-        except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
+        # A parameter doesn't fit: the node that it names isn't there, or it has no end. Or a check can't judge it.
+        except (UsageError, Stuck, BrokenCheck):
             return _UNKNOWN
 
 
@@ -84,6 +87,30 @@ def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]
     return kept
 
 
-def nearest(time: int, unit: int) -> int:
+def lessened(time: int, fails: Callable[[int], bool]) -> int:
+    """Return the least of the round times that fail: the one below it passes. If none fails, return the time itself."""
+    for digits in (1, 2):
+        shorter = _round_times(time, digits)
+        if shorter and fails(shorter[-1]):
+            low, high = -1, len(shorter) - 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if fails(shorter[middle]) else (middle, high)
+            return shorter[high]
+    return time
+
+
+def _round_times(below: int, digits: int) -> list[int]:
+    """Return the shorter times of so many digits in the unit that one would write them in, or a larger one."""
+    least = next((unit for unit in (MS, US) if below >= unit), 1)
+    found, scale = [], least
+    while scale < below:
+        first = 1 if scale == least else 10 ** (digits - 1)
+        found += [number * scale for number in range(first, 10**digits) if number * scale < below]
+        scale *= 10
+    return sorted(set(found))
+
+
+def in_units(time: int, unit: int) -> int:
     """Round to a whole number of units."""
     return (time + unit // 2) // unit * unit

@@ -1,8 +1,9 @@
 """The story of a run, as the checks of its properties see it: one happening after the other.
 
 It is made of the participants' journals, so it tells what their programs have seen and done, and when that was for
-them. Its order is that of times, of names at the same time, and of each participant's own doings: it depends on the
-history alone, so a property holds on every executor or on none.
+them. Its order is that of times, of names at the same time, and of each participant's own doings: what it received, and
+what it then noted and sent. No message arrives when it is sent, so nothing comes before its cause. The order depends on
+the history alone, so a property holds on every executor or on none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from worldline.history.journal import Befell, Entry, Sent
+from worldline.history.journal import Aside, Befell, Entry, Journal, Noted, Sent
+from worldline.history.observer import LOG
 from worldline.model.payload import from_json
 from worldline.search.properties import Property, Verdicts
 
@@ -72,6 +74,10 @@ class Story:
         """Return what was noted so far."""
         return self._of("noted", None, by)
 
+    def befell(self, *, whom: str | None = None) -> list[Happening]:
+        """Return what befell somebody so far: faults, recoveries, emergency stops."""
+        return self._of("befell", None, whom)
+
     def _of(self, kind: HappeningKind, topic: str | None, by: str | None) -> list[Happening]:
         return [
             each
@@ -93,28 +99,22 @@ class Story:
         verdicts.finish(self)
 
 
-def told_by(journals: Mapping[str, Sequence[Entry]], notes: Iterable[tuple[int, str, str, bytes]]) -> list[Happening]:
-    """Return what journals tell, and notes of (time, who, topic, payload), in one order."""
+def told_by(journals: Mapping[str, Journal]) -> list[Happening]:
+    """Return what journals tell, in one order."""
     found = [
-        (each.at, name, place, each) for name, own in journals.items() for place, each in enumerate(_told(name, own))
-    ]
-    befell: dict[tuple[int, str], tuple[bytes, ...]] = {}
-    for at, who, _, each in found:
-        if each.kind == "befell":
-            befell[at, who] = (*befell.get((at, who), ()), each.payload)
-    # What is noted at a time comes behind what happened then. What befell somebody is noted as well, for recordings.
-    found += [
-        (at, who, len(journals.get(who, ())) + place, Happening(at, who, "noted", topic, payload, who))
-        for place, (at, who, topic, payload) in enumerate(notes)
-        if not payload.endswith(befell.get((at, who), ()))
+        (happening.at, name, place, happening)
+        for name, own in journals.items()
+        for place, happening in enumerate(_told(name, own.told()))
     ]
     return [happening for *_, happening in sorted(found, key=lambda each: each[:3])]
 
 
-def _told(name: str, entries: Iterable[Entry]) -> Iterator[Happening]:
+def _told(name: str, entries: Iterable[Entry | Aside]) -> Iterator[Happening]:
     for entry in entries:
         if isinstance(entry, Sent):
             yield Happening(entry.at, name, "sent", entry.topic, entry.payload, name)
+        elif isinstance(entry, Noted):
+            yield Happening(entry.at, name, "noted", LOG, entry.text.encode(), name)
         elif isinstance(entry, Befell):
             yield Happening(entry.at, name, "befell", "", entry.what.encode(), name)
         else:

@@ -27,8 +27,8 @@ class Tried(Protocol):
 class TrialOutcome(Outcome):
     """The outcome of a trial.
 
-    `faults` is how many happened, `faults_in_vain` how many of them when the algorithm was done, as far as that is
-    known: inline, if it doesn't fail. `unseen` are properties that weren't checked.
+    `faults` is how many happened, `faults_in_vain` how many of them when nothing was left to do, as far as that is
+    known: of nodes, inline, if they don't fail. `unseen` are properties that weren't checked.
     """
 
     seed: int
@@ -52,5 +52,5 @@ def remarks_on(faults: int, in_vain: int) -> list[str]:
     """Say that faults came too late to show anything, if it is a good part of them."""
     if not in_vain or _MANY * in_vain < faults:
         return []
-    told = f"{in_vain:,} of {faults:,} fault{'' if faults == 1 else 's'} came after the algorithm was done"
-    return [f"{told}: to test it, end the run earlier (--until)"]
+    told = f"{in_vain:,} of {faults:,} fault{'' if faults == 1 else 's'} came when nothing was left to do"
+    return [f"{told}: to try more, end the run earlier (--until)"]

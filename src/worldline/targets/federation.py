@@ -320,9 +320,10 @@ def _faults_of(
     """Return what befalls the participants of a run, with what somebody adds to it. The `lasting` can't crash."""
     if options.only_faults is not None:
         return as_faults(options.only_faults)
+    given = as_faults((*own, *options.faults))
     kinds = {} if options.drawn_faults is None else parse_fault_kinds(options.drawn_faults)
-    drawn = draw_participant_faults(kinds, parts, plan.end, plan.seed, lasting=lasting) if kinds else ()
-    return as_faults((*own, *options.faults, *drawn))
+    drawn = draw_participant_faults(kinds, parts, plan.end, plan.seed, given=given, lasting=lasting) if kinds else ()
+    return as_faults((*given, *drawn))
 
 
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 
 from worldline.federation.program import Federation
@@ -14,7 +16,7 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.search.calm import WrittenDraws
 from worldline.search.properties import AT_END, Property
 from worldline.search.quiet import quietly
-from worldline.targets.finding import federation_like
+from worldline.targets.finding import found_federation
 from worldline.targets.ready import Options
 
 
@@ -54,7 +56,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
     )
     kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
     with quietly():
-        found = federation_like(request.target, options)
+        found = found_federation(request.target, options).federation
         first = found if isinstance(found, Federation) else found()
         properties = tuple(load_property(name, request.directory) for name in request.properties)
     return FederationTrial(
@@ -74,11 +76,36 @@ def load_property(name: str, directory: Path) -> Property:
             f"{shown(name)} doesn't name a property", advice="write module:function, as for an entry"
         )
     found = load_object(name, directory)
-    if isinstance(found, Property):
-        return found
-    if not callable(found):
+    check = found.check if isinstance(found, Property) else found
+    if not callable(check):
         raise ConfigurationError(
             f"{name} is {shown(found)}", advice='a property is a function of a story: @always("..."), @at_end("...")'
         )
+    _check_arguments(name, check)
+    if isinstance(found, Property):
+        return found
     said = (getattr(found, "__doc__", None) or attribute.replace("_", " ")).strip().partition("\n")[0].rstrip(".")
     return Property(AT_END, said, found)
+
+
+def _check_arguments(name: str, check: Callable[..., object]) -> None:
+    """Refuse what can't be called with a story: a function of something else, or a class whose objects are."""
+    if not isinstance(check, type):
+        _check_call(name, check, (None,), "with a story")
+        return
+    _check_call(name, check, (), "without arguments")
+    call = next((vars(base)["__call__"] for base in check.__mro__ if "__call__" in vars(base)), None)
+    if call is None:
+        raise ConfigurationError(f"{name} is a class whose objects can't be called", advice="write its __call__")
+    _check_call(name, call, (None, None), "with a story")
+
+
+def _check_call(name: str, function: Callable[..., object], given: tuple[None, ...], how: str) -> None:
+    try:
+        signature(function).bind(*given)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"{name} can't be called {how}: {error}", advice="a property takes one argument, the story"
+        ) from None
+    except ValueError:  # What some built-in functions take isn't known.
+        return

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
 from worldline.loading.definition import MODEL, Definition, defines_model, definition_in, unfit
 from worldline.loading.parameters import pairs, parsed
 from worldline.loading.python_file import load_module
+from worldline.model.draw_rows import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.targets import federation
@@ -26,7 +27,6 @@ from worldline.workers.executor import InProcess
 
 if TYPE_CHECKING:
     from worldline.federation.checker import FederationLike
-    from worldline.federation.program import Federation
     from worldline.nodes.algorithm import Algorithm
     from worldline.nodes.trial import Trial
 
@@ -69,22 +69,29 @@ def _found(target: str, options: Options) -> Ready:
     return _made(definition_in(file, name or MODEL, kinds, form), options)
 
 
-def federation_like(target: str, options: Options) -> FederationLike:
-    """Return the federation that a target means, in this process, or what makes it anew for every run."""
+class FoundFederation(NamedTuple):
+    """A federation in this process, or what makes it anew for every run, and what replaces draws of it."""
+
+    federation: FederationLike
+    draws: DrawInputs
+
+
+def found_federation(target: str, options: Options) -> FoundFederation:
+    """Return the federation that a target means."""
     is_file = target.endswith(TOML)
     wanted = replace(options, executor=str(InProcess())) if is_file else options
 
-    def made() -> Federation:
+    def made() -> federation.ReadyFederation:
         ready = prepare(target, wanted)
         if not isinstance(ready, federation.ReadyFederation):
             raise UsageError(
                 f"only federations have schedules to check, and {target} is of the kind {ready.kind}",
                 advice=f"`worldline verify {target}` runs it in many ways",
             )
-        return ready.answering()
+        return ready
 
     first = made()
-    return first if is_file else made
+    return FoundFederation(first.answering() if is_file else lambda: made().answering(), first.draws)
 
 
 def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:

@@ -1,0 +1,48 @@
+"""What a draw of a link means, in words: which message gets lost, comes twice, or takes how long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from worldline.model.distributions import DrawnValue
+from worldline.model.draw_names import BOOT, DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER, names_in
+from worldline.model.time import format_time
+
+
+class MessageFate(NamedTuple):
+    """What becomes of a message, the sender's one of this number on a topic, counted from 0."""
+
+    sender: str
+    topic: str
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"message {self.number + 1} of {self.sender} on {self.topic} {self.text}"
+
+
+def fate_of(name: str, value: DrawnValue) -> MessageFate | None:
+    """Return what a draw makes of a message; None if it isn't about one, or nothing is out of the ordinary."""
+    purpose, *parts = names_in(name) or ("",)
+    if purpose == LOSS_AT_SENDER and value is True:
+        topic, sender, number = parts
+        return MessageFate(sender, topic, int(number), "reaches nobody")
+    takes = "" if isinstance(value, bool | float) else f"takes {format_time(value)}"
+    text = {
+        (LOSS, True): "doesn't reach",
+        (DUPLICATION, True): "comes twice to",
+        (LATENCY, value): f"{takes} to",
+        (LATENCY_OF_COPY, value): f"comes twice, and the copy {takes} to",
+    }.get((purpose, value))
+    if text is None:
+        return None
+    topic, sender, receiver, number = parts
+    return MessageFate(sender, topic, int(number), f"{text} {receiver}")
+
+
+def draw_in_words(name: str, value: DrawnValue) -> str:
+    """Say what comes of a draw; an empty text if its name says it all."""
+    purpose, *parts = names_in(name) or ("",)
+    if purpose == BOOT and not isinstance(value, bool | float):
+        return f"{parts[0]} takes {format_time(value)} to boot"
+    return str(fate_of(name, value) or "")
