@@ -256,6 +256,37 @@ def test_an_emergency_stop_reaches_everybody_in_time() -> None:
     ]
 
 
+@pytest.mark.parametrize(("second", "counts"), [(44, ("bob", 42)), (42, ("ann", 42))])
+def test_of_two_emergency_stops_the_earliest_counts_for_everybody(second: int, counts: tuple[str, int]) -> None:
+    known: dict[str, list[tuple[str, int] | None]] = {}
+
+    def calling(at: int) -> Callable[[Participant], None]:
+        def program(self: Participant) -> None:
+            self.advance(to=at * MS)
+            self.estop(f"at {at}")
+            known[self.name] = [notice(self)]
+            self.advance(to="60ms")
+            known[self.name].append(notice(self))
+
+        return program
+
+    def program(self: Participant) -> None:
+        with pytest.raises(EmergencyStop):
+            self.advance(to="150ms")
+        self.advance(to="60ms")
+        known[self.name] = [notice(self)]
+
+    def notice(self: Participant) -> tuple[str, int] | None:
+        return None if self.estopped is None else (self.estopped.by, self.estopped.at // MS)
+
+    made = federation(program, estop="5ms")
+    callers = {"bob": Program(calling(42)), "ann": Program(calling(second))}
+    outcome = run(replace(made, programs={**made.programs, **callers}))
+    assert known == {"bob": [("bob", 42), counts], "ann": [("ann", second), counts], "me": [counts]}
+    beaten = "ann" if counts[0] == "bob" else "bob"
+    assert f"60ms {beaten}: emergency stop, told by {counts[0]}: at 42" in map(str, outcome.emergency)
+
+
 def test_without_a_latency_there_is_no_emergency_stop() -> None:
     with pytest.raises(UsageError, match="has no emergency stop"):
         run(federation(lambda self: self.estop("smoke")))

@@ -29,6 +29,7 @@ cdef class LifecycleLedger(Ledger):
     cdef list _arrived
     cdef list _batch
     cdef object _alarm
+    cdef object _forestalling
     cdef bint _has_given
     cdef list _owed
     cdef StateRow _owed_row

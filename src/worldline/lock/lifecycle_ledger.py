@@ -132,6 +132,7 @@ class LifecycleLedger(Ledger):
         self._arrived: list[Message] = []
         self._batch: list[Message] = []  # Those that it is about to be given.
         self._alarm: Message | None = None  # An emergency stop that has arrived, and that it wasn't told of yet.
+        self._forestalling: Message | None = None  # One that was called before the one it knows of, likewise.
         self._has_given = False
         self._owed: list[Message] | None = None
         self._owed_row = _ACTING
@@ -373,6 +374,8 @@ class LifecycleLedger(Ledger):
             self._batch = []
             self._kind = _NOTHING
             self._sound(self._alarm)
+        if self._forestalling is not None and not self.is_crashed:
+            self._learn_of(self._forestalling)  # It isn't woken: it knows that everybody is to stop.
         batch = self._batch
         if batch:
             if self._corruption is not None:
@@ -426,8 +429,10 @@ class LifecycleLedger(Ledger):
             message = self._held.popleft()
             if message.topic != ESTOP_TOPIC or self._life.estop is None:
                 self._arrived.append(message)
-            elif self._alarm is None and self.estopped is None:
-                self._alarm = message
+            elif self.estopped is None:
+                self._alarm = _earlier(message, self._alarm)
+            elif (message.sent, message.sender) < (self.estopped.at, self.estopped.by):
+                self._forestalling = _earlier(message, self._forestalling)
 
     def _resumption(self, reached: int) -> int:
         """Return when the program goes on after a sequence point."""
@@ -507,9 +512,7 @@ class LifecycleLedger(Ledger):
         if self._life.estop is None:
             self._refuse(no_estop())
         if self.estopped is None and self._alarm is not None:
-            alarm = self._alarm  # It had been called before, and this one is told of it now.
-            self._alarm = None
-            self.estopped = EmergencyNotice(alarm.sender, alarm.sent, _reason_of(alarm))
+            self._learn_of(self._alarm)  # It had been called before.
         if self.estopped is None:
             at = self._on_time(max(self.now, self._promised))
             text = str(reason)
@@ -526,10 +529,15 @@ class LifecycleLedger(Ledger):
 
     def _sound(self, alarm: Message) -> NoReturn:
         """Tell the program of an emergency stop, once."""
-        self._alarm = None
+        notice = self._learn_of(alarm)
+        raise EmergencyStop(notice.by, notice.at, notice.reason)
+
+    def _learn_of(self, alarm: Message) -> EmergencyNotice:
+        """Know of an emergency stop that somebody else has called, before all others that are known here."""
+        self._alarm = self._forestalling = None
         self.estopped = notice = EmergencyNotice(alarm.sender, alarm.sent, _reason_of(alarm))
         self._befall(f"{ESTOP_LOG}, told by {notice.by}: {notice.reason}", heading="")
-        raise EmergencyStop(notice.by, notice.at, notice.reason)
+        return notice
 
     def _is_listening(self) -> bool:
         """Whether an emergency stop would wake it."""
@@ -587,6 +595,11 @@ class LifecycleLedger(Ledger):
         if self._row is _PEEKING:
             return Ledger._waits_for(self)
         return State.ADVANCING if self._kind == _ADVANCE else State.AWAITING, self._goal
+
+
+def _earlier(alarm: Message, other: Message | None) -> Message:
+    """Return the emergency stop that counts. It need not arrive first: a sender may need longer than others."""
+    return alarm if other is None or (alarm.sent, alarm.sender) < (other.sent, other.sender) else other
 
 
 def _reason_of(alarm: Message) -> str:
