@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, link, run
+from worldline.federation.aio import run_program_async
 from worldline.federation.stable_store import StableStore
 from worldline.lock import Crashed
 from worldline.model import ConfigurationError, UsageError
@@ -90,6 +94,73 @@ def test_a_crash_takes_everything_but_what_is_stable() -> None:
     assert lives == [(0, 0, []), (1, 75, [3, 4])]
     assert not raised
     assert outcome.dropped["me", "tick", "dropped by its buffer"] == 3
+
+
+def _returns(self: Participant) -> str:
+    try:
+        self.advance(to="150ms")
+    except BaseException:
+        return "caught"
+    return "lived"
+
+
+def _exits(self: Participant) -> None:
+    try:
+        self.advance(to="150ms")
+    finally:
+        if self.is_crashed:
+            sys.exit()
+
+
+def _goes_on(self: Participant) -> None:
+    for _ in range(3):
+        with suppress(BaseException):
+            self.advance(to="150ms")
+
+
+def _remembers_a_stop(self: Participant) -> None:
+    try:
+        self.advance(to="150ms")
+    except BaseException:
+        if self.is_crashed:
+            raise EmergencyStop("me", 0, "made up") from None
+        raise
+
+
+@pytest.mark.parametrize("program", [_returns, _exits, _goes_on, _remembers_a_stop])
+@pytest.mark.parametrize(("fault", "lives", "left"), [("45ms crash me 30ms", 2, 150), ("45ms crash me", 1, 45)])
+def test_a_program_that_catches_its_crash_has_crashed(
+    program: Callable[[Participant], object], fault: str, lives: int, left: int
+) -> None:
+    begun: list[int] = []
+
+    def counted(self: Participant) -> object:
+        begun.append(self.incarnation)
+        return program(self)
+
+    outcome = run(federation(counted, fault))
+    assert begun == list(range(lives))
+    assert outcome.times["me"] == left * MS
+
+
+def test_an_awaited_program_that_catches_its_crash_has_crashed() -> None:
+    lives: list[int] = []
+
+    class Crashing:
+        """A participant that crashes once, whatever it does."""
+
+        is_crashed = False
+
+        async def revive(self) -> bool:
+            self.is_crashed = not lives
+            return True
+
+    async def program(_: object) -> str:
+        lives.append(len(lives))
+        return f"life {len(lives)}"
+
+    me: Any = Crashing()
+    assert asyncio.run(run_program_async(program, me)) == "life 2"
 
 
 def test_what_is_durable_waits_and_the_rest_is_lost() -> None:

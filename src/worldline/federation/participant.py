@@ -193,6 +193,11 @@ class Operations:
         return self._ledger.incarnation
 
     @property
+    def is_crashed(self) -> bool:
+        """Whether this participant has crashed, and isn't back yet: whatever its program does now has no effect."""
+        return self._ledger.is_crashed
+
+    @property
     def stable(self) -> StableStore:
         """A mapping that survives crashes. Values are copied on the way in and out."""
         return self._stable
@@ -474,7 +479,7 @@ class Participant(Operations):
                 self._take_asked()
         if waits:
             self._wait()
-        return not (self.ended or self._ledger.is_crashed)
+        return not (self.ended or self.is_crashed)
 
     def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
