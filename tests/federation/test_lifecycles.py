@@ -289,6 +289,29 @@ def test_peeking_sees_no_further_than_a_crash() -> None:
     assert 15 in seen
 
 
+@pytest.mark.parametrize("is_changed", ["subscribe", "unsubscribe"])
+def test_an_incarnation_peeks_as_far_as_the_first(is_changed: str) -> None:
+    reaches: list[int] = []
+
+    def program(self: Participant) -> None:
+        reaches.append(self.reach // MS)
+        if not self.incarnation and is_changed == "subscribe":
+            self.subscribe("other")
+        elif not self.incarnation:
+            self.unsubscribe("tick")
+        else:
+            assert self.peek() == 25 * MS
+            self.next()
+            assert self.peek() == 30 * MS
+            self.advance(to="30ms")
+            assert self.peek() == 35 * MS
+        self.advance(to="150ms")
+
+    made = federation(program, "12ms crash me 10ms", publishes=[])
+    run(replace(made, network=Network(default=link("5ms"))))
+    assert reaches == [5, 5]
+
+
 def test_messages_arrive_with_a_bit_flipped() -> None:
     found: list[int] = []
 

@@ -80,3 +80,25 @@ def test_fewer_and_shorter_faults_are_milder() -> None:
         assert are_milder(as_faults(mild), harsh)
     for other in (["1s crash b 5s"], ["1s crash a 6s"], ["1s crash a"], ["a sends y: crash a 2s"]):
         assert not are_milder(as_faults(other), harsh)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["1s hang a 2s", "2s hang a 2s"],
+        ["1s hang a 3s", "2s hang a 1s"],
+        ["1s hang a 1s", "2s hang a 2s"],
+        ["1s hang a", "2s hang a 1s", "4s resume a"],
+    ],
+)
+def test_spans_that_overlap_or_touch_are_one(parts: list[str]) -> None:
+    whole = as_faults(["1s hang a 3s"])
+    assert are_milder(as_faults(parts), whole)
+    assert are_milder(whole, as_faults(parts))
+
+
+def test_spans_after_one_event_are_the_longest() -> None:
+    short, long = "a sends x: hang a 1s", "a sends x: hang a 2s"
+    assert are_milder(as_faults([long]), as_faults([long, short]))
+    assert are_milder(as_faults([short, long]), as_faults([long]))
+    assert not are_milder(as_faults([short, long]), as_faults([short]))

@@ -304,7 +304,7 @@ class Arbiter:
             self.bounds.change(member, member.start, member.start)
             if self._observer is not None:
                 self._observer.began(member.name, member.start)
-            member.reach = self.router.edges.reach(member)
+            member.reach = member.declared_reach = self.router.edges.reach(member)
             plan, name = self.plan, member.name
             draws = tuple(row for row in plan.draws if concerns(row.name, name))
             control_latency = plan.network.control_latency
@@ -379,7 +379,7 @@ class Arbiter:
         self._check_topics(member.topics + 1)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
-        member.reach = 0  # The new topic may reach it sooner than those that it has joined with.
+        member.hears(topic, event.subscription.buffer.limit != 0)
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self.router.subscribe(member, event.subscription, event.since)
         self._rewired[member.name] = member
@@ -390,6 +390,7 @@ class Arbiter:
             raise not_subscribed(event.topic, PeerError)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.until)
+        member.hears(event.topic, False)
         self.router.unsubscribe(member, event.topic, event.until)
         self._rewired[member.name] = member
         self._move(member, event.now)

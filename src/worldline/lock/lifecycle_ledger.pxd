@@ -8,6 +8,7 @@ cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 cdef class LifecycleLedger(Ledger):
     cdef object _life
     cdef dict _declared
+    cdef long long _declared_reach
     cdef tuple _durable
     cdef list _crashes
     cdef list _hangs

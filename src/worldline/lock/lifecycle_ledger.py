@@ -110,6 +110,7 @@ class LifecycleLedger(Ledger):
         super().__init__(name, join, period=period, keep_journal=keep_journal, clock=clock)
         self._life = life
         self._declared = dict(self._buffers)
+        self._declared_reach = 0
         self._durable = (*life.durable, ESTOP_TOPIC)
         self._crashes: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "crash")
         self._hangs: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "hang")
@@ -151,6 +152,7 @@ class LifecycleLedger(Ledger):
         if action.__class__ is not StartRun:
             return result
         self._is_marked = False
+        self._declared_reach = self.reach
         if self._life.network is not None:
             self._corruption = Corruption(self._life.network, self._seed, self.name, self._table())
         self._resumes = min(self.now + self._boot_time(), FOREVER)
@@ -327,6 +329,7 @@ class LifecycleLedger(Ledger):
             for topic, buffer in self._declared.items():
                 if topic not in self._buffers:
                     self.subscribe(topic, buffer)
+            self.reach = self._declared_reach  # It subscribes to what it did at first.
             self._befall(f"it recovers, and is incarnation {self.incarnation}")
         elif self._life.boot is not None:
             self._befall("it has booted")

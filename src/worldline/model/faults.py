@@ -7,7 +7,7 @@ happens is known where it happens. It ends after `lasts`, or when its counterpar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from msgspec import MsgspecError, Struct, json
@@ -289,13 +289,27 @@ def are_milder(faults: Sequence[ParticipantFault], than: Sequence[ParticipantFau
 
 
 def _changes(faults: Sequence[ParticipantFault]) -> list[Change]:
-    changes: list[Change] = []
+    spans: dict[Hashable, list[tuple[int, int]]] = {}
     for name, verb in dict.fromkeys((each.participant, each.verb) for each in faults if each.verb in ENDED_BY):
         for start, end, begun in spans_of(faults, name, verb):
-            what = (name, verb, begun.delay, begun.topic)
-            changes += [(start, what, True), (end, what, False)]
+            spans.setdefault((name, verb, begun.delay, begun.topic), []).append((start, end))
     for each in faults:
         if each.after is not None:  # After the event, whenever that is.
             awaited = (str(each.after), each.participant, each.verb, each.delay)
-            changes += [(0, awaited, True), (FOREVER if each.lasts is None else each.lasts, awaited, False)]
+            spans.setdefault(awaited, []).append((0, FOREVER if each.lasts is None else each.lasts))
+    changes: list[Change] = []
+    for what, found in spans.items():
+        for start, end in _united(found):
+            changes += [(start, what, True), (end, what, False)]
     return sorted(changes, key=lambda change: (change[0], change[2]))
+
+
+def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, with those that overlap or touch as one."""
+    united: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((start, end))
+    return united
