@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, link, run
+from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, clock, link, run
 from worldline.federation.aio import run_program_async
 from worldline.federation.stable_store import StableStore
 from worldline.lock import Crashed
@@ -47,6 +47,56 @@ def test_a_hang_holds_what_arrives() -> None:
 
     run(federation(program, "30ms hang me 35ms"))
     assert seen == [(11, [1]), (21, [2]), (65, [3]), (65, [4, 5, 6]), (71, [7]), (81, [8]), (91, [9])]
+
+
+@pytest.mark.parametrize("until", ["40ms", "55ms", "65ms"])
+def test_who_is_late_is_given_what_has_arrived_and_goes_on_at_once(until: str) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def program(self: Participant) -> None:
+        seen.extend((self.now // MS, tick.payload[0]) for tick in self.messages(until))
+        seen.append((self.now // MS, -1))
+        assert list(self.messages("20ms")) == []  # That would have passed anyway.
+        seen.extend((self.now // MS, tick.payload[0]) for tick in self.messages(until="75ms"))
+
+    run(federation(program, "30ms hang me 35ms"))
+    assert seen == [(11, 1), (21, 2), (65, 3), (65, 4), (65, 5), (65, 6), (65, -1), (71, 7)]
+
+
+def test_who_is_late_may_name_a_time_that_its_clock_has_shown_since() -> None:
+    times: list[int] = []
+
+    def program(self: Participant) -> None:
+        for number in range(1, 10):
+            self.advance(to=number * 10 * MS, clock="local")
+            times.append(self.now // MS)
+        with pytest.raises(UsageError, match="has passed"):
+            self.advance(to=0, clock="local")
+
+    run(federation(program, "35ms hang me 30ms", clock=clock(offset="2ms")))
+    assert times == [8, 18, 28, 65, 65, 65, 68, 78, 88]
+
+
+@pytest.mark.parametrize(
+    "own_clock", [None, clock(drift="-2%"), clock(drift="3%", jumps=[{"at": "46ms", "by": "-9ms"}])]
+)
+def test_after_an_emergency_stop_a_step_counts_from_where_the_program_stands(own_clock: Any) -> None:
+    times: list[int] = []
+
+    def guard(self: Participant) -> None:
+        self.advance(to="42ms")
+        self.estop("smoke")
+
+    def program(self: Participant) -> None:
+        with pytest.raises(EmergencyStop):
+            self.advance(by="100ms", clock="local")
+        stood, shown = self.now, self.clock.now
+        self.advance(by="20ms", clock="local")
+        times.extend((stood // MS, (self.clock.now - shown) // MS))
+
+    made = federation(program, "45ms hang me 10ms", estop="5ms", clock=own_clock)
+    run(replace(made, programs={**made.programs, "guard": Program(guard)}))
+    assert times == [55, 20]
 
 
 def test_buffers_apply_to_what_a_hang_has_held() -> None:

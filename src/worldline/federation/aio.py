@@ -300,7 +300,7 @@ class AsyncParticipant(Operations):
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
         end = self._limit(until, clock)
         limit = TIME_MAX if end is None else as_time(end)
-        while self.now < limit and (batch := await self.next(end)):
+        while self._ledger.may_give(limit) and (batch := await self.next(end)):
             for message in batch:
                 yield message
 

@@ -19,6 +19,7 @@ cdef class LifecycleLedger(Ledger):
     cdef long long _crash_at
     cdef object _corruption
     cdef int _kind
+    cdef long long _began
     cdef long long _goal
     cdef long long _aim
     cdef int _stage
@@ -34,3 +35,5 @@ cdef class LifecycleLedger(Ledger):
     cdef bint _has_given
     cdef list _owed
     cdef StateRow _owed_row
+
+    cpdef long long stands(self)

@@ -115,14 +115,15 @@ class LifecycleLedger(Ledger):
         self._crashes: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "crash")
         self._hangs: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "hang")
         self._slows: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "slow")
-        self._told_of: list[ParticipantFault] = []  # Slowness that a line has been written about.
+        self._told_of: list[ParticipantFault] = []  # Hangs and slowness that a line has been written about.
         self._waiting = [each for each in life.faults if each.after is not None]  # For an event.
         self._counts: dict[tuple[str, str], int] = {}  # How many events there were of those waited for.
         self._crash_at = FOREVER
         self._look_ahead()
         self._corruption: Corruption | None = None
         self._kind = _NOTHING
-        self._goal = 0  # The time that the program has asked for,
+        self._began = 0  # Where the program stood when it asked,
+        self._goal = 0  # the time that it has asked for,
         self._aim = 0  # that as it is possible now,
         self._stage = _NO_STAGE
         self._resumes = 0  # and when the program goes on.
@@ -214,7 +215,7 @@ class LifecycleLedger(Ledger):
         target = self._not_late(goal)
         if target < self.now:
             self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
-        self._kind, self._goal, self._aim, self._stage = kind, goal, target, _REACHING
+        self._began, self._kind, self._goal, self._aim, self._stage = self.now, kind, goal, target, _REACHING
         self._batch = []
         if self._period:
             is_given_at_once = self._arrived or self._alarm is not None
@@ -461,6 +462,16 @@ class LifecycleLedger(Ledger):
     def _not_late(self, time: int) -> int:
         """Return a time that the program names, or now if it would have been possible had nothing happened."""
         return self.now if self._reached <= time < self.now else time
+
+    def stands(self) -> int:
+        is_asking = self._stage != _NO_STAGE and self._kind != _REVIVAL
+        return self._began if is_asking or self._owed is not None else self.now
+
+    def due_since(self) -> int:
+        return self._reached
+
+    def may_give(self, until: int) -> bool:
+        return self.now < until or (bool(self._arrived) and self._reached <= until)
 
     def _look_ahead(self) -> None:
         self._crash_at = min([crash[0] for crash in self._crashes], default=FOREVER)
