@@ -14,6 +14,7 @@ import pytest
 from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, clock, link, run
 from worldline.federation.aio import run_program_async
 from worldline.federation.stable_store import StableStore
+from worldline.history.journal import Befell
 from worldline.lock import Crashed
 from worldline.model import ConfigurationError, UsageError
 
@@ -268,6 +269,39 @@ def test_a_crash_while_it_waits_for_its_period_after_a_boot(fault: str, starts: 
     outcome = run(federation(program, fault, boot="7ms", period="10ms"))
     assert lives == starts
     assert outcome.times["me"] == (starts[0] if starts else 8) * MS
+
+
+@pytest.mark.parametrize(("lasts", "back"), [("5ms", 35), ("30ms", 52)])
+def test_a_crash_of_somebody_that_is_down_is_in_its_log(lasts: str, back: int) -> None:
+    def program(self: Participant) -> None:
+        self.publish("news", b"", at="22ms")
+        self.advance(to="150ms")
+
+    event = f"me sends news: crash me {lasts}"
+    outcome = run(federation(program, "20ms crash me 15ms", event), keep_journals=True)
+    assert [
+        str(entry.at // MS) + f" {entry.what}" for entry in outcome.journals["me"] if isinstance(entry, Befell)
+    ] == [
+        "20 20ms crash me 15ms",
+        f"{back} {event}, when it was down already",
+        f"{back} it recovers, and is incarnation 1",
+    ]
+
+
+def test_a_crash_while_it_boots_is_in_its_log() -> None:
+    made = federation(lambda self: None, "6ms crash me 20ms", boot="uniform(5ms, 7ms)")
+    outcome = run(made, keep_journals=True, draws={"boot/me": "7ms"})
+    assert [(entry.at // MS, entry.what) for entry in outcome.journals["me"] if isinstance(entry, Befell)] == [
+        (26, "6ms crash me 20ms, when it was down already"),
+        (26, "it has booted"),
+    ]
+    with pytest.raises(ConfigurationError, match="4ms crash me: me boots until 5ms"):
+        run(replace(made, faults=("4ms crash me",)))
+
+
+def test_only_topics_that_are_declared_are_durable() -> None:
+    with pytest.raises(ConfigurationError, match="me: 'tock' is durable, and it doesn't subscribe to it"):
+        run(federation(ticking, durable=["tock"]))
 
 
 def test_who_is_back_before_it_would_have_sent_sends_at_its_next_period() -> None:

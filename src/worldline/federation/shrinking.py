@@ -16,7 +16,7 @@ from msgspec import structs
 
 from worldline.federation.trial import FederationTrial
 from worldline.model.distributions import DrawnValue
-from worldline.model.errors import UsageError, WorldlineError
+from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.faults import ParticipantFault, are_milder, as_faults
 from worldline.model.time import MS, SECOND
 from worldline.search.calm import DrawsSeen, WrittenDraws, rounded, usual
@@ -93,7 +93,8 @@ def _taken_out(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> Fe
         return replace(trial, faults=tuple(faults))
 
     def fails_with(faults: Sequence[ParticipantFault]) -> bool:
-        return are_milder(faults, harshest) and runs.fails(with_faults(faults))
+        trial = with_faults(faults)
+        return are_milder(faults, harshest) and _can_be(trial) and runs.fails(trial)
 
     def with_draws(written: Sequence[Written]) -> FederationTrial:
         return replace(trial, draws=WrittenDraws(dict(written)))
@@ -124,10 +125,19 @@ def _with_round_faults(trial: FederationTrial, runs: CountedRuns) -> FederationT
             rounded_fault = structs.replace(fault, at=at, lasts=lasts)
             faults = tuple(rounded_fault if each is fault else each for each in trial.faults or ())
             changed = replace(trial, faults=as_faults(faults))
-            if are_milder(faults, trial.faults or ()) and runs.fails(changed):
+            if are_milder(faults, trial.faults or ()) and _can_be(changed) and runs.fails(changed):
                 trial = changed
                 break
     return trial
+
+
+def _can_be(trial: FederationTrial) -> bool:
+    """Whether its faults go together: without some of them, or at other times, they may not."""
+    try:
+        trial.federation().plan()
+    except ConfigurationError:
+        return False
+    return True
 
 
 def _with_round_latencies(trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> FederationTrial:

@@ -54,8 +54,9 @@ class FederationTrial:
         if self.faults is not None:
             return replace(made, faults=self.faults)
         if self.kinds:
-            drawn = draw_participant_faults(self.kinds, made.programs, made.plan().end, self.seed)
-            return replace(made, faults=(*made.faults, *drawn))
+            given = as_faults(made.faults)
+            drawn = draw_participant_faults(self.kinds, made.programs, made.plan().end, self.seed, besides=given)
+            return replace(made, faults=(*given, *drawn))
         return made
 
     def run(self) -> TrialOutcome:

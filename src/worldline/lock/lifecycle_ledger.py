@@ -321,9 +321,11 @@ class LifecycleLedger(Ledger):
         kept = [message for message in self._arrived if message.topic in self._durable]
         self._lose(message for message in self._arrived if message.topic not in self._durable)
         self._arrived = kept
+        meanwhile = [crash[2] for crash in self._crashes if crash[0] <= self.now]
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
         self._reached, self._inherited = 0, self._promised
+        before = self.incarnation
         if self.is_crashed:
             self.is_crashed = False
             self.incarnation += 1
@@ -331,6 +333,9 @@ class LifecycleLedger(Ledger):
                 if topic not in self._buffers:
                     self.subscribe(topic, buffer)
             self.reach = self._declared_reach  # It subscribes to what it did at first.
+        for fault in meanwhile:
+            self._befall(f"{fault}, when it was down already")
+        if self.incarnation > before:
             self._befall(f"it recovers, and is incarnation {self.incarnation}")
         elif self._life.boot is not None:
             self._befall("it has booted")

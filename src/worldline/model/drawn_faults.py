@@ -7,14 +7,23 @@ known before anything runs, and are the same on every executor. Some of them nev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.fault_drawing import calm_from, draw_length, draw_span, parse_counts
-from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, order_of, spans_of
+from worldline.model.faults import (
+    FaultTrigger,
+    FaultVerb,
+    ParticipantFault,
+    check_boots,
+    check_events,
+    check_faults,
+    order_of,
+)
+from worldline.model.latency import Latency, as_delay
 from worldline.model.randomness import Stream
-from worldline.model.time import TIME_MAX
+from worldline.model.time import TIME_MAX, TimeLike
 
 _AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
@@ -24,13 +33,16 @@ Event = tuple[str, Literal["sends", "receives"], str]
 
 
 class DeclaredTopics(Protocol):
-    """What a participant sends and receives; `publishes` of None means any topic."""
+    """What a participant sends and receives, and how long it boots; `publishes` of None means any topic."""
 
     @property
     def publishes(self) -> Iterable[str] | None: ...
 
     @property
     def subscribes(self) -> Iterable[str]: ...
+
+    @property
+    def boot(self) -> Latency | TimeLike: ...
 
 
 def parse_fault_kinds(text: str) -> dict[str, float]:
@@ -46,10 +58,12 @@ def draw_participant_faults(
     seed: int,
     *,
     lasting: Collection[str] = (),
+    besides: Iterable[ParticipantFault] = (),
 ) -> tuple[ParticipantFault, ...]:
     """Draw faults of participants, of which those named in `lasting` can't crash.
 
-    Those at a time are over before the end of the run.
+    Those at a time are over before the end of the run. None are drawn that can't be, `besides` the others that are
+    given.
     """
     if end is None:
         raise ConfigurationError(
@@ -57,6 +71,7 @@ def draw_participant_faults(
         )
     calm = calm_from(end)
     mortal = {name: part for name, part in parts.items() if name not in lasting}
+    given = list(besides)
     found: list[ParticipantFault] = []
     for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
         draws = Stream(seed, "faults", kind)
@@ -67,7 +82,7 @@ def draw_participant_faults(
                 if kind in _AT_TIMES
                 else _draw_after_event(verb, _events_of(able, parts), calm, draws)
             )
-            found += [one] if one is not None and _fits(one, found) else []
+            found += [one] if one is not None and _fits(one, [*given, *found], parts) else []
     return tuple(sorted(found, key=order_of))
 
 
@@ -102,9 +117,13 @@ def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredT
     return events
 
 
-def _fits(one: ParticipantFault, others: Collection[ParticipantFault]) -> bool:
-    """Whether it isn't there already, and nobody crashes who is down then."""
-    if one.after is not None or one.verb != "crash":
-        return one not in others
-    spans = spans_of(others, one.participant, "crash")
-    return all(one.at >= end or one.at + (one.lasts or 0) <= start for start, end, _ in spans)
+def _fits(one: ParticipantFault, others: Sequence[ParticipantFault], parts: Mapping[str, DeclaredTopics]) -> bool:
+    """Whether it isn't there already, and can be."""
+    name = one.participant
+    try:
+        check_faults((*(each for each in others if each.participant == name), one), [name], None)
+        check_boots([one], {name: as_delay(parts[name].boot).minimum})
+        check_events([one], {other: part.publishes for other, part in parts.items()})
+    except ConfigurationError:
+        return False
+    return one not in others

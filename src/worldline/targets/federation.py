@@ -321,8 +321,9 @@ def _faults_of(
     if options.only_faults is not None:
         return as_faults(options.only_faults)
     kinds = {} if options.drawn_faults is None else parse_fault_kinds(options.drawn_faults)
-    drawn = draw_participant_faults(kinds, parts, plan.end, plan.seed, lasting=lasting) if kinds else ()
-    return as_faults((*own, *options.faults, *drawn))
+    given = as_faults((*own, *options.faults))
+    drawn = draw_participant_faults(kinds, parts, plan.end, plan.seed, lasting=lasting, besides=given) if kinds else ()
+    return as_faults((*given, *drawn))
 
 
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
