@@ -144,7 +144,7 @@ def test_a_crash_takes_everything_but_what_is_stable() -> None:
     outcome = run(federation(program, "45ms crash me 30ms"))
     assert lives == [(0, 0, []), (1, 75, [3, 4])]
     assert not raised
-    assert outcome.dropped["me", "tick", "dropped by its buffer"] == 3
+    assert outcome.dropped == {("me", "tick", "lost while its receiver was down"): 3}
 
 
 def _returns(self: Participant) -> str:
@@ -227,6 +227,17 @@ def test_what_is_durable_waits_and_the_rest_is_lost() -> None:
     run(federation(program, *faults, durable=["tick"]))
     run(federation(program, *faults, durable=["tick"], subscribes={"tick": "newest(2)"}))
     assert first == [(51, [5]), (45, [1, 2, 3, 4]), (45, [3, 4])]
+
+
+def test_a_dropout_is_in_the_log_and_says_what_it_lost() -> None:
+    made = federation(lambda self: list(self.messages()), "35ms dropout clock 20ms", "60ms dropout me 5ms")
+    outcome = run(made, keep_journals=True)
+    assert outcome.dropped == {("me", "tick", "lost in a dropout of its sender"): 2}
+    fates = {
+        name: [(each.at // MS, each.what) for each in told if isinstance(each, Befell)]
+        for name, told in outcome.journals.items()
+    }
+    assert fates == {"clock": [(40, "35ms dropout clock 20ms")], "me": [(61, "60ms dropout me 5ms")]}
 
 
 def test_a_crash_without_recovery_is_the_end() -> None:

@@ -19,7 +19,7 @@ from tests.lock.harness import Driver, Harness
 from tests.lock.oracle import History
 from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_world
 from worldline.lock import Action, Crashed, EmergencyStop, LifecycleLedger, State
-from worldline.lock.arbiter import DROPPED_BY_BUFFER
+from worldline.lock.arbiter import DROPPED_BY_BUFFER, LOST_WHILE_DOWN
 from worldline.model import FOREVER, Link, Message, Network
 from worldline.model.clock import ClockJump, LocalClock, RateWalk
 from worldline.model.faults import FaultTrigger, ParticipantFault
@@ -387,20 +387,21 @@ class FatedOracle:
         return found[0] if found else None
 
     def lose(self, actor: _Actor, messages: list[Message]) -> None:
+        reason = DROPPED_BY_BUFFER if actor.down_until is None else LOST_WHILE_DOWN
         actor.gone.update(message[:5] for message in messages)
-        actor.history.dropped.update((message.topic, DROPPED_BY_BUFFER) for message in messages)
+        actor.history.dropped.update((message.topic, reason) for message in messages)
 
     def crash(self, actor: _Actor) -> None:
         due = [span for span in actor.spans if span[0] == "crash" and span[1] <= actor.now]
         actor.spans = [span for span in actor.spans if span not in due]
         until = max(end for _, _, end, _ in due)
+        actor.down_until = self.on_time(actor, until)
         if until == FOREVER:
             self.lose(actor, actor.batch or [])
         else:
             actor.gone.difference_update(message[:5] for message in actor.batch or ())  # They wait, if durable.
         actor.op = actor.batch = None
         actor.is_alarmed = False
-        actor.down_until = self.on_time(actor, until)
         if until == FOREVER:
             self.leave(actor)
 

@@ -123,6 +123,7 @@ _AS_AN_EVENT = 256  # Bytes of payloads that weigh as much as an event, for thos
 _LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
 
 DROPPED_BY_BUFFER = "dropped by its buffer"
+LOST_WHILE_DOWN = "lost while its receiver was down"
 
 OPERATOR = ""
 """Who speaks when it isn't a participant: no participant can have this name."""
@@ -416,11 +417,13 @@ class Arbiter:
         self._check_now(member, event.now)
         if event.waited is not None and not 0 <= event.waited <= event.now:
             raise PeerError(f"it can't have waited since {format_time(event.waited)}")
-        self._check_topics(len(event.dropped))
+        self._check_topics(max(len(event.dropped), len(event.missed)))
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
             member.inbox.dropped[topic, DROPPED_BY_BUFFER] = count
+        for topic, count in event.missed.items():
+            member.inbox.dropped[topic, LOST_WHILE_DOWN] = count
         if event.replaced:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)

@@ -18,6 +18,7 @@ cdef class Ledger:
     cdef public long long horizon
     cdef StateRow _row
     cdef readonly dict dropped
+    cdef readonly dict missed
     cdef public Py_ssize_t payload_max
     cdef list _outbox
     cdef object _publishes

@@ -131,7 +131,8 @@ class Ledger:
         self.now = 0
         self.horizon = 0
         self._row = ROWS[State.JOINED]
-        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
+        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped,
+        self.missed: dict[str, int] = {}  # and how many got lost because it was down: see `LifecycleLedger`.
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self._outbox: list[ParticipantEvent] = [join]
         self._publishes = join.publishes
@@ -643,7 +644,8 @@ class Ledger:
                 self.unsubscribe(topic)
         self._row = self._row.moves[Leave]
         replaced = tuple(self._replaced())
-        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited, replaced))
+        digest = self.journal.digest()
+        self._outbox.append(Leave(self.now, digest, complete, self.dropped, self._waited, replaced, self.missed))
 
     def estop(self, reason: str) -> int:
         """Tell everybody to stop; return by when they know."""

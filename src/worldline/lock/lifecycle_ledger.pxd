@@ -13,6 +13,8 @@ cdef class LifecycleLedger(Ledger):
     cdef list _crashes
     cdef list _hangs
     cdef list _slows
+    cdef list _dropouts
+    cdef bint _is_down
     cdef list _told_of
     cdef list _waiting
     cdef dict _counts

@@ -115,7 +115,9 @@ class LifecycleLedger(Ledger):
         self._crashes: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "crash")
         self._hangs: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "hang")
         self._slows: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "slow")
-        self._told_of: list[ParticipantFault] = []  # Hangs and slowness that a line has been written about.
+        self._dropouts: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "dropout")
+        self._is_down = True  # Until it has booted.
+        self._told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self._waiting = [each for each in life.faults if each.after is not None]  # For an event.
         self._counts: dict[tuple[str, str], int] = {}  # How many events there were of those waited for.
         self._crash_at = FOREVER
@@ -321,6 +323,7 @@ class LifecycleLedger(Ledger):
         kept = [message for message in self._arrived if message.topic in self._durable]
         self._lose(message for message in self._arrived if message.topic not in self._durable)
         self._arrived = kept
+        self._is_down = False
         meanwhile = [crash[2] for crash in self._crashes if crash[0] <= self.now]
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
@@ -353,6 +356,7 @@ class LifecycleLedger(Ledger):
         self._kind, self._stage = _NOTHING, _NO_STAGE
         until = max(crash[1] for crash in self._crashes if crash[0] <= self.now)
         fault = next(crash[2] for crash in self._crashes if crash[0] <= self.now)
+        self._is_down = True
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
         if until == FOREVER:
@@ -378,6 +382,8 @@ class LifecycleLedger(Ledger):
         """Let the program go on with what has arrived."""
         is_start = self._kind == _REVIVAL
         self._stage = _NO_STAGE
+        if self._dropouts and not self.is_crashed:
+            self._note_dropouts(self.now)
         if self._alarm is not None and not self._row.ended and not is_start and not self.is_crashed:
             self._arrived = self._batch + self._arrived
             self._batch = []
@@ -492,6 +498,8 @@ class LifecycleLedger(Ledger):
         if topic == ESTOP_TOPIC and self._life.estop is not None:
             self._refuse(UsageError(f"{ESTOP_TOPIC} is for emergency stops", advice="call estop(reason)"))
         Ledger.publish(self, topic, payload, sent)
+        if self._dropouts:
+            self._note_dropouts(sent)
         if self._waiting:
             self._count("sends", topic, sent)
             if self._crash_at <= self.now:
@@ -589,6 +597,12 @@ class LifecycleLedger(Ledger):
             self.journal.note_fate(self.now, what)
             Ledger.log(self, heading + what)
 
+    def _note_dropouts(self, time: int) -> None:
+        """Note who drops what it sends at a time: the network loses it."""
+        for start, end, fault in self._dropouts:
+            if start <= time < end:
+                self._befall_once(fault)
+
     def _befall_once(self, fault: ParticipantFault) -> None:
         if fault not in self._told_of:
             self._told_of.append(fault)
@@ -596,8 +610,13 @@ class LifecycleLedger(Ledger):
 
     def _lose(self, messages: Iterable[Message]) -> None:
         """Count messages that arrived and that the program will never be given."""
+        lost = dict(self.missed if self._is_down else self.dropped)
         for message in messages:
-            self.dropped = {**self.dropped, message.topic: self.dropped.get(message.topic, 0) + 1}
+            lost[message.topic] = lost.get(message.topic, 0) + 1
+        if self._is_down:
+            self.missed = lost
+        else:
+            self.dropped = lost
 
     def restored(self) -> None:
         """Begin at the beginning: a snapshot would have to know what has befallen it, so none is kept of it."""

@@ -321,7 +321,7 @@ def outages_of(faults: Iterable[ParticipantFault]) -> tuple[Outage, ...]:
     """Return the outages that drop-outs come to."""
     faults = tuple(faults)
     return tuple(
-        Outage(verb="partition", start=start, end=end, sender=name, topic=begun.topic)
+        Outage(verb="dropout", start=start, end=end, sender=name, topic=begun.topic)
         for name in dict.fromkeys(each.participant for each in faults)
         for start, end, begun in spans_of(faults, name, "dropout")
     )
