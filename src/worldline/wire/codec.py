@@ -64,9 +64,10 @@ def _with_short_leave(events: list[ParticipantEvent]) -> list[object]:
     """Return what ends with a leave, which is as short as it can be: most runs replace no draws, and nobody is down."""
     leave = events[-1]
     assert isinstance(leave, Leave)
-    if leave.replaced or leave.missed:
+    if leave.missed:
         return list(events)
-    return [*events[:-1], ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)]
+    said = ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)
+    return [*events[:-1], (*said, leave.replaced) if leave.replaced else said]
 
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
