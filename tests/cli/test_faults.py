@@ -229,3 +229,16 @@ def test_info_lists_what_is_out_of_the_ordinary(worldline: Command) -> None:
         assert lines[place + 1] == "planner sends target 2: hang planner 5ms"
         assert ("draws boot/planner = 2ms" in lines) is (file == "a.mcap")
         assert ("planner cell:planner target image uniform(1ms, 3ms)" in lines) is (file == "cell.toml")
+
+
+@pytest.mark.parametrize("verb", ["crash", "hang"])
+def test_diff_names_the_fault_that_one_run_has(worldline: Command, verb: str) -> None:
+    cell()
+    fault = f"20ms {verb} planner 30ms"
+    code, out, _ = worldline("diff", "cell.toml", "--executor", "in-process", "--fault-b", fault)
+    assert code == 1
+    assert f"  only B has the fault {fault}\n" in out
+    both = ("--fault", fault, "--fault-a", "95ms dropout planner", "--fault-b", "95ms dropout planner 1s")
+    code, out, _ = worldline("diff", "cell.toml", "cell.toml", "--executor", "in-process", *both)
+    assert '95ms dropout planner" → "95ms dropout planner 1s' in out
+    assert fault not in out

@@ -356,6 +356,24 @@ def test_a_fault_after_an_event() -> None:
     assert sent[:6] == ["a", "b", "a", "b", "a", "a"]
 
 
+def test_a_fault_that_waited_in_vain_is_remarked_on() -> None:
+    def program(self: Participant) -> None:
+        self.next()
+        self.publish("a", b"")
+
+    faults = (
+        "me sends a 2: crash me",
+        "me sends a: hang me 1ms",
+        "me receives tick 9: hang me 1ms",
+        "me sends b: crash me",
+    )
+    assert run(federation(program, *faults)).remarks() == [
+        "me receives tick 9: hang me 1ms never happened: me was given only 1 message on tick",
+        "me sends a 2: crash me never happened: me sent only 1 message on a",
+        "me sends b: crash me never happened: me sent nothing on b",
+    ]
+
+
 def test_a_crash_in_a_hang_before_the_program_has_begun() -> None:
     lives: list[int] = []
     faults = ("10ms crash me 10ms", "15ms hang me 20ms", "30ms crash me 20ms")

@@ -47,7 +47,7 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.plain import encoded
 from worldline.history.status import Status
 from worldline.lock import tuning
-from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
+from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic, UnmetFault
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
@@ -417,7 +417,7 @@ class Arbiter:
         self._check_now(member, event.now)
         if event.waited is not None and not 0 <= event.waited <= event.now:
             raise PeerError(f"it can't have waited since {format_time(event.waited)}")
-        self._check_topics(max(len(event.dropped), len(event.missed)))
+        self._check_topics(max(len(event.dropped), len(event.missed), len(event.awaited)))
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
@@ -428,6 +428,9 @@ class Arbiter:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)
         self._aftermath.left(member.name, member.subscriptions, event.waited)
+        for fault in self.plan.faults if event.awaited else ():
+            if fault.participant == member.name and str(fault) in event.awaited:
+                self._aftermath.awaited(fault, event.awaited[str(fault)])
         self.router.dismiss(member, event.now + event.complete)
         if self._observer is not None:
             self._observer.ended(member.name, event.now, event.digest)
@@ -743,6 +746,10 @@ class Arbiter:
     def emergency(self) -> tuple[EmergencyNote, ...]:
         """Return what is known of an emergency stop: who called it, was told of it, and has done what about it."""
         return self._aftermath.emergency()
+
+    def unmet(self) -> tuple[UnmetFault, ...]:
+        """Return the faults that waited for an event, and never happened."""
+        return self._aftermath.unmet()
 
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""

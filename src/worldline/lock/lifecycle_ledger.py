@@ -49,7 +49,7 @@ from worldline.model.draws import DrawSource
 from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
-from worldline.model.lifecycle import ESTOP_LOG, EmergencyNotice, Lifecycle
+from worldline.model.lifecycle import ESTOP_LOG, FAULT_LOG, EmergencyNotice, Lifecycle
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.message import Message
 from worldline.model.randomness import draw_bits, key_of
@@ -409,7 +409,7 @@ class LifecycleLedger(Ledger):
             bit = self._corruption.bit_of(message, self.now)
             if bit is not None:
                 if not self._row.ended:
-                    Ledger.log(self, f"fault: {message.topic} from {message.sender} arrives with bit {bit} flipped")
+                    Ledger.log(self, f"{FAULT_LOG}{message.topic} from {message.sender} arrives with bit {bit} flipped")
                 message = flipped(message, bit)
             found.append(message)
         return found
@@ -591,7 +591,14 @@ class LifecycleLedger(Ledger):
                 spans.append(span)
         self._look_ahead()
 
-    def _befall(self, what: str, heading: str = "fault: ") -> None:
+    def _awaited(self) -> dict[str, int]:
+        return {
+            str(fault): self._counts.get((fault.after.verb, fault.after.topic), 0)
+            for fault in self._waiting
+            if fault.after is not None
+        }
+
+    def _befall(self, what: str, heading: str = FAULT_LOG) -> None:
         """Note what has happened to it, for the digest and for whoever looks on."""
         if not self._row.ended:
             self.journal.note_fate(self.now, what)
