@@ -48,7 +48,8 @@ def info(
 ) -> None:
     """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
-    Of a federation's FILE.toml, show who takes part, and what befalls them. Without a file, describe this installation: versions, what is compiled, how floats are computed.
+    Of a federation's FILE.toml, show who takes part, and what befalls them. Without a file, describe this installation:
+    versions, what is compiled, how floats are computed.
     """
     console = PlainConsole(wraps=True)
     if not console.is_terminal:
