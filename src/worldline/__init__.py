@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the re
 if TYPE_CHECKING:
     from typing import Any
 
+    from worldline import errors
     from worldline.federation.aio import connect_async
     from worldline.federation.checker import check
     from worldline.federation.client import connect
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         Rule,
         WorldlineError,
         clock,
-        errors,
         format_time,
         hold,
         link,
@@ -94,6 +94,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "errors":  # A module of its own.
+        return import_module("worldline.errors")
     found = globals()[name] = getattr(import_module(_HOMES.get(name, "worldline.model")), name)
     return found
 

@@ -209,3 +209,36 @@ def test_a_bad_day_with_clocks_and_replaced_draws_is_the_same_in_processes(world
     assert [code for code, _, _ in found] == [0, 0, 0], found
     assert len({digest(out) for _, out, _ in found}) == 1, found
     assert digest(worldline(*run, "--executor", "in-process")[1]) != digest(found[0][1])
+
+
+def test_info_lists_what_is_out_of_the_ordinary(worldline: Command) -> None:
+    more = 'faults = ["20ms crash planner 30ms", "planner sends target 2: hang planner 5ms"]\nestop.latency = "7ms"\n'
+    cell(more)
+    text = Path("cell.toml").read_text().replace('name = "planner"', 'name = "planner"\nboot = "uniform(1ms, 3ms)"')
+    Path("cell.toml").write_text(text)
+    Path("draws.toml").write_text('"boot/planner" = "2ms"\n')
+    assert (
+        worldline("run", "cell.toml", "--executor", "in-process", "--draws", "draws.toml", "--record", "a.mcap")[0] == 0
+    )
+    for file in ("cell.toml", "a.mcap"):
+        code, out, _ = worldline("info", file)
+        assert code == 0
+        lines = [" ".join(line.split()) for line in out.splitlines()]
+        assert "estop everybody is told within 7ms" in lines
+        place = lines.index("faults 20ms crash planner 30ms")
+        assert lines[place + 1] == "planner sends target 2: hang planner 5ms"
+        assert ("draws boot/planner = 2ms" in lines) is (file == "a.mcap")
+        assert ("planner cell:planner target image uniform(1ms, 3ms)" in lines) is (file == "cell.toml")
+
+
+@pytest.mark.parametrize("verb", ["crash", "hang"])
+def test_diff_names_the_fault_that_one_run_has(worldline: Command, verb: str) -> None:
+    cell()
+    fault = f"20ms {verb} planner 30ms"
+    code, out, _ = worldline("diff", "cell.toml", "--executor", "in-process", "--fault-b", fault)
+    assert code == 1
+    assert f"  only B has the fault {fault}\n" in out
+    both = ("--fault", fault, "--fault-a", "95ms dropout planner", "--fault-b", "95ms dropout planner 1s")
+    code, out, _ = worldline("diff", "cell.toml", "cell.toml", "--executor", "in-process", *both)
+    assert '95ms dropout planner" → "95ms dropout planner 1s' in out
+    assert fault not in out

@@ -62,13 +62,16 @@ def undisturbed(self: Participant) -> None:
         step(self, turn)()
 
 
-def federation() -> Federation:
+def federation(*, is_troubled: bool = False) -> Federation:
+    """Return two that do the same; in trouble, their waits are made of several."""
     programs = {name: Program(undisturbed, **DECLARED) for name in ("a", "b")}
-    return Federation(programs, network=NETWORK)
+    trouble: Any = {"faults": ("3ms hang a 4ms", "9ms slow a 1ms 9ms"), "estop": "2ms"} if is_troubled else {}
+    return Federation(programs, network=NETWORK, **trouble)
 
 
-@given(st.lists(st.lists(st.integers(0, 12), max_size=3), min_size=TURNS, max_size=TURNS))
-def test_tasks_may_be_canceled_at_any_point(canceled_after: list[list[int]]) -> None:
+@pytest.mark.parametrize("is_troubled", [False, True])
+@given(canceled_after=st.lists(st.lists(st.integers(0, 12), max_size=3), min_size=TURNS, max_size=TURNS))
+def test_tasks_may_be_canceled_at_any_point(is_troubled: bool, canceled_after: list[list[int]]) -> None:
     """Each wait of one is canceled after so many steps of the loop, again and again, before it is seen through."""
 
     async def disturbed(me: AsyncParticipant) -> None:
@@ -96,12 +99,12 @@ def test_tasks_may_be_canceled_at_any_point(canceled_after: list[list[int]]) -> 
     async def both(server: Server) -> None:
         await asyncio.gather(play(server, "a", disturbed), play(server, "b", calm))
 
-    with Server(federation().plan()) as server:
+    with Server(federation(is_troubled=is_troubled).plan()) as server:
         asyncio.run(both(server))
-        assert server.wait(PROMPT_S).digest == EXPECTED
+        assert server.wait(PROMPT_S).digest == EXPECTED[is_troubled]
 
 
-EXPECTED = run(federation()).digest
+EXPECTED = [run(federation(is_troubled=is_troubled)).digest for is_troubled in (False, True)]
 
 
 class Tick(Exception):  # noqa: N818 - it is no error.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, link, run
+from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, clock, link, run
+from worldline.federation.aio import run_program_async
 from worldline.federation.stable_store import StableStore
+from worldline.history.journal import Befell
 from worldline.lock import Crashed
 from worldline.model import ConfigurationError, UsageError
 
@@ -43,6 +48,56 @@ def test_a_hang_holds_what_arrives() -> None:
 
     run(federation(program, "30ms hang me 35ms"))
     assert seen == [(11, [1]), (21, [2]), (65, [3]), (65, [4, 5, 6]), (71, [7]), (81, [8]), (91, [9])]
+
+
+@pytest.mark.parametrize("until", ["40ms", "55ms", "65ms"])
+def test_who_is_late_is_given_what_has_arrived_and_goes_on_at_once(until: str) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def program(self: Participant) -> None:
+        seen.extend((self.now // MS, tick.payload[0]) for tick in self.messages(until))
+        seen.append((self.now // MS, -1))
+        assert list(self.messages("20ms")) == []  # That would have passed anyway.
+        seen.extend((self.now // MS, tick.payload[0]) for tick in self.messages(until="75ms"))
+
+    run(federation(program, "30ms hang me 35ms"))
+    assert seen == [(11, 1), (21, 2), (65, 3), (65, 4), (65, 5), (65, 6), (65, -1), (71, 7)]
+
+
+def test_who_is_late_may_name_a_time_that_its_clock_has_shown_since() -> None:
+    times: list[int] = []
+
+    def program(self: Participant) -> None:
+        for number in range(1, 10):
+            self.advance(to=number * 10 * MS, clock="local")
+            times.append(self.now // MS)
+        with pytest.raises(UsageError, match="has passed"):
+            self.advance(to=0, clock="local")
+
+    run(federation(program, "35ms hang me 30ms", clock=clock(offset="2ms")))
+    assert times == [8, 18, 28, 65, 65, 65, 68, 78, 88]
+
+
+@pytest.mark.parametrize(
+    "own_clock", [None, clock(drift="-2%"), clock(drift="3%", jumps=[{"at": "46ms", "by": "-9ms"}])]
+)
+def test_after_an_emergency_stop_a_step_counts_from_where_the_program_stands(own_clock: Any) -> None:
+    times: list[int] = []
+
+    def guard(self: Participant) -> None:
+        self.advance(to="42ms")
+        self.estop("smoke")
+
+    def program(self: Participant) -> None:
+        with pytest.raises(EmergencyStop):
+            self.advance(by="100ms", clock="local")
+        stood, shown = self.now, self.clock.now
+        self.advance(by="20ms", clock="local")
+        times.extend((stood // MS, (self.clock.now - shown) // MS))
+
+    made = federation(program, "45ms hang me 10ms", estop="5ms", clock=own_clock)
+    run(replace(made, programs={**made.programs, "guard": Program(guard)}))
+    assert times == [55, 20]
 
 
 def test_buffers_apply_to_what_a_hang_has_held() -> None:
@@ -89,7 +144,74 @@ def test_a_crash_takes_everything_but_what_is_stable() -> None:
     outcome = run(federation(program, "45ms crash me 30ms"))
     assert lives == [(0, 0, []), (1, 75, [3, 4])]
     assert not raised
-    assert outcome.dropped["me", "tick", "dropped by its buffer"] == 3
+    assert outcome.dropped == {("me", "tick", "lost while its receiver was down"): 3}
+
+
+def _returns(self: Participant) -> str:
+    try:
+        self.advance(to="150ms")
+    except BaseException:
+        return "caught"
+    return "lived"
+
+
+def _exits(self: Participant) -> None:
+    try:
+        self.advance(to="150ms")
+    finally:
+        if self.is_crashed:
+            sys.exit()
+
+
+def _goes_on(self: Participant) -> None:
+    for _ in range(3):
+        with suppress(BaseException):
+            self.advance(to="150ms")
+
+
+def _remembers_a_stop(self: Participant) -> None:
+    try:
+        self.advance(to="150ms")
+    except BaseException:
+        if self.is_crashed:
+            raise EmergencyStop("me", 0, "made up") from None
+        raise
+
+
+@pytest.mark.parametrize("program", [_returns, _exits, _goes_on, _remembers_a_stop])
+@pytest.mark.parametrize(("fault", "lives", "left"), [("45ms crash me 30ms", 2, 150), ("45ms crash me", 1, 45)])
+def test_a_program_that_catches_its_crash_has_crashed(
+    program: Callable[[Participant], object], fault: str, lives: int, left: int
+) -> None:
+    begun: list[int] = []
+
+    def counted(self: Participant) -> object:
+        begun.append(self.incarnation)
+        return program(self)
+
+    outcome = run(federation(counted, fault))
+    assert begun == list(range(lives))
+    assert outcome.times["me"] == left * MS
+
+
+def test_an_awaited_program_that_catches_its_crash_has_crashed() -> None:
+    lives: list[int] = []
+
+    class Crashing:
+        """A participant that crashes once, whatever it does."""
+
+        is_crashed = False
+
+        async def revive(self) -> bool:
+            self.is_crashed = not lives
+            return True
+
+    async def program(_: object) -> str:
+        lives.append(len(lives))
+        return f"life {len(lives)}"
+
+    me: Any = Crashing()
+    assert asyncio.run(run_program_async(program, me)) == "life 2"
 
 
 def test_what_is_durable_waits_and_the_rest_is_lost() -> None:
@@ -105,6 +227,17 @@ def test_what_is_durable_waits_and_the_rest_is_lost() -> None:
     run(federation(program, *faults, durable=["tick"]))
     run(federation(program, *faults, durable=["tick"], subscribes={"tick": "newest(2)"}))
     assert first == [(51, [5]), (45, [1, 2, 3, 4]), (45, [3, 4])]
+
+
+def test_a_dropout_is_in_the_log_and_says_what_it_lost() -> None:
+    made = federation(lambda self: list(self.messages()), "35ms dropout clock 20ms", "60ms dropout me 5ms")
+    outcome = run(made, keep_journals=True)
+    assert outcome.dropped == {("me", "tick", "lost in a dropout of its sender"): 2}
+    fates = {
+        name: [(each.at // MS, each.what) for each in told if isinstance(each, Befell)]
+        for name, told in outcome.journals.items()
+    }
+    assert fates == {"clock": [(40, "35ms dropout clock 20ms")], "me": [(61, "60ms dropout me 5ms")]}
 
 
 def test_a_crash_without_recovery_is_the_end() -> None:
@@ -149,6 +282,39 @@ def test_a_crash_while_it_waits_for_its_period_after_a_boot(fault: str, starts: 
     assert outcome.times["me"] == (starts[0] if starts else 8) * MS
 
 
+@pytest.mark.parametrize(("lasts", "back"), [("5ms", 35), ("30ms", 52)])
+def test_a_crash_of_somebody_that_is_down_is_in_its_log(lasts: str, back: int) -> None:
+    def program(self: Participant) -> None:
+        self.publish("news", b"", at="22ms")
+        self.advance(to="150ms")
+
+    event = f"me sends news: crash me {lasts}"
+    outcome = run(federation(program, "20ms crash me 15ms", event), keep_journals=True)
+    assert [
+        str(entry.at // MS) + f" {entry.what}" for entry in outcome.journals["me"] if isinstance(entry, Befell)
+    ] == [
+        "20 20ms crash me 15ms",
+        f"{back} {event}, when it was down already",
+        f"{back} it recovers, and is incarnation 1",
+    ]
+
+
+def test_a_crash_while_it_boots_is_in_its_log() -> None:
+    made = federation(lambda self: None, "6ms crash me 20ms", boot="uniform(5ms, 7ms)")
+    outcome = run(made, keep_journals=True, draws={"boot/me": "7ms"})
+    assert [(entry.at // MS, entry.what) for entry in outcome.journals["me"] if isinstance(entry, Befell)] == [
+        (26, "6ms crash me 20ms, when it was down already"),
+        (26, "it has booted"),
+    ]
+    with pytest.raises(ConfigurationError, match="4ms crash me: me boots until 5ms"):
+        run(replace(made, faults=("4ms crash me",)))
+
+
+def test_only_topics_that_are_declared_are_durable() -> None:
+    with pytest.raises(ConfigurationError, match="me: 'tock' is durable, and it doesn't subscribe to it"):
+        run(federation(ticking, durable=["tock"]))
+
+
 def test_who_is_back_before_it_would_have_sent_sends_at_its_next_period() -> None:
     sent: list[int] = []
 
@@ -190,6 +356,24 @@ def test_a_fault_after_an_event() -> None:
     assert sent[:6] == ["a", "b", "a", "b", "a", "a"]
 
 
+def test_a_fault_that_waited_in_vain_is_remarked_on() -> None:
+    def program(self: Participant) -> None:
+        self.next()
+        self.publish("a", b"")
+
+    faults = (
+        "me sends a 2: crash me",
+        "me sends a: hang me 1ms",
+        "me receives tick 9: hang me 1ms",
+        "me sends b: crash me",
+    )
+    assert run(federation(program, *faults)).remarks() == [
+        "me receives tick 9: hang me 1ms never happened: me was given only 1 message on tick",
+        "me sends a 2: crash me never happened: me sent only 1 message on a",
+        "me sends b: crash me never happened: me sent nothing on b",
+    ]
+
+
 def test_a_crash_in_a_hang_before_the_program_has_begun() -> None:
     lives: list[int] = []
     faults = ("10ms crash me 10ms", "15ms hang me 20ms", "30ms crash me 20ms")
@@ -216,6 +400,29 @@ def test_peeking_sees_no_further_than_a_crash() -> None:
     made = federation(program, "15ms crash me 10ms", publishes=[])
     run(replace(made, network=Network(default=link("5ms"))))
     assert 15 in seen
+
+
+@pytest.mark.parametrize("is_changed", ["subscribe", "unsubscribe"])
+def test_an_incarnation_peeks_as_far_as_the_first(is_changed: str) -> None:
+    reaches: list[int] = []
+
+    def program(self: Participant) -> None:
+        reaches.append(self.reach // MS)
+        if not self.incarnation and is_changed == "subscribe":
+            self.subscribe("other")
+        elif not self.incarnation:
+            self.unsubscribe("tick")
+        else:
+            assert self.peek() == 25 * MS
+            self.next()
+            assert self.peek() == 30 * MS
+            self.advance(to="30ms")
+            assert self.peek() == 35 * MS
+        self.advance(to="150ms")
+
+    made = federation(program, "12ms crash me 10ms", publishes=[])
+    run(replace(made, network=Network(default=link("5ms"))))
+    assert reaches == [5, 5]
 
 
 def test_messages_arrive_with_a_bit_flipped() -> None:
@@ -254,6 +461,37 @@ def test_an_emergency_stop_reaches_everybody_in_time() -> None:
         "47ms me: emergency stop, told by guard: smoke",
         "47ms me: emergency stop, done: stopped",
     ]
+
+
+@pytest.mark.parametrize(("second", "counts"), [(44, ("bob", 42)), (42, ("ann", 42))])
+def test_of_two_emergency_stops_the_earliest_counts_for_everybody(second: int, counts: tuple[str, int]) -> None:
+    known: dict[str, list[tuple[str, int] | None]] = {}
+
+    def calling(at: int) -> Callable[[Participant], None]:
+        def program(self: Participant) -> None:
+            self.advance(to=at * MS)
+            self.estop(f"at {at}")
+            known[self.name] = [notice(self)]
+            self.advance(to="60ms")
+            known[self.name].append(notice(self))
+
+        return program
+
+    def program(self: Participant) -> None:
+        with pytest.raises(EmergencyStop):
+            self.advance(to="150ms")
+        self.advance(to="60ms")
+        known[self.name] = [notice(self)]
+
+    def notice(self: Participant) -> tuple[str, int] | None:
+        return None if self.estopped is None else (self.estopped.by, self.estopped.at // MS)
+
+    made = federation(program, estop="5ms")
+    callers = {"bob": Program(calling(42)), "ann": Program(calling(second))}
+    outcome = run(replace(made, programs={**made.programs, **callers}))
+    assert known == {"bob": [("bob", 42), counts], "ann": [("ann", second), counts], "me": [counts]}
+    beaten = "ann" if counts[0] == "bob" else "bob"
+    assert f"60ms {beaten}: emergency stop, told by {counts[0]}: at 42" in map(str, outcome.emergency)
 
 
 def test_without_a_latency_there_is_no_emergency_stop() -> None:

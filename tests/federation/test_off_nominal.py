@@ -6,7 +6,9 @@ programs depend on all that they can see.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -17,7 +19,7 @@ from msgspec.structs import replace
 from tests.federation.transports import join_asyncio, join_in_crews, run_over_sockets
 from worldline import MS, EmergencyStop, Federation, Network, Participant, Program, clock, link, run
 from worldline.federation.checker import check
-from worldline.model import Plan
+from worldline.model import ConfigurationError, Plan
 from worldline.model.distributions import Chance, Distribution, RandomBits, UnitInterval
 from worldline.model.draw_rows import DrawRow, read_draws
 from worldline.model.draws import Drawn
@@ -140,10 +142,15 @@ def federations(draw: st.DrawFn) -> Troubled:
             corruption=draw(st.sampled_from([0, 0.4, 1])),
         )
     )
-    faults = tuple(text for name in names for text in draw(befalling(name)))
     until = f"{END_MS}ms"
     estop = draw(st.sampled_from(["2ms", "5ms"])) if has_estop else None
-    return Troubled(programs, network, draw(st.integers(0, 99)), until, faults=faults, estop=estop)
+    made = Troubled(programs, network, draw(st.integers(0, 99)), until, estop=estop)
+    for text in [text for name in names for text in draw(befalling(name))]:
+        with suppress(ConfigurationError):  # Nobody crashes while it boots, for instance.
+            more = dataclasses.replace(made, faults=(*made.faults, text))
+            more.plan()
+            made = more
+    return made
 
 
 def another(drawn: Drawn, choice: int) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Origin, Reason
 from worldline.history.guess import guess
+from worldline.history.observer import LOG
 from worldline.history.parting import Parting
 from worldline.model.payload import to_json
 
@@ -112,3 +113,23 @@ def test_what_one_run_doesnt_send() -> None:
 )
 def test_causes_outside_of_a_member(origin: Origin, headers: tuple[str, ...], words: str) -> None:
     assert words in guess(Reason(Parting("ann", A, None), origin), headers)
+
+
+def logged(text: str, at: int = 5) -> MemberAction:
+    return sent({"text": text}, at)._replace(topic=LOG)
+
+
+@pytest.mark.parametrize("other", [None, sent("x"), sent("x", at=6), logged("hello", at=5)])
+def test_a_fault_that_only_one_has(other: MemberAction | None) -> None:
+    fault = logged("fault: 5ms hang ann 1s")
+    assert guessed(fault, other) == "only A has the fault 5ms hang ann 1s"
+    assert guessed(other, fault) == "only B has the fault 5ms hang ann 1s"
+
+
+def test_a_fault_that_comes_later_is_no_cause() -> None:
+    assert guessed(sent("x"), logged("fault: 5ms hang ann 1s", at=6)) == "only A does this"
+
+
+def test_two_faults() -> None:
+    a, b = (logged(f"fault: 5ms {verb} ann 1s") for verb in ("hang", "crash"))
+    assert guessed(a, b) == "only A has the fault 5ms hang ann 1s; only B has the fault 5ms crash ann 1s"

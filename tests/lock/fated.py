@@ -19,7 +19,7 @@ from tests.lock.harness import Driver, Harness
 from tests.lock.oracle import History
 from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_world
 from worldline.lock import Action, Crashed, EmergencyStop, LifecycleLedger, State
-from worldline.lock.arbiter import DROPPED_BY_BUFFER
+from worldline.lock.arbiter import DROPPED_BY_BUFFER, LOST_WHILE_DOWN
 from worldline.model import FOREVER, Link, Message, Network
 from worldline.model.clock import ClockJump, LocalClock, RateWalk
 from worldline.model.faults import FaultTrigger, ParticipantFault
@@ -198,7 +198,8 @@ class _Actor:
     alarm: Message | None = None  # The first emergency stop that it is sent,
     known_before: int = 0  # what has come to it with that: everything that arrives before then,
     is_alarmed: bool = False  # whether that is what it goes on with,
-    knows: bool = False  # and whether it knows of one.
+    knows: bool = False  # whether it knows of one,
+    calls: list[tuple[int, int, str]] = field(default_factory=list)  # and all: when it can know, when called, by whom.
     spans: list[tuple[str, int, int, int]] = field(default_factory=list)  # Verb, from, to, delay.
     now: int = 0
     op: Op | None = None
@@ -317,6 +318,7 @@ class FatedOracle:
             batch, ended = backlog, False
         elif op.kind == "next" and here and time < op.time and time < actor.crash_at() and time != self.end:
             batch, ended = here, False
+            actor.known_before = time + 1
         else:
             batch, ended = backlog, is_last and time < op.time
             if not ended and actor.crash_at() <= time:
@@ -385,20 +387,21 @@ class FatedOracle:
         return found[0] if found else None
 
     def lose(self, actor: _Actor, messages: list[Message]) -> None:
+        reason = DROPPED_BY_BUFFER if actor.down_until is None else LOST_WHILE_DOWN
         actor.gone.update(message[:5] for message in messages)
-        actor.history.dropped.update((message.topic, DROPPED_BY_BUFFER) for message in messages)
+        actor.history.dropped.update((message.topic, reason) for message in messages)
 
     def crash(self, actor: _Actor) -> None:
         due = [span for span in actor.spans if span[0] == "crash" and span[1] <= actor.now]
         actor.spans = [span for span in actor.spans if span not in due]
         until = max(end for _, _, end, _ in due)
+        actor.down_until = self.on_time(actor, until)
         if until == FOREVER:
             self.lose(actor, actor.batch or [])
         else:
             actor.gone.difference_update(message[:5] for message in actor.batch or ())  # They wait, if durable.
         actor.op = actor.batch = None
         actor.is_alarmed = False
-        actor.down_until = self.on_time(actor, until)
         if until == FOREVER:
             self.leave(actor)
 
@@ -438,10 +441,12 @@ class FatedOracle:
         actor.history.received += [(actor.now, message) for message in batch]
         try:
             if actor.behavior is None:
-                actor.behavior = behave(self.world.members[actor.name], Result(actor.now))
+                start = Result(actor.now, stopped_by=self.stopped_by(actor))
+                actor.behavior = behave(self.world.members[actor.name], start)
                 op = next(actor.behavior)
             else:
-                op = actor.behavior.send(Result(actor.now, batch, ended, alarmed=alarmed))
+                stopped_by = self.stopped_by(actor)
+                op = actor.behavior.send(Result(actor.now, batch, ended, alarmed=alarmed, stopped_by=stopped_by))
             while op.kind in ("publish", "estop"):
                 if op.kind == "publish":
                     op = replace(op, time=self.on_time(actor, op.time))
@@ -474,6 +479,7 @@ class FatedOracle:
             if op.topic == ESTOP_TOPIC:
                 alarm = Message(arrivals[0], op.time, actor.name, sequence, 0, op.topic, op.payload)
                 receiver.alarm = alarm if receiver.alarm is None else min(alarm, receiver.alarm)
+                receiver.calls.append((alarm.arrival, op.time, actor.name))
             elif lost is None and buffer is not None and buffer.limit != 0:
                 for copy, arrival in enumerate(arrivals):
                     message = Message(arrival, op.time, actor.name, sequence, copy, op.topic, op.payload)
@@ -481,8 +487,17 @@ class FatedOracle:
 
     def call_estop(self, actor: _Actor) -> None:
         if not actor.knows and not self.is_pending(actor):
-            self.publish(actor, Op("publish", self.on_time(actor, actor.now), ESTOP_TOPIC, b"stop"))
+            at = self.on_time(actor, actor.now)
+            self.publish(actor, Op("publish", at, ESTOP_TOPIC, b"stop"))
+            actor.calls.append((-1, at, actor.name))
         actor.knows = True
+
+    def stopped_by(self, actor: _Actor) -> str:
+        """Return who has called the first emergency stop that it knows of: by the time of the call, then by name."""
+        if not actor.knows:
+            return ""
+        known_before = max(actor.now, actor.known_before)
+        return min(call[1:] for call in actor.calls if call[0] < known_before)[1]
 
     def corrupted(self, actor: _Actor, message: Message) -> Message:
         """Look at every bit of a payload, and flip the one that was drawn, if any."""
@@ -548,14 +563,19 @@ class FatedDriver(Driver):
             self.ledger.leave()
             self.frames.append(self.ledger.take_outbox())
             return
-        self.behavior = behave(self.member, Result(self.ledger.now))
+        self.behavior = behave(self.member, self.informed(Result(self.ledger.now)))
         self.go_on(None)
 
     def go_on(self, result: Result | None) -> None:
         try:
-            super().go_on(result)
+            super().go_on(None if result is None else self.informed(result))
         except Crashed:
             self.crashed()
+
+    def informed(self, result: Result) -> Result:
+        """Return a result that says whose emergency stop counts."""
+        notice = self.ledger.estopped
+        return replace(result, stopped_by="" if notice is None else notice.by)
 
     def do(self, op: Op) -> Result | None:
         if op.kind == "estop":
@@ -567,9 +587,10 @@ class FatedDriver(Driver):
             self.seen["send that waits for a period"] += due > op.time
             op = replace(op, time=due)
         try:
-            return super().do(op)
+            result = super().do(op)
         except EmergencyStop:
-            return self.alarmed()
+            result = self.alarmed()
+        return None if result is None else self.informed(result)
 
     def alarmed(self) -> Result:
         self.seen["told of an emergency stop"] += 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.lock.fated import FatedHarness, FatedOracle, make_fated_world
 from tests.lock.oracle import History
 from tests.soaking import later
-from worldline.lock.arbiter import DROPPED_BY_BUFFER
+from worldline.lock.arbiter import DROPPED_BY_BUFFER, LOST_WHILE_DOWN
 
 
 def compare(number: int | Random, seed: int, seen: Counter[str]) -> None:
@@ -25,8 +25,9 @@ def compare(number: int | Random, seed: int, seen: Counter[str]) -> None:
 
 
 def comparable(history: History) -> tuple[object, ...]:
-    kept = {what: count for what, count in history.dropped.items() if what[1] == DROPPED_BY_BUFFER}
-    return history.received, history.sent, history.left, kept
+    reasons = (DROPPED_BY_BUFFER, LOST_WHILE_DOWN)
+    ungiven = {what: count for what, count in history.dropped.items() if what[1] in reasons}
+    return history.received, history.sent, history.left, ungiven
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 2**32))

@@ -62,6 +62,7 @@ class Result:
     refused: bool = False
     peeked: int = 0
     alarmed: bool = False  # By an emergency stop.
+    stopped_by: str = ""  # Who has called the emergency stop that counts, as far as it knows.
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,12 @@ def behave(member: Member, start: Result) -> Behavior:
     now, promised = start.now, start.now
     subscribed = {subscription.topic for subscription in member.join.subscribes}
     can_peek = True
-    said = 0
+    said, stopped_by = 0, start.stopped_by
     for step in member.script:
         kind, *rest = step
         if kind in ("advance", "next"):
             result = yield Op(kind, now + rest[0])
-            now = result.now
+            now, stopped_by = result.now, result.stopped_by
             if result.ended or (result.alarmed and not member.replies):
                 return
             if result.alarmed:
@@ -123,7 +124,7 @@ def behave(member: Member, start: Result) -> Behavior:
         elif kind == "publish":
             topic, size, delay = rest
             said += 1
-            yield Op("publish", max(now, promised) + delay, topic, b"%d" % said + b"." * size)
+            yield Op("publish", max(now, promised) + delay, topic, b"%d" % said + stopped_by.encode() + b"." * size)
         elif kind == "estop":
             yield Op("estop", now)
         elif kind == "promise":

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from worldline import Program
 from worldline.model import ConfigurationError
 from worldline.model.drawn_faults import draw_participant_faults, parse_fault_kinds
-from worldline.model.faults import as_faults, check_faults
+from worldline.model.faults import as_faults, check_boots, check_faults
 
 PARTS = {
     "a": Program(print, publishes=["x"], subscribes=["y"]),
@@ -26,6 +26,18 @@ def test_drawn_faults_are_over_in_time_and_possible(seed: int) -> None:
     check_faults(drawn, tuple(PARTS), END)
     assert all(each.at + (each.lasts or 0) <= 7 * 10**9 for each in drawn)
     assert drawn == draw_participant_faults(kinds, PARTS, END, seed)
+
+
+@given(st.integers(0, 2**32))
+def test_drawn_faults_are_possible_besides_those_that_are_given(seed: int) -> None:
+    deaf = Program(print, publishes=[], subscribes=["nothing"], boot="uniform(4s, 5s)")
+    parts = {"a": deaf, "b": Program(print, publishes=[])}
+    given = as_faults(["4s crash a 1s", "1s crash b"])
+    kinds = parse_fault_kinds("crash=4,hang=4,slow=4,hang-after=4")
+    drawn = draw_participant_faults(kinds, parts, END, seed, given=given)
+    check_faults((*given, *drawn), tuple(parts), END)
+    check_boots(drawn, {"a": 4 * 10**9})
+    assert all(each.after is None for each in drawn)
 
 
 @given(st.integers(0, 2**32))

@@ -14,6 +14,8 @@ from worldline.model.faults import (
     are_milder,
     as_faults,
     as_participant_fault,
+    check_boots,
+    check_events,
     check_faults,
     outages_of,
 )
@@ -62,6 +64,52 @@ def test_what_ends_something_needs_something_to_end() -> None:
         check_faults(as_faults(["1s hang a 2s", "2s resume a"]), ["a"], None)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1s hang a", "2s hang a 5s", "3s resume a"],
+        ["1s slow a 1ms 9s", "2s slow a 2ms", "3s fast a"],
+        ["1s dropout a", "1s dropout a image 1s", "3s restore a"],
+        ["1s hang a", "2s hang a", "3s resume a", "4s hang a", "5s resume a"],
+        ["1s crash a", "1500ms recover a", "2s hang a 1s"],
+        ["1s hang a 5s", "2s crash a"],
+        ["2s crash a", "3s dropout a"],
+    ],
+)
+def test_whatever_is_open_can_be_ended(texts: list[str]) -> None:
+    check_faults(as_faults(texts), ["a"], None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["1s hang a", "2s resume a", "3s resume a"], "3s resume a: there is no hang before"),
+        (["1s hang a 9s", "2s hang a", "3s resume a", "4s resume a"], "4s resume a: there is no hang before"),
+        (["1s slow a 1ms 9s", "3s fast a"], "3s fast a: there is no slow before"),
+        (["1s crash a 9s", "2s crash a"], "2s crash a: it is down then already, because of '1s crash a 9s'"),
+        (["1s crash a", "2s hang a 1s"], "2s hang a 1s: it has crashed for good by then, because of '1s crash a'"),
+        (["1s crash a", "1s slow a 1ms"], "1s slow a 1ms: it has crashed for good by then"),
+    ],
+)
+def test_what_can_have_no_effect_is_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        check_faults(as_faults(texts), ["a"], None)
+
+
+def test_nobody_crashes_before_it_can_have_booted() -> None:
+    check_boots(as_faults(["2s crash a", "a sends x: crash a", "1s hang a 2s"]), {"a": 2 * 10**9})
+    with pytest.raises(ConfigurationError, match="1s crash a: a boots until 2s, and is down then already"):
+        check_boots(as_faults(["1s crash a"]), {"a": 2 * 10**9})
+
+
+def test_a_message_that_nobody_else_publishes_is_never_received() -> None:
+    faults = as_faults(["a receives go: hang a 1s"])
+    for possible in ({"a": [], "b": ["go"]}, {"a": [], "b": None}, {"a": [], "b": [], "c": None}):
+        check_events(faults, possible)
+    with pytest.raises(ConfigurationError, match=r"nobody else publishes 'go' \(others publish stop\)"):
+        check_events(faults, {"a": ["go"], "b": ["stop"]})
+
+
 def test_a_dropout_is_an_outage_of_all_that_somebody_sends() -> None:
     (outage,) = outages_of(as_faults(["1s dropout a image", "2s restore a"]))
     assert (outage.sender, outage.topic, outage.receiver, outage.start, outage.end) == (
@@ -85,3 +133,25 @@ def test_fewer_shorter_and_lesser_faults_are_milder() -> None:
         assert not are_milder(as_faults(other), harsh)
     for other in (["2s slow a 6ms 2s"], ["1s slow a 5ms 5s"], ["b sends x: slow b 4ms 1s"]):
         assert not are_milder(as_faults(other), harsh)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["1s hang a 2s", "2s hang a 2s"],
+        ["1s hang a 3s", "2s hang a 1s"],
+        ["1s hang a 1s", "2s hang a 2s"],
+        ["1s hang a", "2s hang a 1s", "4s resume a"],
+    ],
+)
+def test_spans_that_overlap_or_touch_are_one(parts: list[str]) -> None:
+    whole = as_faults(["1s hang a 3s"])
+    assert are_milder(as_faults(parts), whole)
+    assert are_milder(whole, as_faults(parts))
+
+
+def test_spans_after_one_event_are_the_longest() -> None:
+    short, long = "a sends x: hang a 1s", "a sends x: hang a 2s"
+    assert are_milder(as_faults([long]), as_faults([long, short]))
+    assert are_milder(as_faults([short, long]), as_faults([long]))
+    assert not are_milder(as_faults([short, long]), as_faults([short]))

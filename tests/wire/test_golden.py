@@ -127,6 +127,8 @@ EVENTS: list[tuple[Told, str]] = [
     (Leave(3), "0000000e9196a56c6561766503c400c280c0"),
     (Leave(3, waited=2), "0000000e9196a56c6561766503c400c28002"),
     (Leave(3, replaced=(0, 2)), "000000119197a56c6561766503c400c280c0920002"),
+    (Leave(3, missed={"t": 2}), "000000149199a56c6561766503c400c280c09081a1740280"),
+    (Leave(3, awaited={"f": 1}), "000000149199a56c6561766503c400c280c0908081a16601"),
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
 ]
 ANSWERS: list[tuple[Answer, str]] = [

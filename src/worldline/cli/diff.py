@@ -69,6 +69,15 @@ def diff(
     settings_b: Annotated[
         _Texts, typer.Option("--set-b", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in B only.")
     ] = None,
+    faults: Annotated[
+        _Texts, typer.Option("--fault", rich_help_panel=_RUNS, metavar="TEXT", help="Add a fault to both runs.")
+    ] = None,
+    faults_a: Annotated[
+        _Texts, typer.Option("--fault-a", rich_help_panel=_RUNS, metavar="TEXT", help="Add a fault to A.")
+    ] = None,
+    faults_b: Annotated[
+        _Texts, typer.Option("--fault-b", rich_help_panel=_RUNS, metavar="TEXT", help="Add a fault to B.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of both runs.")] = None,
     seed_a: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of A.")] = None,
     seed_b: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of B.")] = None,
@@ -96,16 +105,16 @@ def diff(
 
     The exit code is 0 if the same happened in both, 1 if not.
     """
-    common = _options(settings, until=until)
-    of_a = _options(settings_a, _one(seed_a, seed), _one(executor_a, executor), _one(draws_a, draws))
-    of_b = _options(settings_b, _one(seed_b, seed), _one(executor_b, executor), _one(draws_b, draws))
+    common = _options(settings, faults, until=until)
+    of_a = _options(settings_a, faults_a, _one(seed_a, seed), _one(executor_a, executor), _one(draws_a, draws))
+    of_b = _options(settings_b, faults_b, _one(seed_b, seed), _one(executor_b, executor), _one(draws_b, draws))
     choices = Choice(a, (*common, *of_a)), Choice(a if b is None else b, (*common, *of_b))
     _check(
         choices,
         is_alone=b is None,
         own=(
-            _options(settings_a, seed_a, executor_a, draws_a),
-            _options(settings_b, seed_b, executor_b, draws_b),
+            _options(settings_a, faults_a, seed_a, executor_a, draws_a),
+            _options(settings_b, faults_b, seed_b, executor_b, draws_b),
         ),
     )
     with Interruption(), ExitStack() as stack:
@@ -132,6 +141,7 @@ def _one(own: object, common: object) -> object:
 
 def _options(
     settings: _Texts,
+    faults: _Texts,
     seed: object = None,
     executor: object = None,
     draws: object = None,
@@ -141,6 +151,7 @@ def _options(
     """Return the options of `worldline run` that say the same."""
     given = (
         *(("--set", text) for text in settings or ()),
+        *(("--fault", text) for text in faults or ()),
         ("--seed", seed),
         ("--until", until),
         ("--executor", executor),

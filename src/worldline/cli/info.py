@@ -1,4 +1,4 @@
-"""`worldline info`: show what a recording contains, and whether it is intact; or what is installed here."""
+"""`worldline info`: show what a recording or a federation's file contains; or what is installed here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from worldline.cli.losses import losses_in_words
 from worldline.federation.strand import GreenletStrand, strand_kind
 from worldline.history.steps import named
 from worldline.kernel.build import build
-from worldline.model import format_time
+from worldline.launch.setup import Setup, nobody, read_setup
+from worldline.model import Network, Plan, format_time
 from worldline.model.counting import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
@@ -39,18 +40,24 @@ _STYLES = {
 
 def info(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A recording (default: describe this installation).")
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="A recording, or a federation's FILE.toml (default: describe this installation)."
+        ),
     ] = None,
 ) -> None:
     """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
-    Without a file, describe this installation: versions, what is compiled, how floats are computed.
+    Of a federation's FILE.toml, show who takes part, and what befalls them. Without a file, describe this installation:
+    versions, what is compiled, how floats are computed.
     """
     console = PlainConsole(wraps=True)
     if not console.is_terminal:
         console.width = max(console.width, _COLUMNS_MIN)
     if file is None:
         console.print(_installation())
+    elif file.suffix == ".toml":
+        _describe_setup(read_setup(file, starts=nobody), console)
     else:
         _describe(Recording(file), console)
 
@@ -96,20 +103,61 @@ def _describe(recording: Recording, console: Console) -> None:
     console.print(str(verdict), style=_STYLES[verdict.condition], soft_wrap=True)
 
 
+def _describe_setup(setup: Setup, console: Console) -> None:
+    """Show a federation as its file has it."""
+    console.print(
+        _grid(
+            ("file", str(setup.file)),
+            ("name", setup.name),
+            ("seed", str(setup.plan.seed)),
+            ("end", _end(setup.plan.end)),
+            ("network", _network(setup.plan.network)),
+            *_off_nominal(setup.plan),
+        )
+    )
+    rows = (
+        (
+            f"{part.name} (guest)" if part.guest else part.name,
+            part.entry or " ".join(part.command or ()),
+            "any topic" if part.publishes is None else ", ".join(part.publishes),
+            ", ".join(part.subscribes),
+            "" if part.boot == "0s" else part.boot,
+        )
+        for part in setup.parts.values()
+    )
+    _print(console, ("participant", "program", "publishes", "subscribes to", "boots in"), rows)
+
+
+def _end(end: int | None) -> str:
+    return "when all have left" if end is None else format_time(end)
+
+
+def _network(network: Network) -> str:
+    return f"{counted(len(network.rules), 'rule')}, {counted(len(network.outages), 'outage')}"
+
+
+def _off_nominal(plan: Plan) -> Iterable[tuple[str, str]]:
+    """Say what is out of the ordinary: faults, emergency stops, and draws that are replaced."""
+    if plan.network.estop is not None:
+        yield "estop", f"everybody is told within {format_time(plan.network.estop)}"
+    yield from (("" if place else "faults", str(fault)) for place, fault in enumerate(plan.faults))
+    yield from (("" if place else "draws", f"{row.name} = {row.replacement()}") for place, row in enumerate(plan.draws))
+
+
 def _facts(recording: Recording) -> Table:
     header, span = recording.header, recording.span()
     floats = "computes floats as this machine does"
     if header.float_fingerprint != float_fingerprint():
         floats = f"computes floats differently from this machine ({float_fingerprint()})"
-    network = header.network
     return _grid(
         ("file", f"{recording.path}, {recording.path.stat().st_size:,} bytes"),
         ("name", header.federation or "(without one)"),
         *(_provenance(header)),
         ("seed", str(header.seed)),
-        ("end", "when all have left" if header.end is None else format_time(header.end)),
+        ("end", _end(header.end)),
         ("times", "no messages" if span is None else f"{format_time(span[0])} to {format_time(span[1])}"),
-        ("network", f"{counted(len(network.rules), 'rule')}, {counted(len(network.outages), 'outage')}"),
+        ("network", _network(header.network)),
+        *_off_nominal(header.plan()),
         ("recorded by", f"Worldline {header.version}, {header.python}, format {header.format}"),
         ("platform", f"{header.platform}, {header.byte_order} endian"),
         ("floats", f"{header.float_fingerprint}, {floats}"),

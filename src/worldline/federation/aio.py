@@ -294,13 +294,13 @@ class AsyncParticipant(Operations):
         """If it has crashed, wait until its program is started again. Return whether the program is to run."""
         if self._ledger.revive() is None:
             await self._wait()
-        return not (self.ended or self._ledger.is_crashed)
+        return not (self.ended or self.is_crashed)
 
     async def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> AsyncIterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
         end = self._limit(until, clock)
         limit = TIME_MAX if end is None else as_time(end)
-        while self.now < limit and (batch := await self.next(end)):
+        while self._ledger.may_give(limit) and (batch := await self.next(end)):
             for message in batch:
                 yield message
 
@@ -335,7 +335,11 @@ async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[obje
     with contextlib.suppress(RunEnded, EmergencyStop):
         while True:
             with contextlib.suppress(Crashed):  # It may crash again before it is back.
-                return await program(me) if await me.revive() else None
+                if not await me.revive():
+                    return None
+                result = await program(me)
+                if not me.is_crashed:
+                    return result
     return None
 
 

@@ -20,10 +20,11 @@ from worldline.model.clock_draws import clock_distributions
 from worldline.model.distributions import Distribution
 from worldline.model.draw_checks import OwnDraws
 from worldline.model.draw_names import BOOT
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.message import check_name
+from worldline.model.nearest import nearest
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time
 
@@ -223,6 +224,15 @@ def _written(key: str, value: Any) -> str:
     if isinstance(value, dict) and any(buffer != "unbounded" for buffer in value.values()):
         return f"{{{', '.join(f'{topic} = {buffer}' for topic, buffer in value.items())}}}"
     return f"[{', '.join(value)}]"
+
+
+def check_durable(who: str, durable: Iterable[str], subscribes: Iterable[str]) -> None:
+    """Refuse durable topics that aren't declared: other subscriptions end with a crash, and begin after a boot."""
+    known = list(subscribes)
+    for topic in durable:
+        if topic not in known:
+            advice = nearest(topic, known) or f"it declares {', '.join(known[:12]) or 'no subscriptions'}"
+            raise ConfigurationError(f"{who}: {shown(topic)} is durable, and it doesn't subscribe to it", advice=advice)
 
 
 def own_draws_of(declared: Mapping[str, Declaration]) -> OwnDraws:

@@ -1,4 +1,7 @@
-"""Runs a participant's program: once, or again after each crash from which it recovers."""
+"""Runs a participant's program: once, or again after each crash from which it recovers.
+
+A program may catch its own crash, and end in another way. That changes nothing: the crash has ended it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from worldline.federation.blame import is_normal_end
 from worldline.federation.participant import Participant
 from worldline.federation.program import check_played
 from worldline.lock import Crashed, EmergencyStop, RunEnded
@@ -21,6 +25,18 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
     with suppress(RunEnded, EmergencyStop):
         while True:
             with suppress(Crashed):  # It may crash again before it is back.
-                if participant.revive():
-                    check_played(program(participant))
-                return
+                if not participant.revive() or _lives_out(program, participant):
+                    return
+
+
+def _lives_out(program: Callable[[P], object], participant: P) -> bool:
+    """Run one incarnation of a program; return whether it has come to an end of its own."""
+    try:
+        check_played(program(participant))
+    except SystemExit as error:
+        if not (participant.is_crashed and is_normal_end(error)):
+            raise
+    except (RunEnded, EmergencyStop):
+        if not participant.is_crashed:
+            raise
+    return not participant.is_crashed

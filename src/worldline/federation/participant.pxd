@@ -13,7 +13,7 @@ cdef class ParticipantClock:
     cdef long long _read(self) except? -1
     @cython.locals(found="long long")
     cdef long long _true(self, long long local, long long since) except? -1
-    @cython.locals(given="long long", shows="long long")
+    @cython.locals(given="long long", shows="long long", since="long long")
     cdef long long _time(self, local, what) except? -1
     @cython.locals(found="long long")
     cdef long long _target(self, local) except? -1

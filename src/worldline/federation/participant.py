@@ -83,12 +83,12 @@ class ParticipantClock:
 
     def true(self, local: TimeLike, since: TimeLike | None = None) -> int:
         """Return the first true time at which the clock shows at least this, from now on or from another time on."""
-        start = self._ledger.now if since is None else as_time(since)
+        start = self._ledger.stands() if since is None else as_time(since)
         return self._true(as_time_difference(local, "a time of its clock"), start)
 
     def _read(self) -> int:
         clock: RunningClock = self._ledger.clock
-        now = self._ledger.now
+        now = self._ledger.stands()
         if clock.is_steady:
             return now + clock.shift
         if self._aimed_at == now:
@@ -110,17 +110,20 @@ class ParticipantClock:
 
     def _time(self, local: TimeLike, what: str) -> int:
         """Return the time, now or later, of a reading that may not have passed."""
-        if not self._ledger._has_clock:
+        if not self._ledger.has_clock:
             return as_time(local, what)  # What is wrong with it is said in the usual words.
         given = as_time_difference(local, what)
         shows = self._read()
+        since = self._ledger.stands()
         if given < shows:
+            since = self._ledger.due_since()  # Whoever is late may name what its clock has shown since.
+        if given < shows and given < self._ledger.clock.local(since):
             raise UsageError(
                 f"{format_time(given)} of its own clock has passed: it shows {format_time(shows)}",
                 participant=self._ledger.name,
                 at=self._ledger.now,
             )
-        return self._true(given, self._ledger.now)
+        return self._true(given, since)
 
     def _target(self, local: TimeLike) -> int:
         """Return the time to go to, so that the clock shows this there."""
@@ -131,7 +134,7 @@ class ParticipantClock:
     def _step(self, by: TimeLike) -> int:
         step = as_time(by, "a step")
         clock: RunningClock = self._ledger.clock
-        return self._ledger.now + step if clock.is_steady else self._target(self._read() + step)
+        return self._ledger.stands() + step if clock.is_steady else self._target(self._read() + step)
 
 
 class Operations:
@@ -160,7 +163,7 @@ class Operations:
     @property
     def now(self) -> int:
         """The simulated time that this participant has reached."""
-        return self._ledger.now
+        return self._ledger.stands()
 
     @property
     def clock(self) -> ParticipantClock:
@@ -191,6 +194,11 @@ class Operations:
     def incarnation(self) -> int:
         """How often this participant has crashed and its program was started again."""
         return self._ledger.incarnation
+
+    @property
+    def is_crashed(self) -> bool:
+        """Whether this participant has crashed, and isn't back yet: whatever its program does now has no effect."""
+        return self._ledger.is_crashed
 
     @property
     def stable(self) -> StableStore:
@@ -474,16 +482,17 @@ class Participant(Operations):
                 self._take_asked()
         if waits:
             self._wait()
-        return not (self.ended or self._ledger.is_crashed)
+        return not (self.ended or self.is_crashed)
 
     def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
 
-        All messages of one moment are delivered together: leaving the loop between two of them loses the rest.
+        All messages of one moment are delivered together: leaving the loop between two of them loses the rest. Whoever
+        is late, because something has befallen it, is given what has arrived by now, even if `until` has passed.
         """
         end = self._limit(until, clock)
         limit = TIME_MAX if end is None else as_time(end)
-        while self.now < limit and (batch := self.next(end)):
+        while self._ledger.may_give(limit) and (batch := self.next(end)):
             yield from batch
 
     def _wait(self) -> list[Message]:

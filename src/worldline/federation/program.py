@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgenerator, isgeneratorfunction
 
-from worldline.federation.declaration import Declaration
+from worldline.federation.declaration import Declaration, check_durable
 from worldline.federation.participant import Participant
 from worldline.model import Network, Plan, plan
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.faults import ParticipantFault, as_faults, check_events
+from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events
+from worldline.model.latency import as_delay
 from worldline.model.links import with_estop_latency
 from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
@@ -79,7 +80,7 @@ class Federation:
                 raise ConfigurationError(
                     f"{name}: {shown(program)} isn't a Program", advice="write Program(function, ...)"
                 )
-        check_events(as_faults(self.faults), {name: program.publishes for name, program in self.programs.items()})
+        self._check_faults()
         guests = [name for name, program in self.programs.items() if program.guest]
         roster = [name for name, program in self.programs.items() if not program.guest]
         return plan(
@@ -90,3 +91,11 @@ class Federation:
             until=self.until,
             faults=self.faults,
         )
+
+    def _check_faults(self) -> None:
+        """Look whether what befalls participants goes with what they declare."""
+        faults = as_faults(self.faults)
+        check_events(faults, {name: program.publishes for name, program in self.programs.items()})
+        check_boots(faults, {name: as_delay(program.boot).minimum for name, program in self.programs.items()})
+        for name, program in self.programs.items():
+            check_durable(name, program.durable, program.subscribes)

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from worldline.federation.trial import FederationTrial
 from worldline.model.distributions import DrawnValue
-from worldline.model.errors import UsageError, WorldlineError
+from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, are_milder, as_faults, spans_of
 from worldline.model.time import FOREVER, MS, SECOND
 from worldline.search.calm import DrawsSeen, WrittenDraws, rounded, usual
@@ -132,7 +132,7 @@ class _Shrinking:
         faults = changes.get("faults", self._faults)
         draws = changes.get("draws", self._draws)
         changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
-        if not (are_milder(faults, self._harshest) and self._runs.fails(changed)):
+        if not (are_milder(faults, self._harshest) and _can_be(changed) and self._runs.fails(changed)):
             return False
         self._trial, self._faults, self._draws = changed, faults, draws
         return True
@@ -178,3 +178,12 @@ class _Shrinking:
     def _replaces(self, place: int, **changes: Any) -> bool:
         fault = structs.replace(self._faults[place], **changes)
         return self._stands(faults=(*self._faults[:place], fault, *self._faults[place + 1 :]))
+
+
+def _can_be(trial: FederationTrial) -> bool:
+    """Whether its faults go together: without some of them, or at other times, they may not."""
+    try:
+        trial.federation().plan()
+    except ConfigurationError:
+        return False
+    return True

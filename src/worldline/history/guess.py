@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from worldline.history.actions import ActionKind
+from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Origin, Reason
+from worldline.history.observer import LOG
 from worldline.history.parting import Parting
 from worldline.history.steps import NOTES
 from worldline.history.values import FieldDifference, field_differences, is_reordered
+from worldline.model.lifecycle import FAULT_LOG
+from worldline.model.payload import from_json
 
 LAST_PLACES_MAX = 4096
 """Floats that lie closer than this, in units in the last place, differ by rounding."""
@@ -45,6 +48,9 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
     first, a, b = parting.first, parting.a, parting.b
     if first.reordered:
         return "the same messages in another order: perhaps the order of a set, of threads, or of whoever was first"
+    fault = _guess_of_faults(parting)
+    if fault:
+        return fault
     if first.act is not ActionKind.SENDS:
         return f"it {'begins' if first.act is ActionKind.BEGINS else 'ends'} at another time"
     if a is None or b is None or (a.act, a.topic) != (b.act, b.topic):
@@ -58,6 +64,22 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
     if is_reordered(a.payload, b.payload):
         return "the same values in another order: perhaps the order of a set, of threads, or of whoever was first"
     return _guess_of_values(field_differences(a.payload, b.payload), headers, later)
+
+
+def _guess_of_faults(parting: Parting) -> str:
+    """Say which fault was noted at this very moment, in one run only."""
+    told = [
+        f"only {side} has the fault {text.removeprefix(FAULT_LOG)}"
+        for side, action in (("A", parting.a), ("B", parting.b))
+        if action is not None and action.at == parting.at and (text := _logged(action)).startswith(FAULT_LOG)
+    ]
+    return "; ".join(told)
+
+
+def _logged(action: MemberAction) -> str:
+    """Return the line of a log, if it is one."""
+    told = from_json(action.payload) if action.topic == LOG else None
+    return str(told.get("text", "")) if isinstance(told, dict) else ""
 
 
 def _guess_of_values(fields: list[FieldDifference], headers: Collection[str], later: Later) -> str:

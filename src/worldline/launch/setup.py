@@ -30,9 +30,11 @@ from worldline.model.faults import (
     ParticipantFault,
     as_faults,
     as_participant_fault,
+    check_boots,
     check_events,
     check_faults,
 )
+from worldline.model.latency import as_delay
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
@@ -104,6 +106,7 @@ class Setup:
         befalling = as_faults(faults)
         check_faults(befalling, tuple(self.parts), self.plan.end)
         check_events(befalling, {name: part.publishes for name, part in self.parts.items()})
+        check_boots(befalling, {name: as_delay(part.boot).minimum for name, part in self.parts.items()})
         for each in befalling:
             if each.verb == "crash" and self.parts[each.participant].entry is None:
                 raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
@@ -202,11 +205,17 @@ def _check_befalling(
     publishes = {
         name: described.get("publishes") for _, described in top["participants"] for name, _ in _names_of(described)
     }
+    boots = {
+        name: as_delay(described.get("boot", 0)).minimum
+        for _, described in top["participants"]
+        for name, _ in _names_of(described)
+    }
     refused = len(place.document.refused)
 
     def check(*faults: ParticipantFault) -> None:
         check_faults(faults, roster, top.get("until"))
         check_events(faults, publishes)
+        check_boots(faults, boots)
 
     for where, fault in befalling:
         if fault.verb in ENDED_BY:  # The others can't be judged without those before them.

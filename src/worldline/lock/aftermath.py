@@ -11,6 +11,8 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
+from worldline.model.counting import counted
+from worldline.model.faults import ParticipantFault, order_of
 from worldline.model.lifecycle import ESTOP_LOG, EmergencyNote
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.time import format_time
@@ -55,6 +57,21 @@ class UnheardTopic(Struct, frozen=True):
         return f"{_listed(self.subscribers)} subscribed to {self.topic!r}, on which nobody published{advice}"
 
 
+class UnmetFault(Struct, frozen=True):
+    """A fault that waited for an event, and never happened; there were `count` messages of those it counts."""
+
+    fault: ParticipantFault
+    count: int
+
+    def __str__(self) -> str:
+        after = self.fault.after
+        if after is None:
+            return f"{self.fault} never happened"
+        did = "sent" if after.verb == "sends" else "was given"
+        many = f"only {counted(self.count, 'message')}" if self.count else "nothing"
+        return f"{self.fault} never happened: {after.participant} {did} {many} on {after.topic}"
+
+
 class Aftermath:
     """What the arbiter notes for the end of its run."""
 
@@ -63,6 +80,7 @@ class Aftermath:
         self._subscribers: dict[str, list[str]] = {}
         self._waited: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._emergency: list[EmergencyNote] = []
+        self._unmet: list[UnmetFault] = []
 
     def publishes(self, topic: str) -> None:
         """Somebody publishes on a topic, or may."""
@@ -76,6 +94,14 @@ class Aftermath:
         for topic in topics:
             if topic not in self._published:
                 self._subscribers.setdefault(topic, []).append(name)
+
+    def awaited(self, fault: ParticipantFault, count: int) -> None:
+        """Somebody has left for whom a fault waited in vain, for an event of which there were so many."""
+        self._unmet.append(UnmetFault(fault, count))
+
+    def unmet(self) -> tuple[UnmetFault, ...]:
+        """Return the faults that never happened, in order."""
+        return tuple(sorted(self._unmet, key=lambda each: order_of(each.fault)))
 
     def logged(self, name: str, at: int, text: str) -> None:
         """Somebody has written a line, in a run that has an emergency stop."""

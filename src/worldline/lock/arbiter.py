@@ -47,7 +47,7 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.plain import encoded
 from worldline.history.status import Status
 from worldline.lock import tuning
-from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
+from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic, UnmetFault
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
@@ -123,6 +123,7 @@ _AS_AN_EVENT = 256  # Bytes of payloads that weigh as much as an event, for thos
 _LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
 
 DROPPED_BY_BUFFER = "dropped by its buffer"
+LOST_WHILE_DOWN = "lost while its receiver was down"
 
 OPERATOR = ""
 """Who speaks when it isn't a participant: no participant can have this name."""
@@ -304,7 +305,7 @@ class Arbiter:
             self.bounds.change(member, member.start, member.start)
             if self._observer is not None:
                 self._observer.began(member.name, member.start)
-            member.reach = self.router.edges.reach(member)
+            member.reach = member.declared_reach = self.router.edges.reach(member)
             plan, name = self.plan, member.name
             draws = tuple(row for row in plan.draws if concerns(row.name, name))
             control_latency = plan.network.control_latency
@@ -379,7 +380,7 @@ class Arbiter:
         self._check_topics(member.topics + 1)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
-        member.reach = 0  # The new topic may reach it sooner than those that it has joined with.
+        member.hears(topic, event.subscription.buffer.limit != 0)
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self.router.subscribe(member, event.subscription, event.since)
         self._rewired[member.name] = member
@@ -390,6 +391,7 @@ class Arbiter:
             raise not_subscribed(event.topic, PeerError)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.until)
+        member.hears(event.topic, False)
         self.router.unsubscribe(member, event.topic, event.until)
         self._rewired[member.name] = member
         self._move(member, event.now)
@@ -415,15 +417,20 @@ class Arbiter:
         self._check_now(member, event.now)
         if event.waited is not None and not 0 <= event.waited <= event.now:
             raise PeerError(f"it can't have waited since {format_time(event.waited)}")
-        self._check_topics(len(event.dropped))
+        self._check_topics(max(len(event.dropped), len(event.missed), len(event.awaited)))
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
             member.inbox.dropped[topic, DROPPED_BY_BUFFER] = count
+        for topic, count in event.missed.items():
+            member.inbox.dropped[topic, LOST_WHILE_DOWN] = count
         if event.replaced:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)
         self._aftermath.left(member.name, member.subscriptions, event.waited)
+        for fault in self.plan.faults if event.awaited else ():
+            if fault.participant == member.name and str(fault) in event.awaited:
+                self._aftermath.awaited(fault, event.awaited[str(fault)])
         self.router.dismiss(member, event.now + event.complete)
         if self._observer is not None:
             self._observer.ended(member.name, event.now, event.digest)
@@ -739,6 +746,10 @@ class Arbiter:
     def emergency(self) -> tuple[EmergencyNote, ...]:
         """Return what is known of an emergency stop: who called it, was told of it, and has done what about it."""
         return self._aftermath.emergency()
+
+    def unmet(self) -> tuple[UnmetFault, ...]:
+        """Return the faults that waited for an event, and never happened."""
+        return self._aftermath.unmet()
 
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""

@@ -129,6 +129,8 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     `complete` says that I have been given what arrives at this very time; otherwise only what arrives before it.
     `waited` is since when I waited for a next message, if that is how the run ended for me: none could come any more.
     `replaced` are the places of those rows among the draws I was told of at the start that have matched some of mine.
+    `missed` counts, by topic, what got lost because I was down. `awaited` has the faults that waited for an event and
+    never happened, and how many such events there were.
     """
 
     now: Int64
@@ -137,6 +139,8 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     dropped: dict[str, Int64] = {}
     waited: Int64 | None = None
     replaced: tuple[Int64, ...] = ()
+    missed: dict[str, Int64] = {}
+    awaited: dict[str, Int64] = {}
 
 
 # --- What the operator says ---

@@ -18,6 +18,7 @@ cdef class Ledger:
     cdef public long long horizon
     cdef StateRow _row
     cdef readonly dict dropped
+    cdef readonly dict missed
     cdef public Py_ssize_t payload_max
     cdef list _outbox
     cdef object _publishes
@@ -26,7 +27,7 @@ cdef class Ledger:
     cdef bint _sifts
     cdef dict _topics
     cdef long long _period
-    cdef readonly bint _has_clock
+    cdef readonly bint has_clock
     cdef object _described
     cdef readonly RunningClock clock
     cdef public long long reads_at
@@ -65,6 +66,7 @@ cdef class Ledger:
     cdef readonly object estopped
 
     cdef _mark(self, StateRow waits, long long until, held=*)
+    cpdef long long stands(self)
     cpdef forget_mark(self)
     cpdef take_back(self)
     cdef _serve_again(self)

@@ -131,7 +131,8 @@ class Ledger:
         self.now = 0
         self.horizon = 0
         self._row = ROWS[State.JOINED]
-        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
+        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped,
+        self.missed: dict[str, int] = {}  # and how many got lost because it was down: see `LifecycleLedger`.
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self._outbox: list[ParticipantEvent] = [join]
         self._publishes = join.publishes
@@ -140,7 +141,7 @@ class Ledger:
         self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
         self._topics: dict[str, bool] = {}  # Those that have been found good.
         self._period = period  # In the time of its clock.
-        self._has_clock = clock is not None
+        self.has_clock = clock is not None
         self._described = clock
         self.clock = TRUE_TIME  # Until it starts: its own depends on the run's seed.
         self.reads_at, self.reads = -1, 0  # The reading of that clock to which it has advanced, and when that was.
@@ -191,6 +192,21 @@ class Ledger:
     @property
     def subscriptions(self) -> tuple[str, ...]:
         return tuple(self._buffers)
+
+    def stands(self) -> int:
+        """Return where the program stands: while it waits, where it did before, however far that has got."""
+        return self.now
+
+    def due_since(self) -> int:
+        """Return where the program would stand if nothing made it late."""
+        return self.now
+
+    def may_give(self, until: int) -> bool:
+        """Whether a wait for messages until then can bring any: that time is ahead, or it is late and some are there.
+
+        Otherwise there is nothing to wait for.
+        """
+        return self.now < until
 
     # --- To and from the arbiter ---
 
@@ -518,7 +534,7 @@ class Ledger:
             self._refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
         # Before the promise, which follows from the period: nobody has made it in so many words.
         if self._period and not self.clock.is_due(self._period, sent):
-            if self._has_clock:
+            if self.has_clock:
                 self._refuse(misses_local_period(sent, self._period, self.clock.local(sent)))
             self._refuse(misses_period(sent, self._period))
         if sent < self._promised:
@@ -633,7 +649,13 @@ class Ledger:
                 self.unsubscribe(topic)
         self._row = self._row.moves[Leave]
         replaced = tuple(self._replaced())
-        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited, replaced))
+        digest = self.journal.digest()
+        told = (self.dropped, self._waited, replaced, self.missed, self._awaited())
+        self._outbox.append(Leave(self.now, digest, complete, *told))
+
+    def _awaited(self) -> dict[str, int]:
+        """Return the faults that wait for an event to this day, and how many such events there were."""
+        return {}
 
     def estop(self, reason: str) -> int:
         """Tell everybody to stop; return by when they know."""

@@ -8,16 +8,20 @@ cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 cdef class LifecycleLedger(Ledger):
     cdef object _life
     cdef dict _declared
+    cdef long long _declared_reach
     cdef tuple _durable
     cdef list _crashes
     cdef list _hangs
     cdef list _slows
+    cdef list _dropouts
+    cdef bint _is_down
     cdef list _told_of
     cdef list _waiting
     cdef dict _counts
     cdef long long _crash_at
     cdef object _corruption
     cdef int _kind
+    cdef long long _began
     cdef long long _goal
     cdef long long _aim
     cdef int _stage
@@ -29,6 +33,9 @@ cdef class LifecycleLedger(Ledger):
     cdef list _arrived
     cdef list _batch
     cdef object _alarm
+    cdef object _forestalling
     cdef bint _has_given
     cdef list _owed
     cdef StateRow _owed_row
+
+    cpdef long long stands(self)

@@ -50,7 +50,7 @@ from worldline.model.draws import DrawSource
 from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
-from worldline.model.lifecycle import ESTOP_LOG, EmergencyNotice, Lifecycle
+from worldline.model.lifecycle import ESTOP_LOG, FAULT_LOG, EmergencyNotice, Lifecycle
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.message import Message
 from worldline.model.randomness import draw_bits, key_of
@@ -111,18 +111,22 @@ class LifecycleLedger(Ledger):
         super().__init__(name, join, period=period, keep_journal=keep_journal, clock=clock)
         self._life = life
         self._declared = dict(self._buffers)
+        self._declared_reach = 0
         self._durable = (*life.durable, ESTOP_TOPIC)
         self._crashes: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "crash")
         self._hangs: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "hang")
         self._slows: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "slow")
-        self._told_of: list[ParticipantFault] = []  # Slowness that a line has been written about.
+        self._dropouts: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "dropout")
+        self._is_down = True  # Until it has booted.
+        self._told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self._waiting = [each for each in life.faults if each.after is not None]  # For an event.
         self._counts: dict[tuple[str, str], int] = {}  # How many events there were of those waited for.
         self._crash_at = FOREVER
         self._look_ahead()
         self._corruption: Corruption | None = None
         self._kind = _NOTHING
-        self._goal = 0  # The time that the program has asked for,
+        self._began = 0  # Where the program stood when it asked,
+        self._goal = 0  # the time that it has asked for,
         self._aim = 0  # that as it is possible now,
         self._stage = _NO_STAGE
         self._resumes = 0  # and when the program goes on.
@@ -133,6 +137,7 @@ class LifecycleLedger(Ledger):
         self._arrived: list[Message] = []
         self._batch: list[Message] = []  # Those that it is about to be given.
         self._alarm: Message | None = None  # An emergency stop that has arrived, and that it wasn't told of yet.
+        self._forestalling: Message | None = None  # One that was called before the one it knows of, likewise.
         self._has_given = False
         self._owed: list[Message] | None = None
         self._owed_row = _ACTING
@@ -151,6 +156,7 @@ class LifecycleLedger(Ledger):
         if action.__class__ is not StartRun:
             return result
         self._is_marked = False
+        self._declared_reach = self.reach
         if self._life.network is not None:
             self._corruption = Corruption(self._life.network, self._seed, self.name, self._table())
         self._resumes = min(self.now + self._boot_time(), FOREVER)
@@ -212,7 +218,7 @@ class LifecycleLedger(Ledger):
         target = self._not_late(goal)
         if target < self.now:
             self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
-        self._kind, self._goal, self._aim, self._stage = kind, goal, target, _REACHING
+        self._began, self._kind, self._goal, self._aim, self._stage = self.now, kind, goal, target, _REACHING
         self._batch = []
         if self._period:
             is_given_at_once = self._arrived or self._alarm is not None
@@ -318,15 +324,22 @@ class LifecycleLedger(Ledger):
         kept = [message for message in self._arrived if message.topic in self._durable]
         self._lose(message for message in self._arrived if message.topic not in self._durable)
         self._arrived = kept
+        self._is_down = False
+        meanwhile = [crash[2] for crash in self._crashes if crash[0] <= self.now]
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
         self._reached, self._inherited = 0, self._promised
+        before = self.incarnation
         if self.is_crashed:
             self.is_crashed = False
             self.incarnation += 1
             for topic, buffer in self._declared.items():
                 if topic not in self._buffers:
                     self.subscribe(topic, buffer)
+            self.reach = self._declared_reach  # It subscribes to what it did at first.
+        for fault in meanwhile:
+            self._befall(f"{fault}, when it was down already")
+        if self.incarnation > before:
             self._befall(f"it recovers, and is incarnation {self.incarnation}")
         elif self._life.boot is not None:
             self._befall("it has booted")
@@ -344,6 +357,7 @@ class LifecycleLedger(Ledger):
         self._kind, self._stage = _NOTHING, _NO_STAGE
         until = max(crash[1] for crash in self._crashes if crash[0] <= self.now)
         fault = next(crash[2] for crash in self._crashes if crash[0] <= self.now)
+        self._is_down = True
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
         if until == FOREVER:
@@ -369,11 +383,15 @@ class LifecycleLedger(Ledger):
         """Let the program go on with what has arrived."""
         is_start = self._kind == _REVIVAL
         self._stage = _NO_STAGE
+        if self._dropouts and not self.is_crashed:
+            self._note_dropouts(self.now)
         if self._alarm is not None and not self._row.ended and not is_start and not self.is_crashed:
             self._arrived = self._batch + self._arrived
             self._batch = []
             self._kind = _NOTHING
             self._sound(self._alarm)
+        if self._forestalling is not None and not self.is_crashed:
+            self._learn_of(self._forestalling)  # It isn't woken: it knows that everybody is to stop.
         batch = self._batch
         if batch:
             if self._corruption is not None:
@@ -394,7 +412,7 @@ class LifecycleLedger(Ledger):
                 if not self._row.ended:
                     what = f"{message.topic} from {message.sender} arrives with bit {bit} flipped"
                     self.journal.note_aside(Befell(self.now, what))
-                    self._tell_line(f"fault: {what}")
+                    self._tell_line(f"{FAULT_LOG}{what}")
                 message = flipped(message, bit)
             found.append(message)
         return found
@@ -429,8 +447,10 @@ class LifecycleLedger(Ledger):
             message = self._held.popleft()
             if message.topic != ESTOP_TOPIC or self._life.estop is None:
                 self._arrived.append(message)
-            elif self._alarm is None and self.estopped is None:
-                self._alarm = message
+            elif self.estopped is None:
+                self._alarm = _earlier(message, self._alarm)
+            elif (message.sent, message.sender) < (self.estopped.at, self.estopped.by):
+                self._forestalling = _earlier(message, self._forestalling)
 
     def _resumption(self, reached: int) -> int:
         """Return when the program goes on after a sequence point."""
@@ -457,6 +477,16 @@ class LifecycleLedger(Ledger):
         """Return a time that the program names, or now if it would have been possible had nothing happened."""
         return self.now if self._reached <= time < self.now else time
 
+    def stands(self) -> int:
+        is_asking = self._stage != _NO_STAGE and self._kind != _REVIVAL
+        return self._began if is_asking or self._owed is not None else self.now
+
+    def due_since(self) -> int:
+        return self._reached
+
+    def may_give(self, until: int) -> bool:
+        return self.now < until or (bool(self._arrived) and self._reached <= until)
+
     def _look_ahead(self) -> None:
         self._crash_at = min([crash[0] for crash in self._crashes], default=FOREVER)
 
@@ -471,6 +501,8 @@ class LifecycleLedger(Ledger):
         if topic == ESTOP_TOPIC and self._life.estop is not None:
             self._refuse(UsageError(f"{ESTOP_TOPIC} is for emergency stops", advice="call estop(reason)"))
         Ledger.publish(self, topic, payload, sent)
+        if self._dropouts:
+            self._note_dropouts(sent)
         if self._waiting:
             self._count("sends", topic, sent)
             if self._crash_at <= self.now:
@@ -510,9 +542,7 @@ class LifecycleLedger(Ledger):
         if self._life.estop is None:
             self._refuse(no_estop())
         if self.estopped is None and self._alarm is not None:
-            alarm = self._alarm  # It had been called before, and this one is told of it now.
-            self._alarm = None
-            self.estopped = EmergencyNotice(alarm.sender, alarm.sent, _reason_of(alarm))
+            self._learn_of(self._alarm)  # It had been called before.
         if self.estopped is None:
             at = self._on_time(max(self.now, self._promised))
             text = str(reason)
@@ -529,10 +559,15 @@ class LifecycleLedger(Ledger):
 
     def _sound(self, alarm: Message) -> NoReturn:
         """Tell the program of an emergency stop, once."""
-        self._alarm = None
+        notice = self._learn_of(alarm)
+        raise EmergencyStop(notice.by, notice.at, notice.reason)
+
+    def _learn_of(self, alarm: Message) -> EmergencyNotice:
+        """Know of an emergency stop that somebody else has called, before all others that are known here."""
+        self._alarm = self._forestalling = None
         self.estopped = notice = EmergencyNotice(alarm.sender, alarm.sent, _reason_of(alarm))
         self._befall(f"{ESTOP_LOG}, told by {notice.by}: {notice.reason}", heading="")
-        raise EmergencyStop(notice.by, notice.at, notice.reason)
+        return notice
 
     def _is_listening(self) -> bool:
         """Whether an emergency stop would wake it."""
@@ -559,11 +594,24 @@ class LifecycleLedger(Ledger):
                 spans.append(span)
         self._look_ahead()
 
-    def _befall(self, what: str, heading: str = "fault: ") -> None:
+    def _awaited(self) -> dict[str, int]:
+        return {
+            str(fault): self._counts.get((fault.after.verb, fault.after.topic), 0)
+            for fault in self._waiting
+            if fault.after is not None
+        }
+
+    def _befall(self, what: str, heading: str = FAULT_LOG) -> None:
         """Note what has happened to it, for the digest and for whoever looks on."""
         if not self._row.ended:
             self.journal.note_fate(self.now, what)
             self._tell_line(heading + what)
+
+    def _note_dropouts(self, time: int) -> None:
+        """Note who drops what it sends at a time: the network loses it."""
+        for start, end, fault in self._dropouts:
+            if start <= time < end:
+                self._befall_once(fault)
 
     def _befall_once(self, fault: ParticipantFault) -> None:
         if fault not in self._told_of:
@@ -572,8 +620,13 @@ class LifecycleLedger(Ledger):
 
     def _lose(self, messages: Iterable[Message]) -> None:
         """Count messages that arrived and that the program will never be given."""
+        lost = dict(self.missed if self._is_down else self.dropped)
         for message in messages:
-            self.dropped = {**self.dropped, message.topic: self.dropped.get(message.topic, 0) + 1}
+            lost[message.topic] = lost.get(message.topic, 0) + 1
+        if self._is_down:
+            self.missed = lost
+        else:
+            self.dropped = lost
 
     def restored(self) -> None:
         """Begin at the beginning: a snapshot would have to know what has befallen it, so none is kept of it."""
@@ -590,6 +643,11 @@ class LifecycleLedger(Ledger):
         if self._row is _PEEKING:
             return Ledger._waits_for(self)
         return State.ADVANCING if self._kind == _ADVANCE else State.AWAITING, self._goal
+
+
+def _earlier(alarm: Message, other: Message | None) -> Message:
+    """Return the emergency stop that counts. It need not arrive first: a sender may need longer than others."""
+    return alarm if other is None or (alarm.sent, alarm.sender) < (other.sent, other.sender) else other
 
 
 def _reason_of(alarm: Message) -> str:

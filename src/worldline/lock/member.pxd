@@ -14,6 +14,9 @@ cdef class Member(Clock):
     cdef public long long awaits
     cdef public long long granted
     cdef public long long reach
+    cdef public long long declared_reach
+    cdef readonly dict declared
+    cdef readonly dict undeclared
     cdef public bint expects
     cdef public long long held
     cdef public long long since

@@ -19,6 +19,8 @@ class Member(Clock):
         "_moves",
         "awaits",
         "controls",
+        "declared",
+        "declared_reach",
         "digest",
         "expects",
         "granted",
@@ -40,12 +42,16 @@ class Member(Clock):
         "state",
         "subscriptions",
         "sweep_at",
+        "undeclared",
     )
 
     def __init__(self, name: str, start: int) -> None:
         super().__init__(name, start)
         self.begin_at(start)
         self.reach = 0  # How far it may peek; see `StartRun`.
+        self.declared_reach = 0  # That, as long as it hears nothing but what it has declared at joining,
+        self.declared: dict[str, None] = {}  # which is this;
+        self.undeclared: dict[str, None] = {}  # and what it hears besides.
         self.expects = False  # Whether it waits to know its next message, whatever it does then.
         self.held = FOREVER  # The first arrival that it holds itself from an earlier grant, while it expects one.
         self.since = 0  # The number of the event with which its waiting began.
@@ -94,11 +100,20 @@ class Member(Clock):
     def introduce(self, join: Join) -> None:
         self.publishes = None if join.publishes is None else dict.fromkeys(join.publishes)
         self.subscriptions = {subscription.topic: subscription.buffer for subscription in join.subscribes}
+        self.declared = {topic: None for topic, buffer in self.subscriptions.items() if buffer.limit != 0}
         self.latency_least = join.latency_least
         self.controls = join.controls
 
     def may_publish(self, topic: str) -> bool:
         return self.publishes is None or topic in self.publishes
+
+    def hears(self, topic: str, is_heard: bool) -> None:
+        """Change how far it may peek: another topic may reach it sooner than those that it has joined with."""
+        if is_heard and topic not in self.declared:
+            self.undeclared[topic] = None
+        else:
+            self.undeclared.pop(topic, None)
+        self.reach = 0 if self.undeclared else self.declared_reach
 
     @property
     def topics(self) -> int:

@@ -8,14 +8,24 @@ known before anything runs, and are the same on every executor. Some of them nev
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal, Protocol
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.fault_counts import parse_counts
 from worldline.model.fault_spans import calm_from, draw_length, draw_span
-from worldline.model.faults import FaultTrigger, FaultVerb, ParticipantFault, clash_among, order_of
+from worldline.model.faults import (
+    FaultTrigger,
+    FaultVerb,
+    ParticipantFault,
+    check_boots,
+    check_events,
+    check_faults,
+    order_of,
+)
+from worldline.model.latency import Latency, as_delay
 from worldline.model.randomness import Stream
-from worldline.model.time import TIME_MAX
+from worldline.model.time import TIME_MAX, TimeLike
 
 _AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
@@ -26,13 +36,16 @@ Event = tuple[str, Literal["sends", "receives"], str]
 
 
 class DeclaredTopics(Protocol):
-    """What a participant sends and receives; `publishes` of None means any topic."""
+    """What a participant sends and receives, and how long it boots; `publishes` of None means any topic."""
 
     @property
     def publishes(self) -> Iterable[str] | None: ...
 
     @property
     def subscribes(self) -> Iterable[str]: ...
+
+    @property
+    def boot(self) -> Latency | TimeLike: ...
 
 
 def parse_fault_kinds(text: str) -> dict[str, float]:
@@ -75,10 +88,8 @@ def draw_participant_faults(
             else _after_events(verb, _events_of(able, parts), calm, draws)
         )
         for _ in range(int(kinds.get(kind, 0))):
-            one = _first_that_fits(endless, (*given, *found))
-            if one is None:
-                break
-            found.append(one)
+            tries = islice(endless, _TRIES_MAX)
+            found += islice((one for one in tries if _fits(one, (*given, *found), parts)), 1)
     return tuple(sorted(found, key=order_of))
 
 
@@ -111,12 +122,13 @@ def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredT
     return events
 
 
-def _first_that_fits(
-    endless: Iterator[ParticipantFault], others: Sequence[ParticipantFault]
-) -> ParticipantFault | None:
-    """Return one that isn't there already, and that can happen besides the others."""
-    for _, one in zip(range(_TRIES_MAX), endless, strict=False):
-        own = [each for each in others if each.participant == one.participant]
-        if one not in own and clash_among((*own, one)) is None:
-            return one
-    return None
+def _fits(one: ParticipantFault, others: Sequence[ParticipantFault], parts: Mapping[str, DeclaredTopics]) -> bool:
+    """Whether it isn't there already, and can be."""
+    name = one.participant
+    try:
+        check_faults((*(each for each in others if each.participant == name), one), [name], None)
+        check_boots([one], {name: as_delay(parts[name].boot).minimum})
+        check_events([one], {other: part.publishes for other, part in parts.items()})
+    except ConfigurationError:
+        return False
+    return one not in others

@@ -184,9 +184,10 @@ def check_faults(faults: Sequence[ParticipantFault], names: Sequence[str], end: 
         if not isinstance(each, ParticipantFault):
             raise ConfigurationError(f"{shown(each)} isn't a fault", advice=f"write {FAULT_FORMS}")
         _check_fault(each, names, end)
-    clash = clash_among(faults)
-    if clash is not None:
-        raise ConfigurationError(clash)
+    for participant, verb in dict.fromkeys((each.participant, _BEGUN_BY.get(each.verb, each.verb)) for each in faults):
+        _check_sequence(faults, participant, verb)
+    for participant in dict.fromkeys(each.participant for each in faults):
+        _check_alive(faults, participant)
 
 
 def _check_fault(each: ParticipantFault, names: Sequence[str], end: int | None) -> None:
@@ -226,39 +227,74 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
 
 
 def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
-    """Refuse what waits for a message that nobody can send. `publishes` of None means any topic."""
+    """Refuse what waits for a message that nobody can send. `publishes` is what everybody may; None means any topic.
+
+    Whether a participant subscribes to what it is to receive isn't known before the run: it may do so later.
+    """
     for each in faults:
-        topics = publishes.get(each.participant)
-        if each.after is None or each.after.verb != "sends" or topics is None:
+        if each.after is None or each.participant not in publishes:
+            continue
+        is_sent = each.after.verb == "sends"
+        senders = [name for name in publishes if (name == each.participant) == is_sent]
+        topics: set[str] | None = set()
+        for name in senders:
+            declared = publishes[name]
+            topics = None if topics is None or declared is None else topics.union(declared)
+        if topics is None or each.after.topic in topics:
             continue
         known, topic = sorted(topics), each.after.topic
-        if topic not in known:
-            advice = nearest(topic, known) or f"it publishes {', '.join(known[:12]) or 'nothing'}"
-            raise ConfigurationError(f"{each}: {each.participant} doesn't publish {shown(topic)}", advice=advice)
+        problem = f"{each.participant} doesn't publish" if is_sent else "nobody else publishes"
+        they = "it publishes" if is_sent else "others publish"
+        advice = nearest(topic, known) or f"{they} {', '.join(known[:12]) or 'nothing'}"
+        raise ConfigurationError(f"{each}: {problem} {shown(topic)}", advice=advice)
 
 
-def clash_among(faults: Sequence[ParticipantFault]) -> str | None:
-    """Say which fault can't happen because of the others: somebody is down already, or has nothing to recover from."""
-    pairs = dict.fromkeys((each.participant, _BEGUN_BY.get(each.verb, each.verb)) for each in faults)
-    return next((clash for pair in pairs if (clash := _clash_in_sequence(faults, *pair)) is not None), None)
-
-
-def _clash_in_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> str | None:
+def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
     """Look whether what is begun and what is ended go together, for one participant."""
-    until = -1  # Until when it is amiss.
-    last: ParticipantFault | None = None
+    begun: list[ParticipantFault] = []
+    are_open = False  # Whether some of them haven't been ended, and don't end by themselves.
     for each in sorted(faults, key=order_of):
         if each.participant != participant or each.verb not in (verb, ENDED_BY[verb]) or each.after is not None:
             continue
         if each.verb == verb:
-            if each.at < until and verb == "crash":
-                return f"{each}: it is down then already, because of {shown(str(last))}"
-            until, last = FOREVER if each.lasts is None else each.at + each.lasts, each
-        elif last is None or last.lasts is not None:
-            return f"{each}: there is no {verb} before that it could end"
+            if verb == "crash":
+                _check_up(each, begun)
+            are_open = are_open or each.lasts is None
+        elif are_open:
+            are_open = False
         else:
-            until, last = each.at, None
-    return None
+            raise ConfigurationError(f"{each}: there is no {verb} before that it could end")
+        begun.append(each)
+
+
+def _check_up(crash: ParticipantFault, before: Sequence[ParticipantFault]) -> None:
+    """Look whether somebody is up that is to crash."""
+    for start, end, because in spans_of(before, crash.participant, "crash"):
+        if start <= crash.at < end:
+            raise ConfigurationError(f"{crash}: it is down then already, because of {shown(str(because))}")
+
+
+def _check_alive(faults: Sequence[ParticipantFault], participant: str) -> None:
+    """Look whether somebody hasn't crashed for good that is to hang or to be slow."""
+    for start, end, because in spans_of(faults, participant, "crash"):
+        for each in faults:
+            is_after = each.participant == participant and each.after is None and start <= each.at
+            if end == FOREVER and is_after and each.verb in ("hang", "slow"):
+                raise ConfigurationError(
+                    f"{each}: it has crashed for good by then, because of {shown(str(because))}",
+                    advice="let it recover before, or leave one of them out",
+                )
+
+
+def check_boots(faults: Iterable[ParticipantFault], boots: Mapping[str, int]) -> None:
+    """Refuse a crash of somebody that hasn't booted by then. `boots` is the least time that takes."""
+    for each in faults:
+        least = boots.get(each.participant, 0)
+        if each.verb == "crash" and each.after is None and each.at < least:
+            raise ConfigurationError(
+                f"{each}: {each.participant} boots until {format_time(least)}, and is down then already",
+                advice="let it crash later, or boot for longer",
+            )
 
 
 # -- What they come to
@@ -286,7 +322,7 @@ def outages_of(faults: Iterable[ParticipantFault]) -> tuple[Outage, ...]:
     """Return the outages that drop-outs come to."""
     faults = tuple(faults)
     return tuple(
-        Outage(verb="partition", start=start, end=end, sender=name, topic=begun.topic)
+        Outage(verb="dropout", start=start, end=end, sender=name, topic=begun.topic)
         for name in dict.fromkeys(each.participant for each in faults)
         for start, end, begun in spans_of(faults, name, "dropout")
     )

@@ -17,6 +17,9 @@ from worldline.model.time import format_time
 ESTOP_LOG = "emergency stop"
 """How lines of a log begin that tell of one."""
 
+FAULT_LOG = "fault: "
+"""How those begin that tell of what has befallen the participant."""
+
 
 class Lifecycle(Struct, frozen=True, kw_only=True):
     """One participant's.

@@ -26,6 +26,7 @@ from worldline.model.time import FOREVER, SECOND
 LOST_AT_SENDER: Final = "lost at the sender"
 LOST_AT_RECEIVER: Final = "lost at the receiver"
 CUT_OFF: Final = "sent into a partition or an endless hold"
+DROPPED_OUT: Final = "lost in a dropout of its sender"
 
 # Draw numbers of one message on one path. They are part of the recorded history: never renumber them.
 _LATENCY, _LATENCY_OF_COPY, _DUPLICATION, _LOSS = range(4)
@@ -100,7 +101,7 @@ class Path:
         if link.loss_at_sender and self._is_lost_at_sender(sent, number):
             lost = LOST_AT_SENDER
         elif stays:
-            lost = CUT_OFF
+            lost = DROPPED_OUT if self._drops_out(sent) else CUT_OFF
         elif link.bandwidth is not None:
             departure = self._queue(sent, departure, _transmission(size, link.bandwidth))
         if stays:
@@ -145,15 +146,19 @@ class Path:
         return DrawSource(name, distribution, ("link", *self._names), number, which)
 
     def _departure(self, sent: int) -> int:
-        """Return when the message leaves; FOREVER if it doesn't: into a partition, or a hold that is never released."""
+        """Return when the message leaves; FOREVER if it doesn't: it is lost, or held and never released."""
         departure = sent
         for outage in self._outages:  # Sorted by start: leaving one hold may mean entering the next.
-            if outage.verb == "partition":
+            if outage.verb != "hold":
                 if outage.start <= sent < outage.end:
                     return FOREVER
             elif outage.start <= departure < outage.end:
                 departure = outage.end
         return departure
+
+    def _drops_out(self, sent: int) -> bool:
+        """Whether it never leaves its sender, whatever the network would do to it."""
+        return any(outage.verb == "dropout" and outage.start <= sent < outage.end for outage in self._outages)
 
     def _queue(self, sent: int, departure: int, transmission: int) -> int:
         """Return when the last byte has left, behind what is still being sent on this path."""

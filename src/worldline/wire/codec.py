@@ -61,12 +61,13 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
 
 
 def _with_short_leave(events: list[ParticipantEvent]) -> list[object]:
-    """Return what ends with a leave, which is as short as it can be: most runs replace no draws."""
+    """Return what ends with a leave, which is as short as it can be: in most runs nothing befalls anybody."""
     leave = events[-1]
     assert isinstance(leave, Leave)
-    if leave.replaced:
+    if leave.missed or leave.awaited:
         return list(events)
-    return [*events[:-1], ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)]
+    said = ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)
+    return [*events[:-1], (*said, leave.replaced) if leave.replaced else said]
 
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
