@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-plain test-bare check lint types bench soak lock sbom clean FORCE
+.PHONY: help run test test-long test-plain test-bare check lint types bench soak lock sbom clean FORCE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -24,7 +24,10 @@ run: $(BUILT)  ## run the example: a robot cell, four processes
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
 test: $(BUILT) $(TOOLS)  ## run the tests
-	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3
+	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3 -m 'not soak and not long'
+
+test-long: $(BUILT) $(TOOLS)  ## run those that take seconds each: whole pages, matrices of executors, long losses
+	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3 -m long
 
 # A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
 # under one build. The tests compare all combinations themselves where it matters most.
@@ -46,7 +49,7 @@ test-bare: $(BUILT)  ## install it as if there were no compiler and no greenlet,
 	    diff <(echo "$$bare") <(.venv/$(RUN_CELL) $$executor | grep digest) || exit; \
 	done
 
-check: lint types test test-plain test-bare  ## all that must pass before a commit
+check: lint types test test-long test-plain test-bare  ## all that must pass before a commit
 
 lint: $(TOOLS)  ## check style and format
 	$(PY) -m ruff check $(CODE)

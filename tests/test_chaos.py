@@ -12,6 +12,7 @@ from tests.leaks.running import EXAMPLES
 from tests.soaking import later
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kills", "stops", "seed", "until"),

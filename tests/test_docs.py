@@ -107,6 +107,7 @@ def test_no_placeholder_is_left(page: Path) -> None:
     assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")

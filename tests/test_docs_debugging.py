@@ -65,6 +65,7 @@ def test_the_heater_can_be_debugged(folder: Path) -> None:
     assert digest_of(session.shown.replace("\r", "")) == digest_of(output)
 
 
+@pytest.mark.long
 def test_the_heater_can_be_started_elsewhere(folder: Path) -> None:
     command, output = shown("worldline run thermostat.toml --without")
     _, whole = shown("worldline run thermostat.toml --debug")

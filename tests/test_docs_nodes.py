@@ -122,6 +122,7 @@ def _shortened(output: str, shown: str) -> str:
     return "".join((*lines[:first], f"{LEFT_OUT}\n", *lines[len(lines) - last :]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
     text = page.read_text()

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parent.parent / "docs" / "running.md"
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -45,6 +47,7 @@ def without_clock(page: str) -> str:
     return re.sub(r"simulated in [\d.]+ s", "simulated", page)
 
 
+@pytest.mark.long
 def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
     text = PAGE.read_text()
     assert without_clock(retold(text, tmp_path)) == without_clock(text)

@@ -15,6 +15,7 @@ PAGE = (ROOT / "docs" / "search.md").read_text()
 SHOWN = re.findall(r"^```\n\$ worldline (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=["hasty", "late", "repeating"])
 def test_the_failures_of_the_page_are_found(
     worldline: Command,  # noqa: F811

@@ -39,6 +39,7 @@ class Traveler(Reader):
         return super()._retell_block(language, body)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
     text = page.read_text()

@@ -90,6 +90,7 @@ def test_the_examples_are_there() -> None:
     assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_search_finds_the_same_on_any_number_of_workers_and_under_any_hash_seed(name: str, tmp_path: Path) -> None:
     file = str(EXAMPLES / name / f"{name}.py")
@@ -101,6 +102,7 @@ def test_a_search_finds_the_same_on_any_number_of_workers_and_under_any_hash_see
     assert [search.returncode for search in searches] == [name.startswith("broken")] * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*TRIED, *later(REST)])
 def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, left = known(name, shelf)
@@ -112,6 +114,7 @@ def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Pat
 
 
 # The robot cell is in tests/cli/test_run.py, too. Twenty processes take their time.
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*TRIED, *later(REST)])
 def test_an_example_tells_the_same_in_processes(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, left = known(name, shelf)
@@ -121,6 +124,7 @@ def test_an_example_tells_the_same_in_processes(name: str, shelf: Path, tmp_path
     assert files(tmp_path) == left
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*TRIED, *later(REST)])
 def test_an_example_gives_one_history_under_many_schedules(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, _ = known(name, shelf)

@@ -231,6 +231,7 @@ def test_info_lists_what_is_out_of_the_ordinary(worldline: Command) -> None:
         assert ("planner cell:planner target image uniform(1ms, 3ms)" in lines) is (file == "cell.toml")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["crash", "hang"])
 def test_diff_names_the_fault_that_one_run_has(worldline: Command, verb: str) -> None:
     cell()

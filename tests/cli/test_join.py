@@ -69,6 +69,7 @@ def file(tmp_path: Path) -> str:
 # --- A whole run ---
 
 
+@pytest.mark.long
 def test_those_who_are_started_elsewhere_give_the_same_run(file: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("our secret\n")
     command = [sys.executable, "-m", "worldline"]
@@ -114,6 +115,7 @@ def test_those_who_are_started_elsewhere_give_the_same_run(file: str, tmp_path: 
     assert shown.splitlines()[-1] == whole.stdout.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_who_was_lost_comes_back_by_the_same_command(file: str, tmp_path: Path) -> None:
     home = Path(file).parent
     dying = "        if self.now > 9_000_000 and not os.path.exists('died'):\n            die()\n"

@@ -128,6 +128,7 @@ def test_what_an_encoding_lacks_is_written_all_the_same(pipe: tuple[int, io.Text
     assert read_to_end(reading) == rb"Gr\xfc\xdfe"
 
 
+@pytest.mark.long
 def test_what_is_held_comes_in_order_and_nobody_waits_for_it(
     pipe: tuple[int, io.TextIOWrapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -448,6 +448,7 @@ def test_a_process_that_ends_before_it_has_joined_is_named(worldline: Command, t
     assert last in err
 
 
+@pytest.mark.long
 def test_a_process_that_joins_and_ends_before_the_start_is_named_since_it_cant_come_again(
     worldline: Command, tmp_path: Path
 ) -> None:
@@ -462,6 +463,7 @@ def test_a_process_that_joins_and_ends_before_the_start_is_named_since_it_cant_c
     assert "worldline: quick: its process ended with exit code 7 before it had joined" in err
 
 
+@pytest.mark.long
 def test_a_process_that_never_joins_isnt_waited_for_longer_than_the_limit(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, other='["sleep", "60"]')
     changes = ("--set", "limits.join=300ms", "--set", "limits.silence=2s")
@@ -536,6 +538,7 @@ def started(
                     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_a_recording_and_no_processes(sign: signal.Signals, tmp_path: Path) -> None:
     roles = ("source", "endless") if sign is signal.SIGTERM else ("source", "endless", "busy")

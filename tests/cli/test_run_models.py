@@ -401,6 +401,7 @@ def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
     assert failed.stderr.count("worldline: ") == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
 @pytest.mark.parametrize("target", [("epidemic", "--until", "30"), ("raft", "--until", "2s")])
 def test_ranks_record_what_is_recorded_inline(worldline: Command, tmp_path: Path, target: tuple[str, ...]) -> None:

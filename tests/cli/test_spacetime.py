@@ -120,6 +120,7 @@ def test_the_output_is_the_same_on_every_executor(worldline: Command, executor: 
         assert worldline(name, "--check", "--executor", executor) == worldline(name, "--check")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not which("mpiexec", path=str(Path(sys.executable).parent)), reason="there is no mpiexec here")
 def test_one_rank_tells(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "worldline", "spacetime", "ping"]

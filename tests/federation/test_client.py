@@ -547,6 +547,7 @@ def has_come(me: Client, words: bytes) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_who_leaves_after_the_run_was_broken_off_is_told_so() -> None:
     with Server(two()) as server:
         broken = Strand(lambda: take_part(server, "a", lambda me: me.close()))

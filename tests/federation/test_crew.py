@@ -64,6 +64,7 @@ def work(
     return Strand(live_all, "crew")
 
 
+@pytest.mark.long
 def test_one_that_runs_far_ahead_is_held_and_others_of_its_crew_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def source(me: Participant) -> None:
         for number in range(300):

@@ -125,6 +125,7 @@ def another(drawn: Drawn, choice: int) -> Any:
 # --- What is in the past cone of what ---
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([gossiping, troubled]), st.integers(0, 20), st.data())
 def test_a_replaced_draw_changes_nothing_outside_of_its_cone(

@@ -287,22 +287,3 @@ def test_a_foreign_client_with_the_wrong_token_is_told_so() -> None:
             lambda: Foreign("127.0.0.1", server.address.port, "a", "x", publishes=[], subscribes=[]).leave()
         ).wait()
         assert server.wait(PATIENCE_S).times == {"a": 0}
-
-
-# --- What it can't do ---
-
-
-@pytest.mark.parametrize(
-    ("planned", "declared", "words"),
-    [
-        ({"faults": ["1ms hang leg 2ms"]}, {}, "leg has a boot time, faults or an emergency stop"),
-        ({}, {"boot": "3ms"}, "leg has a boot time, faults or an emergency stop"),
-        ({}, {"clock": {"drift": "40ppm"}}, "leg has a local clock"),
-    ],
-)
-def test_one_that_would_ignore_what_befalls_it_is_refused(planned: Any, declared: Any, words: str) -> None:
-    with (
-        Server(plan(["leg"], **planned), token="x", declared={"leg": declared}) as server,
-        pytest.raises(ConnectionError, match=f"'unable'.*{words}"),
-    ):
-        Foreign("127.0.0.1", server.address.port, "leg", "x", publishes=None, subscribes=[])

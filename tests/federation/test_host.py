@@ -213,6 +213,26 @@ def test_who_doesnt_know_the_token_isnt_told_the_agreement() -> None:
 
 
 @pytest.mark.parametrize(
+    ("planned", "declared", "words", "ability"),
+    [
+        ({"faults": ["1ms hang a 2ms"]}, {}, "a has a boot time, faults or an emergency stop, and", "life"),
+        ({"estop": MS}, {}, "a has a boot time, faults or an emergency stop, and", "life"),
+        ({}, {"boot": "3ms"}, "a has a boot time, faults or an emergency stop, and", "life"),
+        ({}, {"clock": {"drift": "40ppm"}}, "a has a local clock, and", "clock"),
+    ],
+)
+def test_a_client_that_would_ignore_what_it_is_to_act_out_is_refused(
+    planned: Any, declared: Any, words: str, ability: str
+) -> None:
+    house = House("a", declared={"a": declared}, **planned)
+    code, reason = refused(greeted(house, "a"))
+    assert (code, reason.partition(" its client")[0]) == ("unable", words)
+    peer = house.connect()
+    peer.send(frame(msgpack.encode([*peer.hello("a", agreement={}), "", [ability]])))
+    assert peer.read()[0][0] == "welcome"
+
+
+@pytest.mark.parametrize(
     "claimed",
     [["world"], "world", 7, {"world": 7}, {7: "ab12"}, {"world": None}, {"world": {"deep": "er"}}, {b"world": b"ab12"}],
     ids=str,
@@ -1333,6 +1353,7 @@ def hosted_runs(seeds: range) -> Counter[str]:
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("turn", [16, 1])
 def test_with_hardly_any_memory_and_short_turns_every_run_still_ends_and_ends_the_same(
     turn: int, monkeypatch: pytest.MonkeyPatch

@@ -204,6 +204,7 @@ def test_an_interrupted_peek_is_taken_up_again() -> None:
         assert server.wait(PROMPT_S).times == {"a": 14 * MS, "b": 5 * MS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["tcp", "tls"])
 def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)

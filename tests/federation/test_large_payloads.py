@@ -97,6 +97,7 @@ def test_a_resident_sends_and_receives_what_takes_several_frames() -> None:
     assert me.outcome().digest == run(AROUND).digest
 
 
+@pytest.mark.long
 def test_forty_megabytes_arrive_over_a_socket_and_in_one_process_and_are_recorded(tmp_path: Path) -> None:
     federation = pictures(40_000_000)
     recorders = [Recorder(tmp_path / name, federation.plan()) for name in ("one.mcap", "other.mcap")]

@@ -222,6 +222,7 @@ def test_a_server_may_need_a_moment_to_notice_that_a_process_is_gone(monkeypatch
 # --- Whoever else would come back ---
 
 
+@pytest.mark.long
 def test_nobody_else_takes_the_place_of_one_that_is_away(undisturbed: bytes) -> None:
     with Server(PLAN, on_loss="rejoin") as server:
         client = worldline.connect(server.address, "ann", subscribes=TOPICS)
@@ -345,6 +346,7 @@ def heavy(me: Client, killed_at: int | None = None) -> None:
         heard += sum(sum(message.payload[-100:]) for message in me.advance(by="2ms"))
 
 
+@pytest.mark.long
 def test_large_payloads_are_given_again_and_are_in_the_journal_once(tmp_path: Path, address: str) -> None:
     with Server(PLAN, on_loss="rejoin") as server:
         together(*(partial(live, server.address, name, program=heavy) for name in TOPICS))
@@ -368,6 +370,7 @@ def loud(me: Client, _: int | None) -> None:
         me.advance(by="1ms")
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

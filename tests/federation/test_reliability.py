@@ -314,6 +314,7 @@ def test_a_stopped_participant_is_named_and_goes_on_when_it_is_resumed() -> None
         assert server.wait(PROMPT_S).digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("everybody", [False, True])
 def test_a_server_that_is_stopped_and_resumed_blames_nobody_and_is_blamed_by_nobody(everybody: bool) -> None:
     """As Ctrl-Z and `fg` do, to a launcher alone or to all that it has started."""
@@ -390,6 +391,7 @@ def elsewhere() -> Iterator[tuple[str, str]]:
         command("ip", "netns", "delete", name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["waits", "computes"])
 def test_a_machine_that_vanishes_is_missed_at_both_ends(how: str, elsewhere: tuple[str, str]) -> None:
     """No word, no end of the stream: nothing comes from there any more. With something under way and without."""

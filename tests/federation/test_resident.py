@@ -314,6 +314,7 @@ def leave_badly(server: Server | str) -> None:
         raise ValueError("it broke")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["advance", "publish", "exit"])
 def test_whoever_fails_is_named_by_the_next_operation(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_module, "_FAREWELL_S", 0.1)  # Nobody reads its last words while the resident waits.
@@ -480,6 +481,7 @@ def test_the_time_in_which_it_computes_is_nobodys_silence() -> None:
 # --- Processes ---
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_while_the_resident_waits_is_named() -> None:
     server = Server(plan(["me", "first", "second"], network=Network(default=link("1ms"))))
     address = str(server.open())

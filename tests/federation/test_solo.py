@@ -60,6 +60,7 @@ def said(replay: SoloReplay) -> list[str]:
 # --- The same ---
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("batch", "first"), [(1, 0), (512, 0), *later([(1, 60), (512, 60), (1, 120), (512, 120)])])
 def test_everybody_of_random_federations_does_the_same_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, first: int

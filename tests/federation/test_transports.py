@@ -604,6 +604,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(make, name, id=f"{make.__name__}-{name}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "name"), list(cases()))
 def test_a_federation_is_the_same_in_every_way(
     make: Callable[[], Federation],

@@ -164,6 +164,7 @@ def test_another_order_of_receivers_is_too() -> None:
     assert partings.of["ann"].first.reordered
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60)  # What grows with the square of the count would take many minutes.
 @pytest.mark.parametrize("is_alike", [False, True], ids=["other payloads", "other receivers"])
 def test_many_messages_at_one_moment_are_matched_without_comparing_each_with_each(is_alike: bool) -> None:

@@ -157,6 +157,7 @@ def waited_for(everybody: Family, name: str) -> None:
     os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_a_stopped_worker_is_named_and_may_go_on() -> None:
     with family(KERNEL, "stop") as everybody:
         waited_for(everybody, "worker 0, with a")
@@ -164,6 +165,7 @@ def test_a_stopped_worker_is_named_and_may_go_on() -> None:
         assert everybody.program.returncode == 0
 
 
+@pytest.mark.long
 def test_a_stopped_process_of_a_search_is_named(tmp_path: Path) -> None:
     with family_of(*searching("stop", tmp_path)) as everybody:
         everybody.await_complaint(", with seeds 0 to 31, is stopped, and the run waits for it (kill -CONT ")

@@ -205,6 +205,7 @@ MPI.COMM_WORLD.Barrier()
 """
 
 
+@pytest.mark.long
 @pytest.mark.once
 @pytest.mark.parametrize(("missing", "named"), [("1", "rank 1"), ("02", "ranks 0, 2")])
 def test_a_rank_that_skips_a_run_is_named(missing: str, named: str) -> None:

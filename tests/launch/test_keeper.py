@@ -121,6 +121,7 @@ def test_who_is_left_without_a_keeper_ends_too(tmp_path: Path) -> None:
         assert not any(map(is_running, pids))
 
 
+@pytest.mark.long
 def test_a_keeper_that_was_stopped_goes_on_when_it_is_needed(tmp_path: Path) -> None:
     with launched(tmp_path, "waiting", "computing", pids=2) as (child, pids):
         os.kill(keeper_of(child.pid), signal.SIGSTOP)

@@ -124,6 +124,7 @@ def test_a_guest_that_nobody_invites_may_be_too_slow_to_come(tmp_path: Path, mon
     assert launch(setup)[0].times == {"host": 60 * MS, "early": 50 * MS}
 
 
+@pytest.mark.long
 def test_a_guest_that_fails_before_it_is_invited_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "_LINGER_S", 0.5)
     odd = (

@@ -149,6 +149,7 @@ def written(folder: Path, odd: str = "quit", more: str = "") -> Setup:
     return read_setup(file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("workers", "shake"), [(2, 5), *later([(1, None), (3, 6)])])
 def test_shared_workers_give_what_one_process_gives(tmp_path: Path, workers: int, shake: int | None) -> None:
     setup = written(tmp_path)
@@ -162,6 +163,7 @@ def test_shared_workers_give_what_one_process_gives(tmp_path: Path, workers: int
     assert [line for line in said if "loaded" in line] == [f"{name} at None: loaded" for name in "abc"[:workers]]
 
 
+@pytest.mark.long
 def test_those_who_share_processes_and_those_who_dont_take_part_in_one_run(tmp_path: Path) -> None:
     setup = written(tmp_path, more=COMMAND)
     (own, _), (shared, _) = launch(setup), launch(setup, workers=2, address=f"unix://{tmp_path}/socket")

@@ -26,6 +26,7 @@ def worker_script(text: str, folder: Path) -> str:
     return ran.stdout
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_it_is_repeated_to_the_last_byte(tmp_path: Path) -> None:
     """Two learners of either kind, by one command: twice the same picture, on any number of workers."""

@@ -22,6 +22,7 @@ def test_every_program_is_tried() -> None:
     assert {*PROGRAMS} - {*SHOWN} == {"heating.py"}
 
 
+@pytest.mark.long
 @pytest.mark.once
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_program_prints_what_is_shown(name: str, tmp_path: Path) -> None:

@@ -364,6 +364,7 @@ def test_none_is_used_from_inside(call: str) -> None:
         made[0].step(COLD)
 
 
+@pytest.mark.long
 def test_episodes_by_the_thousand_need_no_more_memory(strands: str) -> None:
     made = env(federation(until="60ms"))
 

@@ -106,7 +106,9 @@ def test_one_that_is_late_is_in_time_for_the_next_beat() -> None:
 
 
 def test_one_that_crashes_before_its_first_step() -> None:
-    made = heating.env(with_agent(heating.federation(faults=["10ms crash heater"]), "heater", boot="uniform(9ms, 30ms)"))
+    made = heating.env(
+        with_agent(heating.federation(faults=["10ms crash heater"]), "heater", boot="uniform(9ms, 30ms)")
+    )
     with pytest.raises(UsageError, match=r"heater: its program has ended before its first step: .*\(an episode begins"):
         made.reset(seed=1)
     assert made.digest == b""

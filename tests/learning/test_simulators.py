@@ -165,6 +165,7 @@ def test_a_drake_diagram() -> None:
     assert seen[-1] == pytest.approx(0.88, abs=0.03)
 
 
+@pytest.mark.long
 def test_a_world() -> None:
     """A vehicle in a world of levels, whose speed the agent chooses."""
     from worldline.world.run import World

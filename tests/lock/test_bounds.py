@@ -221,6 +221,7 @@ class Play:
         return clock
 
 
+@pytest.mark.long
 @settings(REPEATABLE, max_examples=700)
 @given(SEEDS)
 def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed: int) -> None:

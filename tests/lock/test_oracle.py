@@ -94,6 +94,7 @@ def test_seeded_worlds_agree_with_the_oracle_and_cover_every_operation(first: in
     assert not missing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [5000, *later([5500])])
 def test_worlds_agree_with_the_oracle_when_nothing_is_kept_longer_than_it_must(
     first: int, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ def test_every_program_and_command_is_shown_with_what_it_prints() -> None:
     assert [command for command, _ in SHOWN if command.startswith("worldline run tanks.toml")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
 def test_commands_print_what_is_shown(command: str, shown: str, tmp_path: Path) -> None:
     if "drummer" not in command and importlib.util.find_spec("pydrake") is None:

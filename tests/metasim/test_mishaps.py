@@ -74,6 +74,7 @@ take_part(MetasimClient(sys.argv[1], "plant"), CASES["discrete"].plant, *CHANNEL
 """
 
 
+@pytest.mark.long
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("sign", "cause"),

@@ -119,6 +119,7 @@ def test_whoever_is_quicker(way: str) -> None:
     assert in_threads(pair, 0.3, way=way, dawdle=lambda: pause.wait(random.random() * 0.003)) == result
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_in_two_processes() -> None:
     pair = CASES["multibody"]

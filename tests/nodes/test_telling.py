@@ -265,6 +265,7 @@ TRIALS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TRIALS)
 def test_the_same_is_told_whatever_the_executor(name: str) -> None:
     trial = TRIALS[name]

@@ -67,6 +67,7 @@ def test_a_crowded_recording_reads_as_any_other(
     assert found[0][0][0]
 
 
+@pytest.mark.long
 def test_more_paths_than_mcap_has_channels() -> None:
     file = io.BytesIO()
     recorder = Recorder(file, stage.Script({"a": []}).plan(), encoding="json")

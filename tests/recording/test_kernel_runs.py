@@ -36,6 +36,7 @@ def recorded(name: str, executor: str = "inline") -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_the_bytes_are_the_same_whoever_runs_it(name: str) -> None:
     expected = recorded(name)

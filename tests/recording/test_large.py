@@ -67,6 +67,7 @@ def test_chunks_that_are_small_enough_are_packed_as_ever(tmp_path: Path) -> None
     assert [record.compression for record in records if isinstance(record, Chunk)] == ["zstd"]
 
 
+@pytest.mark.long
 def test_info_and_diff_take_large_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

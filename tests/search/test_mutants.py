@@ -85,6 +85,7 @@ def repeated(request: TrialRequest, shrunk: ShrunkFederation, file: Path) -> str
     return str(made_trial(load_trial_request(file)).run().failure)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.entry)
 def test_a_mistake_is_found_and_shrunk_to_what_it_takes(mutant: Mutant, tmp_path: Path) -> None:
     seed, shrunk = found(mutant.request, mutant.seed_max + 1)
@@ -99,6 +100,7 @@ def test_without_the_mistake_the_same_seeds_pass(mutant: Mutant) -> None:
     assert searched(mutant.sound, mutant.seed_max + 1).failure is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", [LATE, REPEATING], ids=lambda mutant: mutant.entry)
 def test_what_goes_wrong_between_two_lines_takes_a_fault_that_waits_for_an_event(mutant: Mutant) -> None:
     report = searched(replace(mutant.request, faults=(), drawn_faults=CRASHES), 40)

@@ -67,6 +67,7 @@ def test_a_world_is_the_same_on_every_executor(column: str, seeds: tuple[int, ..
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["processes(2)", "restless(2)"])
 def test_what_happens_elsewhere_keeps_the_laws(column: str) -> None:
     for seed in QUICK:
@@ -96,6 +97,7 @@ def test_no_example_is_left_out() -> None:
     assert tuple(EXAMPLES) == NAMES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_the_same_on_every_executor(name: str) -> None:
     example = find(name)
@@ -130,6 +132,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_another_build_under_another_hash_seed() -> None:
     """Within one build and under one hash seed, the other tests compare; this one compares them with each other."""
     is_compiled = build == "compiled"

@@ -206,6 +206,7 @@ def test_an_interrupted_parent_ends_its_workers(whom: str, tmp_path: Path) -> No
     check_gone(tmp_path)
 
 
+@pytest.mark.long
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with program(RUN_ENDLESS, str(tmp_path)) as child:
         wait_for_both(tmp_path, child)

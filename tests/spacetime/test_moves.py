@@ -46,6 +46,7 @@ def test_agents_really_move(tmp_path: Path) -> None:
     assert sum(asked) > 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [2, 3, 4])
 def test_moves_between_any_two_events(workers: int) -> None:
     for seed in (4, 38):

@@ -56,6 +56,7 @@ Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(found))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_all_ranks_see_what_is_seen_inline(ranks: int, tmp_path: Path) -> None:
     expected: dict[Any, dict[str, str]] = {seed: prints_of(observe(make_world(seed), "inline")) for seed in SEEDS}

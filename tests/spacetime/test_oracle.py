@@ -114,6 +114,7 @@ def test_soak_agents_live_through_what_the_oracle_foretells(random: Random) -> N
     compare(make_world(random), Counter())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [0, 100, *later([200, 300])])
 def test_seeded_worlds_agree_with_the_oracle_and_cover_everything(first: int) -> None:
     seen = sweep(first, 100)

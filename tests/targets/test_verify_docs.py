@@ -19,6 +19,7 @@ def untimed(text: str) -> str:
     return re.sub(r" +\d+\.\d\d(?=$|  \w+$)| in [\d.]+ s$", "", text, flags=re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("worldline.kernel._engine") is None, reason="the page shows what is compiled, too")
 def test_the_page_shows_what_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

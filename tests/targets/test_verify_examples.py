@@ -61,6 +61,7 @@ def test_all_kinds_of_simulations_are_among_them() -> None:
     assert set(SMALLER) <= set(OF_FILES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUICK)
 def test_some_give_one_digest_in_some_ways(worldline: Any, name: str) -> None:
     code, found = verified(worldline, *arguments(name), "--only", ",".join(QUICK[name]))

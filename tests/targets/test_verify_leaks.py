@@ -59,6 +59,7 @@ def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     return command_of(monkeypatch, capsys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "leak"),
     [*QUICK, *later((kind, leak) for kind in BOB for leak in KINDS_OF_LEAKS if (kind, leak) not in QUICK)],
@@ -78,6 +79,7 @@ def test_it_is_caught_and_traced_to_where_it_comes_from(kind: str, leak: str, wo
     assert len(difference["comparison"]["differences"]) == 4  # It has come to everybody.
 
 
+@pytest.mark.long
 def test_what_leaks_only_after_a_crash_is_caught_by_a_fault(worldline: Any) -> None:
     restarted = [*target("federation", "restarted"), "--until", "20ms", "--only", "again"]
     assert verified(worldline, *restarted)[0] == 0
@@ -87,6 +89,7 @@ def test_what_leaks_only_after_a_crash_is_caught_by_a_fault(worldline: Any) -> N
     assert (cause["member"], cause["what"], cause["origin"]) == ("bob", "sends leak", "itself")
 
 
+@pytest.mark.long
 def test_draws_are_replaced_in_all_runs_alike(worldline: Any) -> None:
     latencies = ["--set", "link.latency=uniform(1ms, 3ms)", "--only", "tcp"]
     Path("table.json").write_text('{"latency": "antithetic"}')

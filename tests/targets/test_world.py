@@ -223,6 +223,7 @@ def test_what_cannot_be_run_is_refused_before_it_begins(
     assert words in str(caught.value)
 
 
+@pytest.mark.long
 def test_it_gives_one_digest_in_several_ways(worldline: Command) -> None:
     code, found = verified(worldline, "yard.sdf", *SECOND, "--only", "hash-seed-1,processes(2),run-ahead")
     assert (code, found["kind"], found["difference"]) == (0, "world", None)

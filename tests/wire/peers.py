@@ -38,6 +38,9 @@ class House:
         rules: tuple[Rule, ...] = (),
         vacancies: int = 0,
         agreement: dict[str, str] | None = None,
+        estop: int | None = None,
+        faults: Iterable[str] = (),
+        declared: dict[str, Any] | None = None,
     ) -> None:
         self.clock = 0.0
         self.token = token
@@ -46,13 +49,15 @@ class House:
             plan(
                 roster or (() if vacancies else ("a", "b")),
                 guests=guests,
-                network=Network(default=link(latency), rules=rules),
+                network=Network(default=link(latency), rules=rules, estop=estop),
                 until=end,
                 vacancies=vacancies,
+                faults=faults,
             ),
             federation=federation,
             token=token,
             agreement=agreement,
+            declared=declared,
             limits=limits,
             entropy=self._entropy,
         )

@@ -148,6 +148,7 @@ def test_bodies_that_are_too_long_for_a_frame_come_whole_out_of_several(
     assert not cutter.is_cut_short
 
 
+@pytest.mark.long
 @given(st.integers(1, 5 * 2**16), st.integers(2**16, 2**17), st.data())
 def test_what_is_read_right_into_its_place_is_the_same(length: int, longest: int, data: st.DataObject) -> None:
     body = bytes(length)[:-1] + b"x"

@@ -53,6 +53,7 @@ def test_what_was_sent_arrives_after_its_sender_is_done() -> None:
 # -- What goes wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attempt", [0, *later(range(1, 10))])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_an_error_of_one_worker_is_the_runs(place: int, attempt: int) -> None:

@@ -411,6 +411,7 @@ def worlds(draw: st.DrawFn) -> WorldDescription:
     return stage([*robots, *things], levels, performing)
 
 
+@pytest.mark.long
 @given(world=worlds(), count=st.integers(1, 4), run_ahead=st.sampled_from([1, 2, 5, 10, 33]))
 @settings(max_examples=60, deadline=None)
 def test_random_worlds_have_one_history(world: WorldDescription, count: int, run_ahead: int) -> None:

@@ -92,6 +92,7 @@ def without_machine(page: str) -> str:
     return re.sub(r"\b[0-9a-f]{32}\b", lambda found: seen.setdefault(found[0], f"hash {len(seen)}"), page)
 
 
+@pytest.mark.long
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     text = PAGE.read_text()
     assert without_machine(Retelling(tmp_path).retell(text)) == without_machine(text)

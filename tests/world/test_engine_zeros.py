@@ -34,6 +34,7 @@ def engine_of(name: str) -> PhysicsEngine:
     return open_engine(name, world)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["kinematic", "mujoco"])
 @pytest.mark.parametrize("entity", ["hoverer", "stuck", "wheels"])
 def test_a_group_that_goes_on_gives_the_bits_of_a_fresh_one(name: str, entity: str) -> None:

@@ -45,6 +45,7 @@ def check(groups: tuple[Group, ...], secondaries: list[str], before: dict[str, s
     assert [move.name for move in after.moves] == sorted(told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_every_case_of_three_performers(count: int) -> None:
     """All groupings, former places and changes."""

@@ -238,6 +238,7 @@ def test_another_world_or_another_physics_is_refused_before_anything_starts(tmp_
     assert "the primary's is kinematic" in ends[1][1]
 
 
+@pytest.mark.long
 def test_those_who_dont_come_are_counted_and_those_who_did_are_named() -> None:
     world = read_world(LEVELS)
     engine = open_engine("kinematic", world)
@@ -316,6 +317,7 @@ def test_a_secondary_that_does_something_else_is_named(how: str, problem: str) -
     quitter.wait(PATIENCE_S)
 
 
+@pytest.mark.long
 def test_a_primary_that_takes_its_time_loses_nobody_on_its_own_machine() -> None:
     """Longer than others may be silent, between two steps."""
     with (

@@ -171,6 +171,7 @@ def check(seed: int, engine: str) -> None:
         assert run_seen(world, script, iterations, engine, names, run_ahead, every) == alone, (seed, names, run_ahead)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["kinematic", "mujoco"])
 @pytest.mark.parametrize("seed", range(3))
 def test_some_random_worlds_have_one_history(seed: int, engine: str) -> None:

@@ -11,7 +11,7 @@ It ends when no single step helps any more, or after so many runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,6 +113,7 @@ class _Shrinking:
         self._runs = runs
         self._faults = self._harshest = trial.faults or ()
         self._draws: dict[str, DrawnValue] | None = None
+        self._answers: dict[Hashable, bool] = {}
 
     def finish(self) -> FederationTrial:
         """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
@@ -132,10 +133,13 @@ class _Shrinking:
         faults = changes.get("faults", self._faults)
         draws = changes.get("draws", self._draws)
         changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
-        if not (are_milder(faults, self._harshest) and _can_be(changed) and self._runs.fails(changed)):
-            return False
-        self._trial, self._faults, self._draws = changed, faults, draws
-        return True
+        asked = faults, None if draws is None else frozenset(draws.items())
+        if asked not in self._answers:  # The last round asks much that the one before has asked.
+            milder = are_milder(faults, self._harshest) and _can_be(changed)
+            self._answers[asked] = milder and self._runs.fails(changed)
+        if self._answers[asked]:
+            self._trial, self._faults, self._draws = changed, faults, draws
+        return self._answers[asked]
 
     def _leave_out_draws(self) -> None:
         if self._draws is None:
