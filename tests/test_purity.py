@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,8 +95,13 @@ def pure_modules() -> list[Path]:
     return modules(*PURE) + [ROOT / room / f"{name}.py" for room, names in parts.items() for name in names]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -142,7 +148,7 @@ def import_graph(room: str) -> dict[str, set[str]]:
     paths = {module_of(path): path for path in modules(room)}
     graph: dict[str, set[str]] = {name: set() for name in paths}
     for name, path in paths.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom):
                 named = [f"{node.module}.{alias.name}" for alias in node.names]
                 found = {each if each in paths else node.module or "" for each in named}
@@ -203,7 +209,7 @@ def test_pure_rooms_do_no_io() -> None:
 
 
 def test_pure_rooms_take_no_order_from_luck() -> None:
-    found = {identify(path): list(suspects(ast.parse(path.read_text()))) for path in pure_modules()}
+    found = {identify(path): list(suspects(tree_of(path))) for path in pure_modules()}
     assert {path: suspicious for path, suspicious in found.items() if suspicious} == {}
 
 
