@@ -246,6 +246,15 @@ def test_an_agreement_that_is_none_ends_its_connection_alone(claimed: object) ->
     assert greeted(house, "a", agreement=AGREED).read()[0][0] == "welcome"
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_who_leaves_counts_from_0(place: int) -> None:
+    a, _ = running(House())
+    counts: list[Any] = [{}, None, [], {}, {}]
+    counts[(0, 3, 4)[place]] = {"x": -1}
+    a.say(["leave", 0, b"", False, *counts])
+    assert refused(a)[0] == "protocol"
+
+
 def test_an_agreement_is_no_longer_than_a_hello() -> None:
     house = House(agreement=AGREED)
     code, reason = refused(greeted(house, "a", agreement={**AGREED, "world": "c" * HELLO_MAX}))

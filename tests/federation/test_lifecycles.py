@@ -240,6 +240,17 @@ def test_a_dropout_is_in_the_log_and_says_what_it_lost() -> None:
     assert fates == {"clock": [(40, "35ms dropout clock 20ms")], "me": [(61, "60ms dropout me 5ms")]}
 
 
+def test_a_dropout_is_noted_when_it_has_begun() -> None:
+    def program(self: Participant) -> None:
+        self.advance(to="10ms")
+        self.publish("news", b"", at="40ms")
+        self.advance(to="45ms")
+
+    outcome = run(federation(program, "30ms dropout me 20ms"), keep_journals=True)
+    fates = [(each.at // MS, each.what) for each in outcome.journals["me"] if isinstance(each, Befell)]
+    assert fates == [(45, "30ms dropout me 20ms")]
+
+
 def test_a_crash_without_recovery_is_the_end() -> None:
     outcome = run(federation(lambda self: self.advance(to="150ms"), "45ms crash me"))
     assert outcome.times["me"] == 45 * MS
@@ -294,7 +305,7 @@ def test_a_crash_of_somebody_that_is_down_is_in_its_log(lasts: str, back: int) -
         str(entry.at // MS) + f" {entry.what}" for entry in outcome.journals["me"] if isinstance(entry, Befell)
     ] == [
         "20 20ms crash me 15ms",
-        f"{back} {event}, when it was down already",
+        f"{back} {event}, before it was up",
         f"{back} it recovers, and is incarnation 1",
     ]
 
@@ -303,7 +314,7 @@ def test_a_crash_while_it_boots_is_in_its_log() -> None:
     made = federation(lambda self: None, "6ms crash me 20ms", boot="uniform(5ms, 7ms)")
     outcome = run(made, keep_journals=True, draws={"boot/me": "7ms"})
     assert [(entry.at // MS, entry.what) for entry in outcome.journals["me"] if isinstance(entry, Befell)] == [
-        (26, "6ms crash me 20ms, when it was down already"),
+        (26, "6ms crash me 20ms, before it was up"),
         (26, "it has booted"),
     ]
     with pytest.raises(ConfigurationError, match="4ms crash me: me boots until 5ms"):
@@ -425,6 +436,36 @@ def test_an_incarnation_peeks_as_far_as_the_first(is_changed: str) -> None:
     assert reaches == [5, 5]
 
 
+@pytest.mark.parametrize(("declared", "other", "given"), [("newest(1)", "unbounded", 1), ("discard", "unbounded", 0)])
+def test_an_incarnation_has_the_buffers_that_were_declared(declared: str, other: str, given: int) -> None:
+    seen: list[int] = []
+
+    def program(self: Participant) -> None:
+        if not self.incarnation:
+            self.unsubscribe("tick")
+            self.subscribe("tick", other)
+        elif not given:
+            assert self.peek() > 90 * MS  # Nothing can reach it.
+        seen.append(len(self.advance(by="40ms")))
+        self.advance(to="150ms")
+
+    run(federation(program, "45ms crash me 10ms", subscribes={"tick": declared}, publishes=[]))
+    assert seen == [3, given]
+
+
+def test_what_is_durable_waits_also_if_the_program_had_unsubscribed() -> None:
+    seen: list[int] = []
+
+    def program(self: Participant) -> None:
+        if not self.incarnation:
+            self.unsubscribe("tick")
+            self.advance(to="150ms")
+        seen.extend(heard(self.next()))
+
+    outcome = run(federation(program, "25ms crash me 30ms", durable=["tick"]))
+    assert (seen, outcome.dropped) == ([3, 4, 5], {})
+
+
 def test_messages_arrive_with_a_bit_flipped() -> None:
     found: list[int] = []
 
@@ -492,6 +533,42 @@ def test_of_two_emergency_stops_the_earliest_counts_for_everybody(second: int, c
     assert known == {"bob": [("bob", 42), counts], "ann": [("ann", second), counts], "me": [counts]}
     beaten = "ann" if counts[0] == "bob" else "bob"
     assert f"60ms {beaten}: emergency stop, told by {counts[0]}: at 42" in map(str, outcome.emergency)
+
+
+@pytest.mark.parametrize("period", ["0ms", "10ms"])
+def test_who_is_told_of_an_emergency_sends_as_soon_as_it_may(period: str) -> None:
+    def guard(self: Participant) -> None:
+        self.advance(to="33ms")
+        self.estop("smoke")
+
+    def program(self: Participant) -> None:
+        try:
+            while True:
+                self.promise(self.now + 10 * MS)
+                self.advance(by="10ms")
+        except EmergencyStop:
+            self.publish("brake", b"")
+
+    def brake(self: Participant) -> None:
+        with suppress(EmergencyStop):
+            self.advance(to="60ms")
+        braked.extend(message.sent // MS for message in self.advance(to="60ms"))
+
+    braked: list[int] = []
+    programs = {
+        "guard": Program(guard),
+        "me": Program(program, publishes=["brake"], period=period),
+        "brake": Program(brake, subscribes=["brake"]),
+    }
+    run(Federation(programs, until="90ms", estop="5ms"))
+    assert braked == [40]
+
+
+def test_an_emergency_stop_is_no_later_than_it_says() -> None:
+    made = federation(lambda self: None, estop="5ms", latency_least="5001us")
+    with pytest.raises(ConfigurationError, match=r"me needs at least 5\.001ms for what it sends, and an emergency stop"):
+        run(made)
+    run(federation(lambda self: None, estop="5ms", latency_least="5ms"))
 
 
 def test_without_a_latency_there_is_no_emergency_stop() -> None:

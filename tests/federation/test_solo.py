@@ -19,6 +19,7 @@ from worldline.history.parts import RecordedParts
 from worldline.history.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
 from worldline.model import WorldlineError
+from worldline.model.lifecycle import lifecycle_of
 from worldline.recording import Recorder, Recording
 from worldline.recording.accounting import intact, recorded_account
 
@@ -89,6 +90,21 @@ def test_everybody_of_random_federations_does_the_same_alone(
             compared += done.compared
     assert compared > 150
     assert strayed < 10
+
+
+@pytest.mark.parametrize("estop", ["2ms", "20ms"])
+def test_who_peeks_sees_as_far_as_an_emergency_stop_lets_it(tmp_path: Path, estop: str) -> None:
+    def peeking(me: Participant) -> None:
+        while me.now < 30_000_000:
+            seen = me.peek(me.now + 12_000_000)
+            me.publish("seen", b"%d" % seen)
+            me.advance(to=max(seen, me.now + 1))
+
+    programs = {"ticking": Program(ticking), "peeking": Program(peeking, subscribes=["count"], publishes=["seen"])}
+    made = Federation(programs, network=Network(default=link("uniform(3ms, 8ms)")), estop=estop, until="50ms")
+    recording = recorded(made, tmp_path / "run.mcap")
+    done = alone(recording, made, "peeking", life=lifecycle_of("peeking", made.plan().network, ()))
+    assert (said(done), done.is_whole) == ([], True)
 
 
 def ticking(me: Participant) -> None:

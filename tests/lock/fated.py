@@ -74,7 +74,9 @@ def make_fated_world(random: Random) -> tuple[World, Fates]:
     estop = random.choice((None, None, 2, 6))
     members = {
         name: Member(
-            replace_fields(member.join, controls=False), _script(random, member, estop is not None), member.replies
+            replace_fields(member.join, controls=False, latency_least=_least(member.join.latency_least, estop)),
+            _script(random, member, estop is not None),
+            member.replies,
         )
         for name, member in world.members.items()
         if name in world.plan.roster
@@ -91,6 +93,11 @@ def make_fated_world(random: Random) -> tuple[World, Fates]:
     }
     network = replace_fields(_corrupting(random, world.plan.network), estop=estop)
     return replace(world, plan=replace_fields(world.plan, network=network), members=members), fates
+
+
+def _least(latency: int, estop: int | None) -> int:
+    """Return a least latency that an emergency stop can keep to."""
+    return latency if estop is None else min(latency, estop)
 
 
 def _script(random: Random, member: Member, has_estop: bool) -> tuple[tuple[Any, ...], ...]:

@@ -31,10 +31,12 @@ from worldline.lock import (
     Subscription,
     Unsubscribe,
 )
+from worldline.lock.lifecycle_ledger import LifecycleLedger
 from worldline.model import (
     DISCARD,
     FOREVER,
     MAILBOX,
+    MS,
     TIME_MAX,
     BrokenPromise,
     Buffer,
@@ -46,6 +48,9 @@ from worldline.model import (
     newest,
     oldest,
 )
+from worldline.model.buffer import UNBOUNDED
+from worldline.model.faults import as_faults
+from worldline.model.lifecycle import Lifecycle
 
 JOIN = Join(subscribes=(Subscription("red"),), controls=True)
 
@@ -730,3 +735,24 @@ def test_texts_that_are_more_than_text_are_taken_as_text() -> None:
     (sent,) = ledger.take_outbox()
     assert sent == Publish("red", b"x", 0)
     assert (type(sent.topic), type(sent.payload)) == (str, bytes)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_who_was_interrupted_while_it_hung_still_has_messages_to_take(is_given: bool) -> None:
+    life = Lifecycle(faults=as_faults(["5ms hang me 15ms"]))
+    ledger = LifecycleLedger("me", Join(subscribes=(Subscription("x", UNBOUNDED),)), life)
+    ledger.take_outbox()
+    ledger.receive(StartRun("me", 0, 1, MS))
+    assert ledger.next(6 * MS) is None
+    message = Message(5 * MS + 1, 5 * MS, "s", 0, 0, "x", b"a")
+    assert ledger.receive(Grant("me", 6 * MS, [message])) is None
+    if is_given:
+        assert ledger.receive(Grant("me", 20 * MS, [])) == [message]
+        ledger.take_back()
+    assert ledger.may_give(6 * MS)
+    if not is_given:
+        assert ledger.next(6 * MS) is None
+        ledger.receive(Grant("me", 20 * MS, []))
+    else:
+        assert ledger.next(6 * MS) == [message]
+    assert not ledger.may_give(6 * MS)

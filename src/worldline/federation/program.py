@@ -12,9 +12,10 @@ from worldline.model import Network, Plan, plan
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events
 from worldline.model.latency import as_delay
-from worldline.model.links import with_estop_latency
+from worldline.model.links import check_estop_latency, with_estop_latency
 from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
+from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 
 
@@ -86,11 +87,14 @@ class Federation:
         return plan(
             roster,
             guests=guests,
-            network=self.network if self.estop is None else with_estop_latency(self.network, self.estop),
+            network=self._network(),
             seed=self.seed,
             until=self.until,
             faults=self.faults,
         )
+
+    def _network(self) -> Network:
+        return self.network if self.estop is None else with_estop_latency(self.network, self.estop)
 
     def _check_faults(self) -> None:
         """Look whether what befalls participants goes with what they declare."""
@@ -99,3 +103,5 @@ class Federation:
         check_boots(faults, {name: as_delay(program.boot).minimum for name, program in self.programs.items()})
         for name, program in self.programs.items():
             check_durable(name, program.durable, program.subscribes)
+            if (estop := self._network().estop) is not None:
+                check_estop_latency(name, as_time(program.latency_least), estop)

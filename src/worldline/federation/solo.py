@@ -17,6 +17,7 @@ from worldline.history.retelling import RetoldDifference
 from worldline.lock import Join, StartRun
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver
+from worldline.lock.lifecycle_ledger import with_estop
 from worldline.model import Interrupted, ModelError, Plan, WorldlineError
 from worldline.model.blame import own_line, said_of
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
@@ -104,6 +105,8 @@ def _play(program: Program, participant: Participant, call: Call) -> None:
 
 def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
     """Return how far a participant may peek in a run of these: that follows from what they declare."""
+    if plan.network.estop is not None:
+        joins = {each: with_estop(joins.get(each, Join())) for each in (*plan.roster, *joins)}
     if name not in plan.roster:  # Somebody has invited it, so anybody could be invited.
         paths = Paths(plan.network, plan.seed)
         topics = [each.topic for each in joins[name].subscribes if each.buffer.limit != 0]

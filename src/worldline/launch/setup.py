@@ -35,7 +35,7 @@ from worldline.model.faults import (
     check_faults,
 )
 from worldline.model.latency import as_delay
-from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
+from worldline.model.links import Link, Network, Outage, Rule, check_estop_latency, hold, link, partition
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
 
@@ -235,6 +235,16 @@ def _check_durable(participants: Tables) -> None:
                 participant.at("durable").note(f"it doesn't subscribe to {quoted(topic)} ({advice})")
 
 
+def _check_estop(participants: Tables, estop: int | None) -> None:
+    for participant, described in participants:
+        if estop is None or "latency_least" not in described:
+            continue
+        try:
+            check_estop_latency("it", described["latency_least"], estop)
+        except ConfigurationError as error:
+            participant.at("latency_least").note(f"{error.problem} ({error.advice})")
+
+
 def _check_mentions(mentions: Iterable[Mention], roster: Sequence[str]) -> None:
     for name, place in mentions:
         if name not in roster:
@@ -405,6 +415,7 @@ def _check_whole(document: Document, top: dict[str, Any], starts: Starts) -> Non
     _check_rules(rules)
     _check_outages(outages)
     _check_durable(participants)
+    _check_estop(participants, top.get("estop", {}).get("latency"))
     if "participants" not in top:
         return
     if participants and _is_known(document, "name", "names"):

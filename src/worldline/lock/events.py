@@ -11,7 +11,7 @@ from msgspec import Struct
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.draw_rows import DrawRow
 from worldline.model.message import Message
-from worldline.model.time import FOREVER, Int64
+from worldline.model.time import FOREVER, Count, Int64
 
 
 class Subscription(Struct, frozen=True, array_like=True):
@@ -136,11 +136,11 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     now: Int64
     digest: bytes = b""
     complete: bool = False
-    dropped: dict[str, Int64] = {}
+    dropped: dict[str, Count] = {}
     waited: Int64 | None = None
     replaced: tuple[Int64, ...] = ()
-    missed: dict[str, Int64] = {}
-    awaited: dict[str, Int64] = {}
+    missed: dict[str, Count] = {}
+    awaited: dict[str, Count] = {}
 
 
 # --- What the operator says ---

@@ -51,7 +51,7 @@ from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
 from worldline.model.lifecycle import ESTOP_LOG, FAULT_LOG, EmergencyNotice, Lifecycle
-from worldline.model.links import ESTOP_TOPIC
+from worldline.model.links import ESTOP_TOPIC, check_estop_latency
 from worldline.model.message import Message
 from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time
@@ -107,6 +107,7 @@ class LifecycleLedger(Ledger):
         clock: LocalClock | None = None,
     ) -> None:
         if life.estop is not None:
+            check_estop_latency(name, join.latency_least, life.estop)
             join = with_estop(join)
         super().__init__(name, join, period=period, keep_journal=keep_journal, clock=clock)
         self._life = life
@@ -333,12 +334,8 @@ class LifecycleLedger(Ledger):
         if self.is_crashed:
             self.is_crashed = False
             self.incarnation += 1
-            for topic, buffer in self._declared.items():
-                if topic not in self._buffers:
-                    self.subscribe(topic, buffer)
-            self.reach = self._declared_reach  # It subscribes to what it did at first.
         for fault in meanwhile:
-            self._befall(f"{fault}, when it was down already")
+            self._befall(f"{fault}, before it was up")
         if self.incarnation > before:
             self._befall(f"it recovers, and is incarnation {self.incarnation}")
         elif self._life.boot is not None:
@@ -364,12 +361,26 @@ class LifecycleLedger(Ledger):
             self._end_for_good(fault)
         else:
             self._befall(str(fault))
-            for topic in [topic for topic in self._buffers if topic not in self._declared]:
-                self.unsubscribe(topic)
+            self._subscribe_as_declared()
             self.is_crashed = True
             self._resumes = until
             self._row = DOWN
         return fault
+
+    def _subscribe_as_declared(self) -> None:
+        """Subscribe to what was declared, and as it was: whatever the program has made of that is gone with it.
+
+        What has arrived of declared topics stays, since it may be durable.
+        """
+        arrived = self._arrived
+        for topic, buffer in list(self._buffers.items()):
+            if self._declared.get(topic) != buffer:
+                self.unsubscribe(topic)
+        for topic, buffer in self._declared.items():
+            if topic not in self._buffers:
+                self.subscribe(topic, buffer)
+        self._arrived = [message for message in arrived if message.topic in self._declared]
+        self.reach = self._declared_reach
 
     def _end_for_good(self, fault: ParticipantFault) -> None:
         self.is_crashed = False  # Until it has said its last words.
@@ -384,7 +395,7 @@ class LifecycleLedger(Ledger):
         is_start = self._kind == _REVIVAL
         self._stage = _NO_STAGE
         if self._dropouts and not self.is_crashed:
-            self._note_dropouts(self.now)
+            self._note_dropouts()
         if self._alarm is not None and not self._row.ended and not is_start and not self.is_crashed:
             self._arrived = self._batch + self._arrived
             self._batch = []
@@ -485,6 +496,8 @@ class LifecycleLedger(Ledger):
         return self._reached
 
     def may_give(self, until: int) -> bool:
+        if self._stage != _NO_STAGE or self._owed is not None:  # It was interrupted, and asks again.
+            return True
         return self.now < until or (bool(self._arrived) and self._reached <= until)
 
     def _look_ahead(self) -> None:
@@ -496,13 +509,11 @@ class LifecycleLedger(Ledger):
         sent = self.now if at is None else self._not_late(as_time(at, "a send time"))
         if sent < self._inherited:
             sent = self._inherited
-        if at is None and self._period and self.estopped is not None:
-            sent = self._on_time(sent)  # An emergency stop wakes it at other times, too.
+        if at is None and self.estopped is not None:  # That wakes it where it may not send: it does so when it may.
+            sent = self._on_time(max(sent, self._promised))
         if topic == ESTOP_TOPIC and self._life.estop is not None:
             self._refuse(UsageError(f"{ESTOP_TOPIC} is for emergency stops", advice="call estop(reason)"))
         Ledger.publish(self, topic, payload, sent)
-        if self._dropouts:
-            self._note_dropouts(sent)
         if self._waiting:
             self._count("sends", topic, sent)
             if self._crash_at <= self.now:
@@ -607,10 +618,10 @@ class LifecycleLedger(Ledger):
             self.journal.note_fate(self.now, what)
             self._tell_line(heading + what)
 
-    def _note_dropouts(self, time: int) -> None:
-        """Note who drops what it sends at a time: the network loses it."""
+    def _note_dropouts(self) -> None:
+        """Note that what it sends from now on is lost: the network sees to that."""
         for start, end, fault in self._dropouts:
-            if start <= time < end:
+            if start <= self.now < end:
                 self._befall_once(fault)
 
     def _befall_once(self, fault: ParticipantFault) -> None:

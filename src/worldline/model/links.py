@@ -120,6 +120,16 @@ def link(
     return made
 
 
+def check_estop_latency(name: str, latency_least: int, estop: int) -> None:
+    """Refuse a participant whose sends take longer than an emergency stop may."""
+    if latency_least > estop:
+        raise ConfigurationError(
+            f"{name} needs at least {format_time(latency_least)} for what it sends, and an emergency stop has to be "
+            f"everywhere within {format_time(estop)}",
+            advice=f"lower its latency_least, or give emergency stops {format_time(latency_least)}",
+        )
+
+
 def with_estop_latency(network: Network, latency: TimeLike) -> Network:
     """Return a network over which everybody is told of an emergency stop within a time."""
     return replace(network, estop=as_time(latency, "the latency of an emergency stop"))

@@ -26,6 +26,9 @@ DAY = 24 * HOUR
 Int64 = Annotated[int, Meta(ge=-(2**62), le=2**62)]
 """A number that others send: so large that sums of two still fit into 64 bits. Decoders refuse what is larger."""
 
+Count = Annotated[int, Meta(ge=0, le=2**62)]
+"""A number of things that others send."""
+
 TimeLike = SupportsIndex | str | timedelta
 """What stands for a time: nanoseconds as an int or any other whole number, text such as ``"5ms"``, or a timedelta."""
 
