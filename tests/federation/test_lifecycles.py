@@ -566,7 +566,7 @@ def test_who_is_told_of_an_emergency_sends_as_soon_as_it_may(period: str) -> Non
 
 def test_an_emergency_stop_is_no_later_than_it_says() -> None:
     made = federation(lambda self: None, estop="5ms", latency_least="5001us")
-    with pytest.raises(ConfigurationError, match=r"me needs at least 5\.001ms for what it sends, and an emergency stop"):
+    with pytest.raises(ConfigurationError, match=r"me needs at least 5\.001ms for what it sends, and"):
         run(made)
     run(federation(lambda self: None, estop="5ms", latency_least="5ms"))
 
