@@ -19,10 +19,10 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 from tests.leaks.running import EXAMPLES
-from tests.learning.heating import FORMS, act, env, federation, idle, observe, reward, room, too_hot, warming
+from tests.learning.heating import FORMS, act, doubled, env, federation, idle, observe, reward, room, too_hot, warming
 from worldline import Federation, Program, Server, WorldlineError, connect, run
 from worldline.federation.strand import THREADS
-from worldline.learning import AgentMoment, AgentTask, FederationEnv, play
+from worldline.learning import AgentMoment, AgentTask, FederationEnv, ParallelFederationEnv, play
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError
 
@@ -172,6 +172,27 @@ def test_whoever_changes_an_observation_changes_nothing_in_the_run() -> None:
         observation[:] = 99.0
         observation = made.step(action)[0]
         assert observation.tolist() == expected
+
+
+def test_whoever_changes_an_action_in_act_changes_its_own() -> None:
+    action = np.array([0.25])
+    given = env(reward=lambda moment: float(moment.action[0]), act=doubled)
+    whole = ParallelFederationEnv(federation(), {"heater": given.task}, step="20ms")
+    given.reset(seed=1)
+    whole.reset(seed=1)
+    for _ in range(5):
+        assert given.step(action)[1] == 0.5
+        assert whole.step({"heater": action})[1] == {"heater": 0.5}
+        assert action.tolist() == [0.25]
+    assert whole.digest("heater") == given.digest
+
+
+def test_a_policy_may_return_the_same_array_again() -> None:
+    action = np.array([0.25])
+    task = AgentTask(observe=observe, act=doubled, reward=reward, done=too_hot)
+    programs = {**federation().programs, "heater": replace(HEATER, run=play(task, lambda seen: action, step="20ms"))}
+    run(federation(programs=programs))
+    assert action.tolist() == [0.25]
 
 
 def test_memory_lasts_for_an_episode() -> None:

@@ -15,7 +15,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
-from tests.learning.heating import env, federation, observe
+from tests.learning.heating import doubled, env, federation, observe
 from tests.liveness import is_running
 from worldline.learning import AgentMoment, FederationEnv, FederationVectorEnv
 from worldline.model import LossError, ModelError, UsageError
@@ -29,6 +29,10 @@ def make(until: str = "200ms", **changes: Any) -> FederationEnv:
     made.fail_when_warm = _fail_when_warm  # type: ignore[attr-defined] # To be called from outside, as the next.
     made.unsendable = lambda: Lock()  # type: ignore[attr-defined]
     return made
+
+
+def make_doubling() -> FederationEnv:
+    return make(act=doubled)
 
 
 def make_crashing() -> FederationEnv:
@@ -122,6 +126,14 @@ def test_what_befell_an_agent_is_in_the_infos() -> None:
             *_, terminated, _, infos = envs.step(np.zeros((3, 1)))
         assert terminated.all()
         assert infos["befell"].tolist() == ["heater at 50ms: 50ms crash heater"] * 3
+    finally:
+        envs.close()
+
+
+def test_a_task_may_change_its_action_in_any_worker() -> None:
+    envs = FederationVectorEnv(make_doubling, 3, workers=2)
+    try:
+        assert played(envs) == played(SyncVectorEnv([make_doubling] * 3))
     finally:
         envs.close()
 

@@ -9,7 +9,7 @@ import gymnasium
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import ClockName, Participant
-from worldline.learning.observations import own
+from worldline.learning.own import own
 from worldline.learning.seeds import SeedSeries
 from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
