@@ -292,8 +292,8 @@ HEATER = Program(idle, publishes=["power"], subscribes=["degrees"])
 # --- What is left behind ---
 
 
-def test_nothing_is_left_of_an_episode() -> None:
-    unwound = []
+def careful_federation(unwound: list[int]) -> Federation:
+    """A federation whose room says when it has been unwound."""
 
     def careful(me: Any) -> None:
         try:
@@ -301,9 +301,13 @@ def test_nothing_is_left_of_an_episode() -> None:
         finally:
             unwound.append(me.now)
 
-    programs = {**federation().programs, "room": replace(federation().programs["room"], run=careful)}
+    return federation(programs={**federation().programs, "room": replace(federation().programs["room"], run=careful)})
+
+
+def test_nothing_is_left_of_an_episode() -> None:
+    unwound: list[int] = []
     before = threading.active_count()
-    made = env(federation(programs=programs))
+    made = env(careful_federation(unwound))
     made.reset(seed=1)
     made.step(COLD)
     made.reset(seed=1)
@@ -323,6 +327,25 @@ def test_nothing_is_left_of_an_episode() -> None:
     assert gone() is None
     assert len(unwound) == 4
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("call", ["reset", "close"])
+def test_one_that_is_collected_in_another_thread_is_unwound_in_its_own(call: str) -> None:
+    unwound: list[int] = []
+    kept = [env(careful_federation(unwound)) for _ in range(2)]
+    for made in kept:
+        made.reset(seed=1)
+        made.step(COLD)
+    del made
+    before = threading.active_count()
+    other = env()
+    collector = threading.Thread(target=lambda: (kept.clear(), gc.collect(), other.close()))
+    collector.start()
+    collector.join()
+    getattr(other, call)()
+    assert len(unwound) == 2
+    other.close()
+    assert threading.active_count() <= before
 
 
 UNCLOSED = """
