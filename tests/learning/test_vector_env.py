@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from functools import partial
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 import gymnasium
@@ -286,6 +286,37 @@ def test_a_call_that_is_interrupted_ends_the_workers(monkeypatch: pytest.MonkeyP
     assert not any(map(is_running, pids))
     with pytest.raises(UsageError, match=r"closed, since a call was broken off by KeyboardInterrupt \(make others\)"):
         envs.step(np.zeros((2, 1)))
+
+
+@pytest.mark.parametrize("call", ["step", "reset", "call"])
+def test_a_call_while_another_is_pending_is_refused(
+    vector: FederationVectorEnv, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    arguments = {"step": [np.zeros((5, 1))], "reset": [], "call": ["digest"]}[call]
+    vector.reset(seed=1)
+    before = vector.step(np.zeros((5, 1)))[0].tolist()
+    vector.reset(seed=1)
+    tried: list[Thread] = []
+    refused: list[UsageError] = []
+    hear = vector._workers.hear
+
+    def interfere() -> None:
+        with pytest.raises(UsageError, match=r"another call of these environments .* \(wait for it, or give") as error:
+            getattr(vector, call)(*arguments)
+        refused.append(error.value)
+
+    def hear_meanwhile() -> Any:
+        if not tried:
+            tried.append(Thread(target=interfere))
+            tried[0].start()
+            tried[0].join()
+        return hear()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vector._workers, "hear", hear_meanwhile)
+        assert vector.step(np.zeros((5, 1)))[0].tolist() == before
+    assert refused
+    vector.step(np.zeros((5, 1)))
 
 
 def test_what_is_refused() -> None:

@@ -8,8 +8,10 @@ or more. What an episode is depends on its seed and its actions alone, and so no
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
+from threading import Lock
 from typing import Any
 
 import gymnasium
@@ -65,6 +67,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         self._shares = [slice(begin, end) for begin, end in pairwise([0, *accumulate(sizes)])]
         self._seen: list[Any] = [None] * shares  # What was last observed, by share.
         self._closed_by = ""
+        self._pending = Lock()  # Held during a call: answers don't say to which call they are.
         self._workers = Supervision(self._described)
         mode = AutoresetMode(autoreset_mode).value
         numbers = [range(share.start, share.stop) for share in self._shares]
@@ -98,9 +101,10 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
                 masked = {} if mask[share].all() else {"reset_mask": mask[share]}
                 told[worker] = "reset", (), {"seed": seeds[share], "options": {**given, **masked}}
         infos: list[dict[str, Any]] = [{}] * len(self._shares)
-        for worker, (observations, info) in self._ask(told).items():
-            self._seen[worker], infos[worker] = observations, info
-        return self._observations(), self._merged(infos)
+        with self._call():
+            for worker, (observations, info) in self._ask(told).items():
+                self._seen[worker], infos[worker] = observations, info
+            return self._observations(), self._merged(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Let every agent act."""
@@ -109,19 +113,21 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         }
         rewards, terminations, truncations = np.empty(self.num_envs), *np.empty((2, self.num_envs), dtype=np.bool_)
         infos: list[dict[str, Any]] = [{}] * len(self._shares)
-        for worker, said in self._ask(told).items():
-            share = self._shares[worker]
-            observations, reward, terminated, truncated, infos[worker] = said
-            self._seen[worker] = unpacked(observations, self._seen[worker])
-            rewards[share] = np.frombuffer(reward)
-            terminations[share] = np.frombuffer(terminated, np.bool_)
-            truncations[share] = np.frombuffer(truncated, np.bool_)
-        return self._observations(), rewards, terminations, truncations, self._merged(infos)
+        with self._call():
+            for worker, said in self._ask(told).items():
+                share = self._shares[worker]
+                observations, reward, terminated, truncated, infos[worker] = said
+                self._seen[worker] = unpacked(observations, self._seen[worker])
+                rewards[share] = np.frombuffer(reward)
+                terminations[share] = np.frombuffer(terminated, np.bool_)
+                truncations[share] = np.frombuffer(truncated, np.bool_)
+            return self._observations(), rewards, terminations, truncations, self._merged(infos)
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
         """Return an attribute of each environment, or what a method of each returns."""
         told = dict.fromkeys(range(len(self._shares)), (CALL, (name, *arguments), keywords))
-        return tuple(each for _, said in sorted(self._ask(told).items()) for each in said)
+        with self._call():
+            return tuple(each for _, said in sorted(self._ask(told).items()) for each in said)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of each environment."""
@@ -218,6 +224,19 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
                 for place in range(share.stop - share.start):
                     merged = self._add_info(merged, _info_of(info, place), share.start + place)
         return merged
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Refuse a call while another is pending, whose answers it would take."""
+        if not self._pending.acquire(blocking=False):
+            raise UsageError(
+                "another call of these environments hasn't returned yet",
+                advice="wait for it, or give each thread environments of its own",
+            )
+        try:
+            yield
+        finally:
+            self._pending.release()
 
     def _ask(self, told: dict[int, Told]) -> dict[int, Any]:
         """Have workers do something, all at once; return what each says."""
