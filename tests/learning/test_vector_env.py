@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
@@ -207,6 +208,39 @@ def test_without_a_seed_they_follow_from_the_federations() -> None:
         alone = make()
         alone.reset(seed=number)
         assert alone.reset()[1]["seed"] == seed
+
+
+def make_marked(mark: Path) -> FederationEnv:
+    """It can't begin as long as there is the mark."""
+
+    def observe_unmarked(moment: AgentMoment) -> Any:
+        if mark.exists():
+            raise ValueError("marked")
+        return observe(moment)
+
+    return make(observe=observe_unmarked)
+
+
+def test_those_without_a_seed_begin_with_seeds_of_their_own(tmp_path: Path) -> None:
+    """However often it takes until all have begun: none begins with the seed that environment 0 has."""
+    mark = tmp_path / "mark"
+    mark.touch()
+    envs = FederationVectorEnv(partial(make_marked, mark), 4, workers=2)
+    try:
+        for seed in (None, 7):
+            with pytest.raises(ModelError, match="raised ValueError: marked"):
+                envs.reset(seed=seed)
+        mark.unlink()
+        for _ in range(2):
+            with pytest.raises(
+                UsageError,
+                match=r"environment 1: it has had no episode yet, .* leaves it out \(reset all of them first",
+            ):
+                envs.reset(options={"reset_mask": np.array([True, False, True, False])})
+        assert envs.reset(seed=[5, None, 5, None])[1]["seed"].tolist() == [5, 1, 5, 3]
+        envs.reset(options={"reset_mask": np.array([True, False, True, False])})
+    finally:
+        envs.close()
 
 
 def test_other_kinds_of_spaces() -> None:

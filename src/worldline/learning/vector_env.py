@@ -38,7 +38,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
     """`count` environments in `workers` processes, by default one for each core.
 
     `make` is a function of a module that returns an environment, and is called in the workers. With a seed, each gets
-    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list. If none is ever given, the first is the
+    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list. If none is given at first, it is the
     federation's own.
 
     Whatever breaks off a call, such as Ctrl-C or the loss of a worker, ends all workers: nobody could say which of them
@@ -66,6 +66,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         sizes = [count // shares + (number < count % shares) for number in range(shares)]
         self._shares = [slice(begin, end) for begin, end in pairwise([0, *accumulate(sizes)])]
         self._seen: list[Any] = [None] * shares  # What was last observed, by share.
+        self._has_begun = False  # Whether all of them have had an episode.
         self._closed_by = ""
         self._pending = Lock()  # Held during a call: answers don't say to which call they are.
         self._workers = Supervision(self._described)
@@ -95,6 +96,12 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         if np.shape(mask) != (self.num_envs,):
             raise UsageError(f"the reset_mask has the shape {np.shape(mask)}, and there are {self.num_envs}")
         mask = np.asarray(mask, dtype=np.bool_)
+        if not (self._has_begun or mask.all()):
+            raise UsageError(
+                "it has had no episode yet, and the reset_mask leaves it out",
+                participant=f"environment {mask.argmin()}",
+                advice="reset all of them first, without a reset_mask",
+            )
         told: dict[int, Told] = {}
         for worker, share in enumerate(self._shares):
             if mask[share].any():
@@ -104,6 +111,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         with self._call():
             for worker, (observations, info) in self._ask(told).items():
                 self._seen[worker], infos[worker] = observations, info
+            self._has_begun = True
             return self._observations(), self._merged(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -138,16 +146,18 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         self._workers.end()
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        first, self._first_seed = self._first_seed, None
+        """Return each environment's seed, or None for the one that follows from its last."""
+        numbers = range(self.num_envs)
+        # On its own, each would begin with the same one.
+        first = None if self._has_begun else self._first_seed
+        following = [None if first is None else first + number for number in numbers]
         if seed is None:
-            seed = first
-        if seed is None:
-            return [None] * self.num_envs
+            return following
         if not isinstance(seed, Sequence | np.ndarray):
-            return [as_seed(seed) + number for number in range(self.num_envs)]
+            return [as_seed(seed) + number for number in numbers]
         if len(seed) != self.num_envs:
             raise UsageError(f"there are {len(seed)} seeds for {self.num_envs} environments")
-        return [None if each is None else as_seed(each) for each in seed]
+        return [following[number] if each is None else as_seed(each) for number, each in enumerate(seed)]
 
     def _dealt_out(self, actions: Any) -> list[Any]:
         """Return the actions of each share, once all of them have been found good."""
