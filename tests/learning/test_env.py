@@ -9,6 +9,7 @@ import threading
 import tracemalloc
 import warnings
 import weakref
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -638,6 +639,28 @@ def test_a_run_that_ends_before_the_first_step() -> None:
 def test_options_that_nobody_knows() -> None:
     with pytest.warns(UserWarning, match=r"the option 'drawz' is nothing .* \(did you mean 'draws'\?\)"):
         env().reset(options={"drawz": {}})
+
+
+def test_one_can_be_copied_before_its_first_episode() -> None:
+    made = env()
+    fresh = deepcopy(made)
+    expected = episode(made, seed=1)
+    assert episode(fresh, seed=1) == expected
+    made.reset(seed=1)
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"can't be copied or pickled once .* \(do so before its first reset"):
+            deepcopy(made)
+        made.close()
+
+
+def test_a_copy_that_nobody_closes_is_unwound_as_any_other() -> None:
+    unwound: list[int] = []
+    copied = [deepcopy(env(careful_federation(unwound)))]
+    copied[0].reset(seed=1)
+    copied[0].step(COLD)
+    copied.clear()
+    gc.collect()
+    assert len(unwound) == 1
 
 
 def test_a_thread_of_its_own() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
@@ -320,6 +322,33 @@ def test_a_call_that_is_interrupted_ends_the_workers(monkeypatch: pytest.MonkeyP
     assert not any(map(is_running, pids))
     with pytest.raises(UsageError, match=r"closed, since a call was broken off by KeyboardInterrupt \(make others\)"):
         envs.step(np.zeros((2, 1)))
+
+
+def test_one_may_be_closed_from_another_thread_while_a_call_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = FederationVectorEnv(make, 2, workers=2)
+    envs.reset(seed=1)
+    hear = envs._workers.hear
+
+    def hear_when_closed() -> Any:
+        other = Thread(target=envs.close)
+        other.start()
+        other.join()
+        return hear()
+
+    monkeypatch.setattr(envs._workers, "hear", hear_when_closed)
+    with pytest.raises(UsageError, match=r"the environments were closed while a call was pending \(make others\)"):
+        envs.step(np.zeros((2, 1)))
+    with pytest.raises(UsageError, match=r"the environments are closed \(make others\)"):
+        envs.step(np.zeros((2, 1)))
+    envs.close()
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, pickle.dumps])
+def test_one_cant_be_copied(vector: FederationVectorEnv, copied: Callable[[Any], object]) -> None:
+    with pytest.raises(UsageError, match=r"can't be copied or pickled: it has worker processes \(make another one"):
+        copied(vector)
+    vector.reset(seed=1)
+    vector.step(np.zeros((5, 1)))
 
 
 @pytest.mark.parametrize("call", ["step", "reset", "call"])

@@ -74,7 +74,6 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             federation, tasks, step=step, start=start, until=until, settings=settings, clock=clock
         )
         self._seen: dict[str, Any] = {}  # What each agent has seen last.
-        self._steering.close_with(self)
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -98,7 +97,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         seed = self._seeds.next(seed)
         self.agents = []
         self._seen = {}
-        self._take(self._steering.begin(seed, draws))
+        self._take(self._steering.begin(self, seed, draws))
         return (
             {name: own(self._seen[name]) for name in self.agents},
             {name: {"seed": seed, **self._steering.info(name)} for name in self.agents},

@@ -72,9 +72,17 @@ class Steering:
                 advice='write until="10s", or give `done`',
             )
         self.run: SteppedRun | None = None
-        self._left_runs = _left.runs  # Of the thread that began the run.
+        self._left_runs: list[SteppedRun] = []  # Of the thread that began the run.
         self.here: list[str] = []
         """The agents that have halted at the time at which the run stands still; others are later, or on their way."""
+
+    def __getstate__(self) -> object:
+        if self.run is not None:
+            raise UsageError(
+                "an environment can't be copied or pickled once it has begun an episode",
+                advice="do so before its first reset, or make another one",
+            )
+        return super().__getstate__()
 
     @property
     def seed(self) -> int:
@@ -103,9 +111,14 @@ class Steering:
         """Return what befell an agent on the way to the moment at which it is, if anything did."""
         return self._agents[name].info()
 
-    def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
-        """Begin another episode, with some draws replaced; return what those agents see that have to act first."""
+    def begin(self, owner: object, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
+        """Begin another episode, with some draws replaced; return what those agents see that have to act first.
+
+        It is broken off when nobody has the owner any more, always the same one, or when the process ends.
+        """
         self.close()
+        if self.run is None:  # Not before: the owner may have been copied until now.
+            finalize(owner, self._break_off_or_leave)
         for agent in self._agents.values():
             agent.forget()
         self._left_runs = _left.runs
@@ -169,10 +182,6 @@ class Steering:
             self._keep_digests()
             self.here = []
             self.run.close()
-
-    def close_with(self, owner: object) -> None:
-        """Break off what is under way when nobody has the owner any more, or when the process ends."""
-        finalize(owner, self._break_off_or_leave)
 
     def _break_off_or_leave(self) -> None:
         if self.run is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -142,8 +142,14 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         return self.call(name)
 
     def close_extras(self, **_: Any) -> None:
-        """End the workers."""
+        """End the workers, from any thread."""
+        self.closed = True  # Before a pending call notices that they are gone.
         self._workers.end()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UsageError(
+            "a vector of environments can't be copied or pickled: it has worker processes", advice="make another one"
+        )
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         """Return each environment's seed, or None for the one that follows from its last."""
@@ -255,6 +261,10 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         try:
             answers = self._answers(told)
         except BaseException as error:
+            if self.closed and isinstance(error, Exception):
+                raise UsageError(
+                    "the environments were closed while a call was pending", advice="make others"
+                ) from error
             self._closed_by = f", since a call was broken off by {described(error)}"
             self.close()
             raise
