@@ -15,7 +15,7 @@ from worldline import MS, EmergencyStop, Federation, Message, Network, Participa
 from worldline.federation.aio import run_program_async
 from worldline.federation.stable_store import StableStore
 from worldline.history.journal import Befell
-from worldline.lock import Crashed
+from worldline.lock import Crashed, RunEnded
 from worldline.model import ConfigurationError, UsageError
 
 
@@ -194,24 +194,43 @@ def test_a_program_that_catches_its_crash_has_crashed(
     assert outcome.times["me"] == left * MS
 
 
-def test_an_awaited_program_that_catches_its_crash_has_crashed() -> None:
-    lives: list[int] = []
+class CrashingOnce:
+    """An awaited participant that crashes in its first life, whatever it does there."""
 
-    class Crashing:
-        """A participant that crashes once, whatever it does."""
+    lives = 0
 
-        is_crashed = False
+    @property
+    def is_crashed(self) -> bool:
+        return self.lives == 1
 
-        async def revive(self) -> bool:
-            self.is_crashed = not lives
-            return True
+    async def revive(self) -> bool:
+        self.lives += 1
+        return True
+
+
+ORDINARY_ENDS = [None, RunEnded(), EmergencyStop("me", 0, "made up"), SystemExit(0)]
+
+
+@pytest.mark.parametrize("end", ORDINARY_ENDS, ids=repr)
+def test_an_awaited_program_that_catches_its_crash_has_crashed(end: BaseException | None) -> None:
+    me: Any = CrashingOnce()
 
     async def program(_: object) -> str:
-        lives.append(len(lives))
-        return f"life {len(lives)}"
+        if me.is_crashed and end is not None:
+            raise end
+        return f"life {me.lives}"
 
-    me: Any = Crashing()
     assert asyncio.run(run_program_async(program, me)) == "life 2"
+
+
+def test_an_awaited_program_that_fails_in_its_crash_has_failed() -> None:
+    me: Any = CrashingOnce()
+
+    async def program(_: object) -> None:
+        raise SystemExit("out of memory")
+
+    with pytest.raises(SystemExit, match="out of memory"):
+        asyncio.run(run_program_async(program, me))
 
 
 def test_what_is_durable_waits_and_the_rest_is_lost() -> None:

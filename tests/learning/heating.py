@@ -59,6 +59,12 @@ def act(me: Participant, action: Any) -> None:
     me.publish("power", payload.to_msgpack(float(action[0])))
 
 
+def doubled(me: Participant, action: Any) -> None:
+    """An `act` that changes the action that it is given."""
+    action *= 2.0
+    act(me, action)
+
+
 def reward(moment: AgentMoment) -> float:
     return -abs(moment.observation[0] - 20.0)
 

@@ -9,6 +9,7 @@ import threading
 import tracemalloc
 import warnings
 import weakref
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 from tests.leaks.running import EXAMPLES
-from tests.learning.heating import FORMS, act, env, federation, idle, observe, reward, room, too_hot, warming
+from tests.learning.heating import FORMS, act, doubled, env, federation, idle, observe, reward, room, too_hot, warming
 from worldline import Federation, Program, Server, WorldlineError, connect, run
 from worldline.federation.strand import THREADS
-from worldline.learning import AgentMoment, AgentTask, FederationEnv, play
+from worldline.learning import AgentMoment, AgentTask, FederationEnv, ParallelFederationEnv, play
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError
 
@@ -174,6 +175,27 @@ def test_whoever_changes_an_observation_changes_nothing_in_the_run() -> None:
         assert observation.tolist() == expected
 
 
+def test_whoever_changes_an_action_in_act_changes_its_own() -> None:
+    action = np.array([0.25])
+    given = env(reward=lambda moment: float(moment.action[0]), act=doubled)
+    whole = ParallelFederationEnv(federation(), {"heater": given.task}, step="20ms")
+    given.reset(seed=1)
+    whole.reset(seed=1)
+    for _ in range(5):
+        assert given.step(action)[1] == 0.5
+        assert whole.step({"heater": action})[1] == {"heater": 0.5}
+        assert action.tolist() == [0.25]
+    assert whole.digest("heater") == given.digest
+
+
+def test_a_policy_may_return_the_same_array_again() -> None:
+    action = np.array([0.25])
+    task = AgentTask(observe=observe, act=doubled, reward=reward, done=too_hot)
+    programs = {**federation().programs, "heater": replace(HEATER, run=play(task, lambda seen: action, step="20ms"))}
+    run(federation(programs=programs))
+    assert action.tolist() == [0.25]
+
+
 def test_memory_lasts_for_an_episode() -> None:
     def count(moment: AgentMoment) -> float:
         moment.memory["steps"] = moment.memory.get("steps", 0) + 1
@@ -271,8 +293,8 @@ HEATER = Program(idle, publishes=["power"], subscribes=["degrees"])
 # --- What is left behind ---
 
 
-def test_nothing_is_left_of_an_episode() -> None:
-    unwound = []
+def careful_federation(unwound: list[int]) -> Federation:
+    """A federation whose room says when it has been unwound."""
 
     def careful(me: Any) -> None:
         try:
@@ -280,9 +302,13 @@ def test_nothing_is_left_of_an_episode() -> None:
         finally:
             unwound.append(me.now)
 
-    programs = {**federation().programs, "room": replace(federation().programs["room"], run=careful)}
+    return federation(programs={**federation().programs, "room": replace(federation().programs["room"], run=careful)})
+
+
+def test_nothing_is_left_of_an_episode() -> None:
+    unwound: list[int] = []
     before = threading.active_count()
-    made = env(federation(programs=programs))
+    made = env(careful_federation(unwound))
     made.reset(seed=1)
     made.step(COLD)
     made.reset(seed=1)
@@ -302,6 +328,25 @@ def test_nothing_is_left_of_an_episode() -> None:
     assert gone() is None
     assert len(unwound) == 4
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("call", ["reset", "close"])
+def test_one_that_is_collected_in_another_thread_is_unwound_in_its_own(call: str) -> None:
+    unwound: list[int] = []
+    kept = [env(careful_federation(unwound)) for _ in range(2)]
+    for made in kept:
+        made.reset(seed=1)
+        made.step(COLD)
+    del made
+    before = threading.active_count()
+    other = env()
+    collector = threading.Thread(target=lambda: (kept.clear(), gc.collect(), other.close()))
+    collector.start()
+    collector.join()
+    getattr(other, call)()
+    assert len(unwound) == 2
+    other.close()
+    assert threading.active_count() <= before
 
 
 UNCLOSED = """
@@ -594,6 +639,28 @@ def test_a_run_that_ends_before_the_first_step() -> None:
 def test_options_that_nobody_knows() -> None:
     with pytest.warns(UserWarning, match=r"the option 'drawz' is nothing .* \(did you mean 'draws'\?\)"):
         env().reset(options={"drawz": {}})
+
+
+def test_one_can_be_copied_before_its_first_episode() -> None:
+    made = env()
+    fresh = deepcopy(made)
+    expected = episode(made, seed=1)
+    assert episode(fresh, seed=1) == expected
+    made.reset(seed=1)
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"can't be copied or pickled once .* \(do so before its first reset"):
+            deepcopy(made)
+        made.close()
+
+
+def test_a_copy_that_nobody_closes_is_unwound_as_any_other() -> None:
+    unwound: list[int] = []
+    copied = [deepcopy(env(careful_federation(unwound)))]
+    copied[0].reset(seed=1)
+    copied[0].step(COLD)
+    copied.clear()
+    gc.collect()
+    assert len(unwound) == 1
 
 
 def test_a_thread_of_its_own() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from functools import partial
-from threading import Lock
+from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 import gymnasium
@@ -15,7 +18,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
-from tests.learning.heating import env, federation, observe
+from tests.learning.heating import doubled, env, federation, observe
 from tests.liveness import is_running
 from worldline.learning import AgentMoment, FederationEnv, FederationVectorEnv
 from worldline.model import LossError, ModelError, UsageError
@@ -29,6 +32,10 @@ def make(until: str = "200ms", **changes: Any) -> FederationEnv:
     made.fail_when_warm = _fail_when_warm  # type: ignore[attr-defined] # To be called from outside, as the next.
     made.unsendable = lambda: Lock()  # type: ignore[attr-defined]
     return made
+
+
+def make_doubling() -> FederationEnv:
+    return make(act=doubled)
 
 
 def make_crashing() -> FederationEnv:
@@ -126,6 +133,14 @@ def test_what_befell_an_agent_is_in_the_infos() -> None:
         envs.close()
 
 
+def test_a_task_may_change_its_action_in_any_worker() -> None:
+    envs = FederationVectorEnv(make_doubling, 3, workers=2)
+    try:
+        assert played(envs) == played(SyncVectorEnv([make_doubling] * 3))
+    finally:
+        envs.close()
+
+
 def test_spaces(vector: FederationVectorEnv) -> None:
     alone = make()
     assert vector.single_action_space == alone.action_space
@@ -195,6 +210,39 @@ def test_without_a_seed_they_follow_from_the_federations() -> None:
         alone = make()
         alone.reset(seed=number)
         assert alone.reset()[1]["seed"] == seed
+
+
+def make_marked(mark: Path) -> FederationEnv:
+    """It can't begin as long as there is the mark."""
+
+    def observe_unmarked(moment: AgentMoment) -> Any:
+        if mark.exists():
+            raise ValueError("marked")
+        return observe(moment)
+
+    return make(observe=observe_unmarked)
+
+
+def test_those_without_a_seed_begin_with_seeds_of_their_own(tmp_path: Path) -> None:
+    """However often it takes until all have begun: none begins with the seed that environment 0 has."""
+    mark = tmp_path / "mark"
+    mark.touch()
+    envs = FederationVectorEnv(partial(make_marked, mark), 4, workers=2)
+    try:
+        for seed in (None, 7):
+            with pytest.raises(ModelError, match="raised ValueError: marked"):
+                envs.reset(seed=seed)
+        mark.unlink()
+        for _ in range(2):
+            with pytest.raises(
+                UsageError,
+                match=r"environment 1: it has had no episode yet, .* leaves it out \(reset all of them first",
+            ):
+                envs.reset(options={"reset_mask": np.array([True, False, True, False])})
+        assert envs.reset(seed=[5, None, 5, None])[1]["seed"].tolist() == [5, 1, 5, 3]
+        envs.reset(options={"reset_mask": np.array([True, False, True, False])})
+    finally:
+        envs.close()
 
 
 def test_other_kinds_of_spaces() -> None:
@@ -274,6 +322,64 @@ def test_a_call_that_is_interrupted_ends_the_workers(monkeypatch: pytest.MonkeyP
     assert not any(map(is_running, pids))
     with pytest.raises(UsageError, match=r"closed, since a call was broken off by KeyboardInterrupt \(make others\)"):
         envs.step(np.zeros((2, 1)))
+
+
+def test_one_may_be_closed_from_another_thread_while_a_call_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = FederationVectorEnv(make, 2, workers=2)
+    envs.reset(seed=1)
+    hear = envs._workers.hear
+
+    def hear_when_closed() -> Any:
+        other = Thread(target=envs.close)
+        other.start()
+        other.join()
+        return hear()
+
+    monkeypatch.setattr(envs._workers, "hear", hear_when_closed)
+    with pytest.raises(UsageError, match=r"the environments were closed while a call was pending \(make others\)"):
+        envs.step(np.zeros((2, 1)))
+    with pytest.raises(UsageError, match=r"the environments are closed \(make others\)"):
+        envs.step(np.zeros((2, 1)))
+    envs.close()
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, pickle.dumps])
+def test_one_cant_be_copied(vector: FederationVectorEnv, copied: Callable[[Any], object]) -> None:
+    with pytest.raises(UsageError, match=r"can't be copied or pickled: it has worker processes \(make another one"):
+        copied(vector)
+    vector.reset(seed=1)
+    vector.step(np.zeros((5, 1)))
+
+
+@pytest.mark.parametrize("call", ["step", "reset", "call"])
+def test_a_call_while_another_is_pending_is_refused(
+    vector: FederationVectorEnv, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    arguments = {"step": [np.zeros((5, 1))], "reset": [], "call": ["digest"]}[call]
+    vector.reset(seed=1)
+    before = vector.step(np.zeros((5, 1)))[0].tolist()
+    vector.reset(seed=1)
+    tried: list[Thread] = []
+    refused: list[UsageError] = []
+    hear = vector._workers.hear
+
+    def interfere() -> None:
+        with pytest.raises(UsageError, match=r"another call of these environments .* \(wait for it, or give") as error:
+            getattr(vector, call)(*arguments)
+        refused.append(error.value)
+
+    def hear_meanwhile() -> Any:
+        if not tried:
+            tried.append(Thread(target=interfere))
+            tried[0].start()
+            tried[0].join()
+        assert refused, "both wait for answers"
+        return hear()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vector._workers, "hear", hear_meanwhile)
+        assert vector.step(np.zeros((5, 1)))[0].tolist() == before
+    vector.step(np.zeros((5, 1)))
 
 
 def test_what_is_refused() -> None:

@@ -19,6 +19,7 @@ from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.conversation import DOUBT_S, GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.greeting import Greeting
+from worldline.federation.incarnations import one_life
 from worldline.federation.participant import ClockName, Operations
 from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
 from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
@@ -337,7 +338,9 @@ async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[obje
             with contextlib.suppress(Crashed):  # It may crash again before it is back.
                 if not await me.revive():
                     return None
-                result = await program(me)
+                result = None
+                with one_life(me):
+                    result = await program(me)
                 if not me.is_crashed:
                     return result
     return None

@@ -5,12 +5,12 @@ A program may catch its own crash, and end in another way. That changes nothing:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from worldline.federation.blame import is_normal_end
-from worldline.federation.participant import Participant
+from worldline.federation.participant import Operations, Participant
 from worldline.federation.program import check_played
 from worldline.lock import Crashed, EmergencyStop, RunEnded
 
@@ -25,18 +25,19 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
     with suppress(RunEnded, EmergencyStop):
         while True:
             with suppress(Crashed):  # It may crash again before it is back.
-                if not participant.revive() or _lives_out(program, participant):
+                if not participant.revive():
+                    return
+                with one_life(participant):
+                    check_played(program(participant))
+                if not participant.is_crashed:
                     return
 
 
-def _lives_out(program: Callable[[P], object], participant: P) -> bool:
-    """Run one incarnation of a program; return whether it has come to an end of its own."""
+@contextmanager
+def one_life(participant: Operations) -> Iterator[None]:
+    """Run one incarnation of a program in this: if it has crashed, an ordinary end that it makes of that is no end."""
     try:
-        check_played(program(participant))
-    except SystemExit as error:
-        if not (participant.is_crashed and is_normal_end(error)):
+        yield
+    except (SystemExit, RunEnded, EmergencyStop) as error:
+        if not participant.is_crashed or (isinstance(error, SystemExit) and not is_normal_end(error)):
             raise
-    except (RunEnded, EmergencyStop):
-        if not participant.is_crashed:
-            raise
-    return not participant.is_crashed

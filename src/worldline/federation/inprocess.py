@@ -16,7 +16,7 @@ watch asks before it looks where the run is: so one of the two notices.
 
 A `SteppedRun` is the same run without a thread of its own: it goes on when its caller says so, until it can't without
 the programs that the caller steers, and the caller is the only one to look at it. Those needn't be at the same time:
-one that has halted may hold another that is late. Then it has to act first, and so the earliest of them always do.
+one that has halted may hold up another that is late. It has to act first then, so the earliest always act.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class _Run:
         self._hold = False
         self._seen_turn = 0
         self._seen_at = 0.0
-        self._steered = list(steered)  # Whose programs halt, as long as they haven't ended.
+        self._steered = list(steered)  # The names of the programs that halt, until they have ended.
         self._halted: list[_Seat] = []
 
     # --- In the caller's thread ---
@@ -295,7 +295,7 @@ class _Run:
     # --- In the caller's thread, where the run has none of its own ---
 
     def go_on(self, names: Iterable[str]) -> FederationOutcome | None:
-        """Let these go on that have halted, until the run stands still; return what came of it if it is over."""
+        """Let these halted programs go on until the run stands still; return what came of it if it is over."""
         for name in names:
             seat = self._seats[name]
             self._halted.remove(seat)
@@ -317,7 +317,7 @@ class _Run:
             self._forget()
 
     def earliest(self) -> list[str]:
-        """Return which of those that have halted are at the earliest time: no other of the steered gets there still."""
+        """Return the names of the halted programs at the earliest time, which no other steered one can still reach."""
         found: list[str] = []
         first = 0
         for seat in self._halted:
@@ -328,7 +328,7 @@ class _Run:
         return found
 
     def steered(self) -> list[str]:
-        """Return those of the steered whose programs haven't ended."""
+        """Return the names of the steered programs that haven't ended."""
         return self._steered
 
     def abandon(self) -> None:
@@ -569,8 +569,8 @@ class SteppedRun:
 
     Such a program calls `halt(name)` at its sequence points, once it has left what the caller has to know. The run
     stands still when all of them have halted or ended, or when nobody else can go on before one of the halted does. The
-    caller then says what those do that are `earliest`, and lets them `go_on`: the others are later, or still on their
-    way. All calls but `halt` come from the thread that has made this.
+    caller then decides what the `earliest` do, and lets those `go_on`: the others are later, or still on their way. All
+    calls but `halt` come from the thread that made the run.
     """
 
     def __init__(
@@ -598,12 +598,12 @@ class SteppedRun:
         self.outcome: FederationOutcome | None = None
 
     def earliest(self) -> list[str]:
-        """Return who has halted, of these who are at the earliest time."""
+        """Return the names of the halted programs that are at the earliest time: those have to act."""
         return self._run.earliest()
 
     @property
     def steered(self) -> Sequence[str]:
-        """Those whose programs haven't ended."""
+        """The names of the steered programs that haven't ended."""
         return self._run.steered()
 
     def go_on(self, names: Iterable[str] = ()) -> bool:

@@ -9,7 +9,7 @@ import gymnasium
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import ClockName, Participant
-from worldline.learning.observations import own
+from worldline.learning.own import own
 from worldline.learning.seeds import SeedSeries
 from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
@@ -69,7 +69,6 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         self._steering = Steering(
             federation, {agent: self.task}, step=step, start=start, until=until, settings=settings, clock=clock
         )
-        self._steering.close_with(self)
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -92,7 +91,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         draws = take_options(options)
         seed = self._seeds.next(seed)
         super().reset(seed=abs(seed))
-        moment = self._steering.begin(seed, draws)[self.agent]
+        moment = self._steering.begin(self, seed, draws)[self.agent]
         self.now = moment.now
         return own(moment.observation), {"seed": seed, **self._steering.info(self.agent)}
 

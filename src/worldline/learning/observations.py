@@ -7,7 +7,6 @@ returns a float where a whole number is wanted, or an array of another shape, is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from operator import index
 from typing import Any
 
@@ -44,11 +43,6 @@ def fitting(space: gymnasium.Space[Any], agent: str) -> Callable[[Any, int], Any
             ) from None
 
     return fitted
-
-
-def own(value: Any) -> Any:
-    """Return a value as whoever gets it may change it, and nobody else notices."""
-    return value.copy() if value.__class__ is np.ndarray and value.dtype.kind in _NUMBERS else deepcopy(value)
 
 
 def _fit_for(space: gymnasium.Space[Any]) -> Fit:

@@ -16,7 +16,7 @@ from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import ClockName
-from worldline.learning.observations import own
+from worldline.learning.own import own
 from worldline.learning.seeds import SeedSeries
 from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
@@ -74,7 +74,6 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             federation, tasks, step=step, start=start, until=until, settings=settings, clock=clock
         )
         self._seen: dict[str, Any] = {}  # What each agent has seen last.
-        self._steering.close_with(self)
         self._seeds = SeedSeries(self._steering.seed)
 
     @property
@@ -98,7 +97,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         seed = self._seeds.next(seed)
         self.agents = []
         self._seen = {}
-        self._take(self._steering.begin(seed, draws))
+        self._take(self._steering.begin(self, seed, draws))
         return (
             {name: own(self._seen[name]) for name in self.agents},
             {name: {"seed": seed, **self._steering.info(name)} for name in self.agents},
@@ -112,7 +111,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             raise UsageError("no episode is under way", advice="call reset() first")
         self._check(actions)
         before = self.agents
-        moments = self._take(self._steering.go_on({name: own(actions[name]) for name in before if self._is_here(name)}))
+        moments = self._take(self._steering.go_on({name: actions[name] for name in before if self._is_here(name)}))
         told = {name: moments.get(name) for name in self.possible_agents if name in before or name in self.agents}
         return (
             {name: own(self._seen[name]) for name in told},

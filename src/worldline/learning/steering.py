@@ -6,16 +6,18 @@ agents then have to act that are at the earliest time. Others may be later, beca
 their own: these are away, and their turn comes. An agent may also end before its episode does: it crashes for good, or
 an emergency stop reaches it. Its last moment is made here.
 
-Every episode leaves nothing behind: the run is over, or it is broken off and all programs are unwound.
+Every episode leaves nothing behind: the run is over, or it is broken off and all programs are unwound. Greenlets can be
+unwound only in their own thread, but an environment that nobody has any more may be collected in another. Its run is
+then left to the thread that began it, which breaks it off when it next begins or closes an episode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from threading import local
 from typing import Any
 from weakref import finalize
 
@@ -35,6 +37,16 @@ from worldline.model.time import TimeLike
 
 Source = Federation | str | PathLike[str]
 """A federation, or the path of its file."""
+
+
+class _LeftRuns(local):
+    """What other threads have left to this one to break off. Not by its number, which may be another's later."""
+
+    def __init__(self) -> None:
+        self.runs: list[SteppedRun] = []
+
+
+_left = _LeftRuns()
 
 
 class Steering:
@@ -60,8 +72,17 @@ class Steering:
                 advice='write until="10s", or give `done`',
             )
         self.run: SteppedRun | None = None
+        self._left_runs: list[SteppedRun] = []  # Of the thread that began the run.
         self.here: list[str] = []
         """The agents that have halted at the time at which the run stands still; others are later, or on their way."""
+
+    def __getstate__(self) -> object:
+        if self.run is not None:
+            raise UsageError(
+                "an environment can't be copied or pickled once it has begun an episode",
+                advice="do so before its first reset, or make another one",
+            )
+        return super().__getstate__()
 
     @property
     def seed(self) -> int:
@@ -90,11 +111,17 @@ class Steering:
         """Return what befell an agent on the way to the moment at which it is, if anything did."""
         return self._agents[name].info()
 
-    def begin(self, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
-        """Begin another episode, with some draws replaced; return what those agents see that have to act first."""
+    def begin(self, owner: object, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
+        """Begin another episode, with some draws replaced; return what those agents see that have to act first.
+
+        It is broken off when nobody has the owner any more, always the same one, or when the process ends.
+        """
         self.close()
+        if self.run is None:  # Not before: the owner may have been copied until now.
+            finalize(owner, self._break_off_or_leave)
         for agent in self._agents.values():
             agent.forget()
+        self._left_runs = _left.runs
         self.run = SteppedRun(replace(self._federation, seed=seed), self._agents, draws=draws)
         moments = self._next_moments()
         if not moments:
@@ -148,19 +175,20 @@ class Steering:
         return moments
 
     def close(self) -> None:
-        """Break off the episode that is under way, if there is one."""
+        """Break off the episode that is under way, if there is one, and what was left to this thread."""
+        while _left.runs:
+            _left.runs.pop().close()
         if self.run is not None:
             self._keep_digests()
             self.here = []
             self.run.close()
 
-    def close_with(self, owner: object) -> None:
-        """Break off what is under way when nobody has the owner any more, or when the process ends."""
-        finalize(owner, self._close_quietly)
-
-    def _close_quietly(self) -> None:
-        with suppress(UsageError):  # Garbage is collected in any thread, and greenlets are unwound in their own.
-            self.close()
+    def _break_off_or_leave(self) -> None:
+        if self.run is not None:
+            try:
+                self.run.close()
+            except UsageError:  # This is another thread.
+                self._left_runs.append(self.run)
 
     def _go_on(self) -> None:
         assert self.run is not None

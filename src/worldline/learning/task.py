@@ -8,13 +8,13 @@ policy that has been learned (`play`). So both have the same history.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from worldline.federation.participant import ClockName, Participant
+from worldline.learning.own import own
 from worldline.model import TIME_MAX, Message, ModelError, WorldlineError, as_time
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, shown
@@ -141,7 +141,7 @@ def play(
     beat = as_beat(step, start, until, clock)
 
     def program(me: Participant) -> None:
-        perform(me, task, beat, lambda moment: None if moment.is_last else policy(deepcopy(moment.observation)))
+        perform(me, task, beat, lambda moment: None if moment.is_last else policy(own(moment.observation)))
 
     return program
 
@@ -149,7 +149,7 @@ def play(
 def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[AgentMoment], Any]) -> None:
     """Be an agent until the episode is over; `choose` is called at every step, also at the last.
 
-    What it returns is the agent's own, and what it is given stays the agent's: others may change neither.
+    What it returns is copied, so `act` may change it. What it is given stays the agent's: it may not change that.
     """
     observe, act, reward, done = task.observe, task.act, task.reward, task.done
     fitting = _fitting(task, me.name)
@@ -169,9 +169,10 @@ def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Agen
                 moment.is_done = bool(done(moment))
             moment.is_end = me.ended or me.now >= beat.end
             doing = "policy"
-            action = choose(moment)
+            chosen = choose(moment)
             if moment.is_last:
                 return
+            action = own(chosen)
             doing = "act"
             act(me, action)
             messages = beat.next(me)

@@ -8,9 +8,11 @@ or more. What an episode is depends on its seed and its actions alone, and so no
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
-from typing import Any
+from threading import Lock
+from typing import Any, NoReturn, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -36,7 +38,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
     """`count` environments in `workers` processes, by default one for each core.
 
     `make` is a function of a module that returns an environment, and is called in the workers. With a seed, each gets
-    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list. If none is ever given, the first is the
+    its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list. If none is given at first, it is the
     federation's own.
 
     Whatever breaks off a call, such as Ctrl-C or the loss of a worker, ends all workers: nobody could say which of them
@@ -64,7 +66,9 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         sizes = [count // shares + (number < count % shares) for number in range(shares)]
         self._shares = [slice(begin, end) for begin, end in pairwise([0, *accumulate(sizes)])]
         self._seen: list[Any] = [None] * shares  # What was last observed, by share.
+        self._has_begun = False  # Whether all of them have had an episode.
         self._closed_by = ""
+        self._pending = Lock()  # Held during a call: answers don't say to which call they are.
         self._workers = Supervision(self._described)
         mode = AutoresetMode(autoreset_mode).value
         numbers = [range(share.start, share.stop) for share in self._shares]
@@ -92,15 +96,23 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         if np.shape(mask) != (self.num_envs,):
             raise UsageError(f"the reset_mask has the shape {np.shape(mask)}, and there are {self.num_envs}")
         mask = np.asarray(mask, dtype=np.bool_)
+        if not (self._has_begun or mask.all()):
+            raise UsageError(
+                "it has had no episode yet, and the reset_mask leaves it out",
+                participant=f"environment {mask.argmin()}",
+                advice="reset all of them first, without a reset_mask",
+            )
         told: dict[int, Told] = {}
         for worker, share in enumerate(self._shares):
             if mask[share].any():
                 masked = {} if mask[share].all() else {"reset_mask": mask[share]}
                 told[worker] = "reset", (), {"seed": seeds[share], "options": {**given, **masked}}
         infos: list[dict[str, Any]] = [{}] * len(self._shares)
-        for worker, (observations, info) in self._ask(told).items():
-            self._seen[worker], infos[worker] = observations, info
-        return self._observations(), self._merged(infos)
+        with self._call():
+            for worker, (observations, info) in self._ask(told).items():
+                self._seen[worker], infos[worker] = observations, info
+            self._has_begun = True
+            return self._observations(), self._merged(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Let every agent act."""
@@ -109,39 +121,49 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         }
         rewards, terminations, truncations = np.empty(self.num_envs), *np.empty((2, self.num_envs), dtype=np.bool_)
         infos: list[dict[str, Any]] = [{}] * len(self._shares)
-        for worker, said in self._ask(told).items():
-            share = self._shares[worker]
-            observations, reward, terminated, truncated, infos[worker] = said
-            self._seen[worker] = unpacked(observations, self._seen[worker])
-            rewards[share] = np.frombuffer(reward)
-            terminations[share] = np.frombuffer(terminated, np.bool_)
-            truncations[share] = np.frombuffer(truncated, np.bool_)
-        return self._observations(), rewards, terminations, truncations, self._merged(infos)
+        with self._call():
+            for worker, said in self._ask(told).items():
+                share = self._shares[worker]
+                observations, reward, terminated, truncated, infos[worker] = said
+                self._seen[worker] = unpacked(observations, self._seen[worker])
+                rewards[share] = np.frombuffer(reward)
+                terminations[share] = np.frombuffer(terminated, np.bool_)
+                truncations[share] = np.frombuffer(truncated, np.bool_)
+            return self._observations(), rewards, terminations, truncations, self._merged(infos)
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
         """Return an attribute of each environment, or what a method of each returns."""
         told = dict.fromkeys(range(len(self._shares)), (CALL, (name, *arguments), keywords))
-        return tuple(each for _, said in sorted(self._ask(told).items()) for each in said)
+        with self._call():
+            return tuple(each for _, said in sorted(self._ask(told).items()) for each in said)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of each environment."""
         return self.call(name)
 
     def close_extras(self, **_: Any) -> None:
-        """End the workers."""
+        """End the workers, from any thread."""
+        self.closed = True  # Before a pending call notices that they are gone.
         self._workers.end()
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UsageError(
+            "a vector of environments can't be copied or pickled: it has worker processes", advice="make another one"
+        )
+
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        first, self._first_seed = self._first_seed, None
+        """Return each environment's seed, or None for the one that follows from its last."""
+        numbers = range(self.num_envs)
+        # On its own, each would begin with the same one.
+        first = None if self._has_begun else self._first_seed
+        following = [None if first is None else first + number for number in numbers]
         if seed is None:
-            seed = first
-        if seed is None:
-            return [None] * self.num_envs
+            return following
         if not isinstance(seed, Sequence | np.ndarray):
-            return [as_seed(seed) + number for number in range(self.num_envs)]
+            return [as_seed(seed) + number for number in numbers]
         if len(seed) != self.num_envs:
             raise UsageError(f"there are {len(seed)} seeds for {self.num_envs} environments")
-        return [None if each is None else as_seed(each) for each in seed]
+        return [following[number] if each is None else as_seed(each) for number, each in enumerate(seed)]
 
     def _dealt_out(self, actions: Any) -> list[Any]:
         """Return the actions of each share, once all of them have been found good."""
@@ -219,6 +241,19 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
                     merged = self._add_info(merged, _info_of(info, place), share.start + place)
         return merged
 
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Refuse a call while another is pending, whose answers it would take."""
+        if not self._pending.acquire(blocking=False):
+            raise UsageError(
+                "another call of these environments hasn't returned yet",
+                advice="wait for it, or give each thread environments of its own",
+            )
+        try:
+            yield
+        finally:
+            self._pending.release()
+
     def _ask(self, told: dict[int, Told]) -> dict[int, Any]:
         """Have workers do something, all at once; return what each says."""
         if self.closed:
@@ -226,6 +261,10 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         try:
             answers = self._answers(told)
         except BaseException as error:
+            if self.closed and isinstance(error, Exception):
+                raise UsageError(
+                    "the environments were closed while a call was pending", advice="make others"
+                ) from error
             self._closed_by = f", since a call was broken off by {described(error)}"
             self.close()
             raise
