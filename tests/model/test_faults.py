@@ -150,6 +150,12 @@ def test_spans_that_overlap_or_touch_are_one(parts: list[str]) -> None:
     assert are_milder(whole, as_faults(parts))
 
 
+def test_what_is_over_at_once_is_not_what_never_ends() -> None:
+    over = as_faults(["1s crash a", "1s recover a"])
+    assert are_milder(over, over)
+    assert not are_milder(as_faults(["1s crash a"]), over)
+
+
 def test_spans_after_one_event_are_the_longest() -> None:
     short, long = "a sends x: hang a 1s", "a sends x: hang a 2s"
     assert are_milder(as_faults([long]), as_faults([long, short]))

@@ -355,9 +355,11 @@ def _changes(faults: Sequence[ParticipantFault], delays: Sequence[int]) -> list[
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the same without overlaps."""
+    """Return the same without overlaps, and without what is over at once."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
+        if start == end:
+            continue
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
