@@ -311,6 +311,33 @@ def test_the_commands_that_repeat_a_failure_can_be_copied(
     assert worldline(*saved)[1].splitlines()[-1] == output.splitlines()[1 if option else -1].strip()
 
 
+@pytest.mark.parametrize("table", ["tables/third.toml", "talk:third"])
+def test_what_a_table_says_of_draws_stays_when_a_failure_is_shrunk_saved_and_repeated(
+    worldline: Command, folder: Path, table: str
+) -> None:
+    (folder / "tables").mkdir()
+    (folder / "kept").mkdir()
+    lost = '"loss/question/asker/answerer/2" = true\n'
+    (folder / "tables" / "third.toml").write_text("loss = false\n" + lost)
+    (folder / "talk.py").write_text(
+        PROGRAM + "def third(name, _, value):\n    return name.endswith('question/asker/answerer/2')"
+        " if name.startswith('loss') else value\n"
+    )
+    tried = ("search", "talk.toml", "--property", "talk:answered", "--draws", table, "--workers", "1")
+    code, output, _ = worldline(*tried, "--save", "kept/it.json")
+    assert code == 1
+    assert "every question is answered: that doesn't hold, since 1 are not" in output
+    assert f"to 0:\nbesides what {table} says, every message takes the usual time and none gets lost\n" in output
+    again, saved = commands_in(output)
+    assert worldline(*again, "--no-shrink")[1].splitlines() == output.splitlines()[:4]
+    assert worldline(*saved)[1].splitlines()[-1] == output.splitlines()[-1]
+    assert worldline(*saved, "--draws", table)[0] == 2
+
+    (folder / "tables" / "none.toml").write_text("loss = false\n")
+    code, output, _ = worldline(*tried[:4], "--draws", "tables/none.toml", "--seeds", "5", "--workers", "2")
+    assert (code, output.splitlines()[0]) == (0, "holds at the end: every question is answered")
+
+
 def test_a_saved_failure_is_replaced_only_if_that_is_wanted(worldline: Command, folder: Path) -> None:
     tried = ("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1", "--no-shrink", "--save", "it.json")
     assert worldline(*tried)[0] == 1

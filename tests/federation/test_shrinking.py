@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from worldline import MS, Federation, Network, Participant, Program, link
-from worldline.federation.shrinking import ShrunkFederation, shrink_federation
+from worldline.federation.shrinking import ShrunkFederation, shrink_federation, written_out
 from worldline.federation.trial import FederationTrial
+from worldline.model.faults import ENDED_BY, as_faults
 from worldline.search import Property, Story, at_end
 
 COUNT = 50
@@ -47,13 +50,16 @@ def is_steady(story: Story) -> bool:
     return all(after - before < 45 * MS for before, after in zip(heard, [*heard[1:], story.now], strict=True))
 
 
-def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady) -> ShrunkFederation:
-    """Shrink a run in which b is without news, with latencies that don't matter."""
+def trial_with(*faults: str, must: Property = is_steady) -> FederationTrial:
+    """Return a trial with latencies that don't matter to whether b is without news."""
     programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
     network = Network(default=link("uniform(1ms, 2ms)"))
     federation = Federation(programs, network, faults=faults, until="490ms")
-    trial = FederationTrial(make=lambda: federation, properties=(must,))
-    return shrink_federation(trial, runs_max=runs_max, seconds_max=None)
+    return FederationTrial(make=lambda: federation, properties=(must,))
+
+
+def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady) -> ShrunkFederation:
+    return shrink_federation(trial_with(*faults, must=must), runs_max=runs_max, seconds_max=None)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +72,7 @@ def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady)
         (["103ms slow b 90ms 300ms"], "111ms slow b 35ms 1ms"),
         (["103ms crash a 300ms"], "200ms crash a 35ms"),
         (["a sends x 8: hang a 3s"], "a sends x 8: hang a 45ms"),
+        (["a sends x 8: hang a"], "a sends x 8: hang a 45ms"),
     ],
 )
 def test_a_fault_lasts_only_as_long_as_it_takes(faults: list[str], left: str) -> None:
@@ -75,11 +82,56 @@ def test_a_fault_lasts_only_as_long_as_it_takes(faults: list[str], left: str) ->
     assert shrunk.runs < 100
 
 
+@at_end("b gets something")
+def is_heard(story: Story) -> bool:
+    return len(story.received("x")) > 0
+
+
+@at_end("nothing befalls anybody")
+def is_uneventful(story: Story) -> bool:
+    return not story.befell()
+
+
+@pytest.mark.parametrize(
+    ("faults", "must", "left"),
+    [
+        (["490ns hang b"], is_heard, ["1ms hang b"]),
+        (["0s hang b 490000001ns"], is_heard, ["1ns hang b 490ms"]),
+        (["45ms crash a", "45ms recover a"], is_uneventful, ["45ms crash a", "45ms recover a"]),
+        (["45ms crash a", "45ms recover a", "103ms hang a", "403ms resume a"], is_steady, ["300ms hang a 35ms"]),
+    ],
+)
+def test_a_fault_that_nothing_shorter_can_stand_for_stays_as_it_was_given(
+    faults: list[str], must: Property, left: list[str]
+) -> None:
+    """Who hangs until the end acts then, and is given what has arrived; and who crashes is down for some time."""
+    assert list(map(str, shrunk_with(*faults, must=must).faults)) == left
+
+
+def retold(trial: FederationTrial) -> list[tuple[int, str, str, bytes]]:
+    """Return what happens in a trial, but not how its faults are written."""
+    return [(each.at, each.who, each.kind, b"" if each.kind == "befell" else each.payload) for each in trial.told()[1]]
+
+
+@pytest.mark.parametrize("who", ["a", "b"])
+@pytest.mark.parametrize("begins", ["crash {}", "hang {}", "slow {} 30ms", "dropout {}", "dropout {} x"])
+@pytest.mark.parametrize("lasts", ["", "20ms", "387ms", "387000001ns", "3s", "until 200ms", "until 489999999ns"])
+def test_faults_that_say_themselves_how_long_they_last_make_the_same_run(who: str, begins: str, lasts: str) -> None:
+    fault, _, ends = f"103ms {begins.format(who)} {lasts}".partition(" until ")
+    over = [f"{ends} {ENDED_BY[begins.split()[0]]} {who}"] if ends else []
+    trial = trial_with(fault, *over, "450ms dropout a")
+    given = as_faults(trial.federation().faults)
+    alone = written_out(given)
+    assert all(each.verb in ENDED_BY for each in alone)
+    assert retold(replace(trial, faults=alone)) == retold(trial)
+    assert ends or alone == given
+
+
 def test_who_crashes_for_good_does_not_recover_when_that_is_shrunk() -> None:
     programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
     federation = Federation(programs, Network(default=link("5ms")), faults=("45ms crash a",), until="1s")
     shrunk = shrink_federation(FederationTrial(make=lambda: federation, properties=(all_arrive,)))
-    assert list(map(str, shrunk.faults)) == ["100ms crash a"]
+    assert list(map(str, shrunk.faults)) == ["490ms crash a"]
 
 
 @pytest.mark.parametrize("runs_max", [0, 1, 5, 20])

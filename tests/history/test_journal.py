@@ -48,6 +48,19 @@ def test_asides_are_told_in_their_places_and_are_in_no_digest() -> None:
     assert forgetful.told() == []
 
 
+@pytest.mark.timeout(15)  # What grows with the square of the count would take a minute.
+def test_many_asides_are_told_in_their_places() -> None:
+    journal, count = Journal(keep=True), 200_000
+    for at in range(count):
+        journal.note_aside(Noted(at, "will send"))
+    for at in range(count):
+        journal.note_sent(at, "red", b"ok")
+    journal.note_aside(Noted(count, "has sent"))
+    told = journal.told()
+    assert [type(told[place]) for place in (0, count - 1, count, -2, -1)] == [Noted, Noted, Sent, Sent, Noted]
+    assert len(told) == 2 * count + 1
+
+
 def test_the_digest_of_a_tiny_journal_never_changes() -> None:
     # Recordings carry digests: another value here makes them worthless.
     assert tiny().digest().hex() == "d2c2cc222dd17a79a969fb2b72203111"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from worldline.model import ConfigurationError
 from worldline.model.faults import (
     ENDED_BY,
+    Dropout,
     FaultTrigger,
     ParticipantFault,
     are_milder,
@@ -17,7 +18,7 @@ from worldline.model.faults import (
     check_boots,
     check_events,
     check_faults,
-    outages_of,
+    dropouts_of,
 )
 from worldline.model.time import FOREVER
 
@@ -110,16 +111,9 @@ def test_a_message_that_nobody_else_publishes_is_never_received() -> None:
         check_events(faults, {"a": ["go"], "b": ["stop"]})
 
 
-def test_a_dropout_is_an_outage_of_all_that_somebody_sends() -> None:
-    (outage,) = outages_of(as_faults(["1s dropout a image", "2s restore a"]))
-    assert (outage.sender, outage.topic, outage.receiver, outage.start, outage.end) == (
-        "a",
-        "image",
-        None,
-        10**9,
-        2 * 10**9,
-    )
-    assert outages_of(as_faults(["1s dropout a"]))[0].end == FOREVER
+def test_a_dropout_lasts_until_it_is_restored() -> None:
+    assert dropouts_of(as_faults(["1s dropout a image", "2s restore a"])) == (Dropout(10**9, 2 * 10**9, "a", "image"),)
+    assert dropouts_of(as_faults(["1s dropout a"]))[0].end == FOREVER
 
 
 def test_fewer_shorter_and_lesser_faults_are_milder() -> None:
@@ -148,6 +142,12 @@ def test_spans_that_overlap_or_touch_are_one(parts: list[str]) -> None:
     whole = as_faults(["1s hang a 3s"])
     assert are_milder(as_faults(parts), whole)
     assert are_milder(whole, as_faults(parts))
+
+
+def test_what_is_over_at_once_is_not_what_never_ends() -> None:
+    over = as_faults(["1s crash a", "1s recover a"])
+    assert are_milder(over, over)
+    assert not are_milder(as_faults(["1s crash a"]), over)
 
 
 def test_spans_after_one_event_are_the_longest() -> None:

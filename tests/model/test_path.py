@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from worldline.model.faults import Dropout
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, exponential, uniform
 from worldline.model.links import Link, Network, Outage, Rule, check_network, hold, link, partition
-from worldline.model.path import CUT_OFF, LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
+from worldline.model.path import CUT_OFF, DROPPED_OUT, LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
 from worldline.model.time import FOREVER, MS, SECOND, TIME_MAX
 
 TOPICS, NAMES = ("pose", "twist"), ("a", "b", "c")
@@ -466,6 +467,21 @@ def test_what_is_sent_into_a_hold_leaves_when_it_is_released(sent, arrival):
 @pytest.mark.parametrize(("sent", "cut"), [(9, False), (10, True), (TIME_MAX, True)])
 def test_an_outage_without_an_end_lets_nothing_through(verb, sent, cut):
     assert path(link(7), window(verb, 10)).carry(sent, 0, 0) == ((sent + 7,), CUT_OFF if cut else None)
+
+
+@pytest.mark.parametrize(
+    "outages", [(), (window("partition", 5, 15),), (window("hold", 10),), (window("hold", 1, 90),)]
+)
+def test_what_its_sender_drops_out_with_is_lost_whatever_the_network_would_do_to_it(outages):
+    dropouts = (Dropout(10, 20, "a", "pose"), Dropout(30, 40, "a", None), Dropout(0, FOREVER, "b", None))
+    paths = Paths(Network(default=link(7), outages=outages), 0, dropouts=dropouts)
+    dropped = {
+        topic: [
+            sent for sent in range(50) if paths.open(topic, "a", "c").carry(sent, 0, 0) == ((sent + 7,), DROPPED_OUT)
+        ]
+        for topic in TOPICS
+    }
+    assert dropped == {"pose": [*range(10, 20), *range(30, 40)], "twist": [*range(30, 40)]}
 
 
 CHAINS = [

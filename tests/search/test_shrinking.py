@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model.time import MS, SECOND, US
-from worldline.search.shrinking import lessened
+from worldline.search.shrinking import lessened, reduced
 
 
 @given(st.integers(1, 10**12), st.data())
@@ -21,9 +23,23 @@ def test_a_time_is_lessened_until_the_round_one_before_does_not_fail(time: int, 
 
     found = lessened(time, fails)
     assert least <= found <= time
-    assert found == time or found in tried
+    assert found == next((other for other in reversed(tried) if other >= least), time)
     assert all(other < least for other in tried if other < found)
     assert len(tried) < 20
+
+
+@given(st.sets(st.integers(0, 30)), st.data())
+def test_what_is_left_is_what_failed_last(items: set[int], data: st.DataObject) -> None:
+    needed = data.draw(st.sets(st.sampled_from(sorted(items)))) if items else set()
+    failing = sorted(items)
+
+    def fails(rest: Sequence[int]) -> bool:
+        nonlocal failing
+        does = needed <= set(rest)
+        failing = list(rest) if does else failing
+        return does
+
+    assert reduced(sorted(items), fails) == failing == sorted(needed)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from worldline.history.journal import Befell, Journal, Noted
 from worldline.model.message import Message
 from worldline.search import Story, Violation, always, at_end, eventually
+from worldline.search.properties import BrokenCheck
 from worldline.search.story import Happening, told_by
 
 
@@ -86,3 +87,27 @@ def test_the_end_is_about_everybody() -> None:
     story = judged(at_end("all are there")(lambda story: story.last is None and story.ends == {"a": 9, "b": 10}))
     assert [each.topic for each in story.sent(by="a")] == ["x"]
     assert story.actor is None
+
+
+def test_what_is_asked_for_is_a_list_of_its_own() -> None:
+    story = judged()
+    story.received().clear()
+    assert brief(story.received()) == [(7, "b", "received", "x"), (9, "a", "received", "y")]
+    assert brief(story.received("y")) == brief(story.received(by="a")) == brief(story.received("y", by="a"))
+    assert story.received("y", by="b") == story.noted() == []
+
+
+def kind_of(module: str, name: str) -> type:
+    """Return a type whose objects are true, as Python sees it."""
+    return type(name, (), {"__module__": module})
+
+
+@pytest.mark.parametrize("kind", [kind_of("numpy", "bool"), kind_of("numpy", "bool_")])
+def test_a_check_may_return_a_truth_of_numpy(kind: type) -> None:
+    judged(at_end("it is true")(lambda _: kind()))
+
+
+@pytest.mark.parametrize("kind", [kind_of("mine", "bool"), kind_of("mine", "bool_"), kind_of("numpy", "ndarray"), int])
+def test_nothing_else_that_a_check_returns_is_a_truth_whatever_its_name(kind: type) -> None:
+    with pytest.raises(BrokenCheck, match=r"it has to return True or False"):
+        judged(at_end("it is true")(lambda _: kind()))

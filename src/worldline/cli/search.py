@@ -13,7 +13,7 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import DrawnFaults, EndTime, Faults, Settings
+from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Settings
 from worldline.cli.search_story import show_failure
 from worldline.cli.seeds import processors, watched
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
@@ -57,6 +57,7 @@ def search(
     seed: Annotated[int | None, typer.Option(help="The first seed (default: the target's own).")] = None,
     until: EndTime = None,
     settings: Settings = None,
+    draws: DrawsTable = None,
     fault: Faults = None,
     faults: DrawnFaults = None,
     workers: Annotated[
@@ -76,7 +77,7 @@ def search(
     saved = None if save_to is None else _saved_at(save_to, force)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        changes = (properties, seed is not None, until, settings, fault, faults)
+        changes = (properties, seed is not None, until, settings, draws, fault, faults)
         _repeat(console, Path(target), any((*changes, seeds != _SEEDS, keep_going, save_to)))
         return
     request = TrialRequest(
@@ -87,6 +88,7 @@ def search(
         properties=tuple(properties or ()),
         faults=tuple(fault or ()),
         drawn_faults=faults,
+        table=draws,
     )
     trial = made_trial(request)
     report = watched(
@@ -118,7 +120,7 @@ def search(
         if save_to is not None:
             left = tuple(map(str, short.faults))
             save_trial(replace(failed, faults=(), drawn_faults=None, only_faults=left, draws=short.draws), save_to)
-        _show_shrunk(console, short, saved)
+        _show_shrunk(console, short, saved, besides="" if draws is None else f"besides what {draws} says, ")
     elif saved is not None:
         console.print(f"  {saved}")
     raise typer.Exit(failure.exit_code)
@@ -171,7 +173,7 @@ def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_g
         console.print(remark)
 
 
-def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None) -> None:
+def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, *, besides: str) -> None:
     runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
     if shrunk.draws is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages")
@@ -182,7 +184,8 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None) 
             after = f"{counted(len(draws), 'draw')} and {counted(len(shrunk.faults), 'fault')}"
         console.print(f"shrunk in {runs}, from {before} to {after}:")
         console.print(
-            "every message takes the usual time and none gets lost" + (", but" if draws or shrunk.faults else "")
+            f"{besides}every message takes the usual time and none gets lost"
+            + (", but" if draws or shrunk.faults else "")
         )
     for name, value in draws.items():
         words = draw_in_words(name, value)
@@ -209,6 +212,7 @@ def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     words += [word for name in request.properties for word in ("--property", name)]
     words += ["--until", request.until] if request.until is not None else []
     words += [word for setting in request.settings for word in ("--set", setting)]
+    words += ["--draws", request.table] if request.table is not None else []
     words += [word for fault in request.faults for word in ("--fault", fault)]
     words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []

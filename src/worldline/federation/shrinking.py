@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import structs
 
@@ -68,15 +67,15 @@ def shrink_federation(
     if written is not None and not isinstance(written, WrittenDraws):
         raise UsageError("draws that a function makes can't be shrunk")
     federation = trial.federation()
-    trial = replace(trial, faults=_written_out(as_faults(federation.faults), federation.plan().end), kinds={})
+    trial = replace(trial, faults=as_faults(federation.faults), kinds={})
     seen = DrawsSeen(written)
     outcome, before = replace(trial, draws=seen).told()
     if outcome.failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
     runs = CountedRuns(outcome.failure, runs_max, seconds_max, progress)
 
-    faults_before = len(trial.faults or ())
-    trial = _Shrinking(trial, seen, runs).finish()
+    faults_before = sum(each.verb in ENDED_BY for each in trial.faults or ())
+    trial = _Shrinking(trial, federation.plan().end, seen, runs).finish()
     outcome, happenings = trial.told()
     assert outcome.failure is not None
     return ShrunkFederation(
@@ -90,48 +89,49 @@ def shrink_federation(
     )
 
 
-def _written_out(faults: Sequence[ParticipantFault], end: int | None) -> tuple[ParticipantFault, ...]:
-    """Let each fault say itself how long it lasts, so that it can be taken out or shortened by itself.
-
-    Who crashes for good stays as it is: if it recovered, more would happen.
-    """
+def written_out(faults: Sequence[ParticipantFault]) -> tuple[ParticipantFault, ...]:
+    """Let each fault say itself how long it lasts, so that it can be taken out or shortened by itself."""
     found = [each for each in faults if each.after is not None]
     for name, verb in dict.fromkeys((each.participant, each.verb) for each in faults if each.verb in ENDED_BY):
         for start, over, begun in spans_of(faults, name, verb):
-            ends = over if verb == "crash" or end is None else min(over, max(end, start + 1))
-            lasts = None if ends == FOREVER else max(1, ends - start)
-            found.append(structs.replace(begun, lasts=lasts))
+            is_ended = begun.lasts is None and over < FOREVER
+            found.append(structs.replace(begun, lasts=over - start) if is_ended else begun)
     return as_faults(found)
 
 
 class _Shrinking:
-    """A trial that fails, made calmer step by step. A step that it doesn't fail after is taken back."""
+    """A trial that fails, made calmer step by step. It is always what was tried last and failed as before."""
 
-    def __init__(self, trial: FederationTrial, seen: DrawsSeen, runs: CountedRuns) -> None:
+    def __init__(self, trial: FederationTrial, end: int | None, seen: DrawsSeen, runs: CountedRuns) -> None:
         self._trial = trial
+        self._end = end
         self._seen = seen
         self._runs = runs
         self._faults = self._harshest = trial.faults or ()
         self._draws: dict[str, DrawnValue] | None = None
-        self._answers: dict[Hashable, bool] = {}
+        self._answers: dict[Hashable, bool] = {(self._faults, None): True}
 
     def finish(self) -> FederationTrial:
         """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
         left: object = None
         while left != (self._faults, self._draws):
             left = self._faults, self._draws
-            reduced(self._faults, lambda rest: self._stands(faults=tuple(rest)))
+            self._try(faults=written_out(self._faults))
+            reduced(self._faults, lambda rest: self._try(faults=tuple(rest)))
             self._leave_out_draws()
             for name in self._draws or ():
                 self._round_latency(name)
-            for place in range(len(self._faults)):
-                self._soften(place)
+            for place, fault in enumerate(self._faults):
+                if fault.verb in ENDED_BY:
+                    self._soften(place)
         return replace(self._trial, faults=as_faults(self._faults))
 
-    def _stands(self, **changes: Any) -> bool:
-        """Whether it fails as before with other `faults` or `draws`; if so, it has them from now on."""
-        faults = changes.get("faults", self._faults)
-        draws = changes.get("draws", self._draws)
+    def _try(
+        self, *, faults: tuple[ParticipantFault, ...] | None = None, draws: dict[str, DrawnValue] | None = None
+    ) -> bool:
+        """Have other faults or draws from now on, if it fails as before with them; return whether it does."""
+        faults = self._faults if faults is None else faults
+        draws = self._draws if draws is None else draws
         changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
         asked = faults, None if draws is None else frozenset(draws.items())
         if asked not in self._answers:  # The last round asks much that the one before has asked.
@@ -146,9 +146,9 @@ class _Shrinking:
             if self._trial.draws is None:  # Without a fault, there may be messages that the seed draws something for.
                 self._seen = DrawsSeen(None)
                 replace(self._trial, draws=self._seen).run()
-            if not self._stands(draws=dict(self._seen.restless)):
+            if not self._try(draws=dict(self._seen.restless)):
                 return
-        reduced(list((self._draws or {}).items()), lambda rest: self._stands(draws=dict(rest)))
+        reduced(list((self._draws or {}).items()), lambda rest: self._try(draws=dict(rest)))
 
     def _round_latency(self, name: str) -> None:
         assert self._draws is not None
@@ -160,28 +160,45 @@ class _Shrinking:
         if near != time:
             beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
             for other in (near, beyond):
-                if self._stands(draws={**self._draws, name: other}):
+                if self._try(draws={**self._draws, name: other}):
                     break
 
     def _soften(self, place: int) -> None:
-        """Let a fault be over earlier, begin later, or slow less; and let it begin at a round time."""
+        """Let a fault slow less, be over earlier and begin later; and let it begin at a round time."""
         fault = self._faults[place]
         if fault.delay:
-            lessened(fault.delay, lambda delay: self._replaces(place, delay=delay))
+            lessened(fault.delay, lambda delay: self._try_as(place, structs.replace(fault, delay=delay)))
+        self._shorten(place)
+        if fault.after is None:
+            self._put_off(place)
+
+    def _shorten(self, place: int) -> None:
+        """Let a fault be over earlier. Who crashes for good stays down: if it recovered, more would happen."""
+        fault = self._faults[place]
+        lasts = fault.lasts
+        if lasts is None and fault.verb != "crash" and self._end is not None:
+            lasts = self._end + 1 - fault.at  # Who is back at the end still acts then.
+        if lasts is not None:
+            lessened(lasts, lambda shorter: self._try_as(place, structs.replace(fault, lasts=shorter)))
+
+    def _put_off(self, place: int) -> None:
+        """Let a fault begin later, and be over when it was."""
+        fault = self._faults[place]
         if fault.lasts is not None:
-            lasts = lessened(fault.lasts, lambda lasts: self._replaces(place, lasts=lasts))
-            if fault.after is None:
-                over = fault.at + lasts
-                lessened(lasts, lambda lasts: self._replaces(place, at=over - lasts, lasts=lasts))
-        at = self._faults[place].at
+            over = fault.at + fault.lasts
+            lessened(fault.lasts, lambda rest: self._try_as(place, structs.replace(fault, at=over - rest, lasts=rest)))
+        elif self._end is not None:
+            end = self._end
+            lessened(end - fault.at, lambda rest: self._try_as(place, structs.replace(fault, at=end - rest)))
+        fault = self._faults[place]
         for unit in _UNITS:
-            later = -(-at // unit) * unit
-            if later == at or self._replaces(place, at=later):
+            later = -(-fault.at // unit) * unit
+            if later == fault.at or self._try_as(place, structs.replace(fault, at=later)):
                 break
 
-    def _replaces(self, place: int, **changes: Any) -> bool:
-        fault = structs.replace(self._faults[place], **changes)
-        return self._stands(faults=(*self._faults[:place], fault, *self._faults[place + 1 :]))
+    def _try_as(self, place: int, fault: ParticipantFault) -> bool:
+        """Have another fault in the place of one, if it fails as before with it."""
+        return self._try(faults=(*self._faults[:place], fault, *self._faults[place + 1 :]))
 
 
 def _can_be(trial: FederationTrial) -> bool:

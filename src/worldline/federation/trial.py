@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.journal import Journal
-from worldline.model.draw_rows import DrawFunction
+from worldline.model.draw_rows import DrawFunction, DrawInputs, read_draws
 from worldline.model.drawn_faults import draw_participant_faults
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
@@ -23,7 +23,7 @@ class FederationTrial:
     """All that a run of a federation depends on. `make` makes its programs anew, since they may keep state.
 
     `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults`
-    are all there are. `draws` is a function that replaces draws.
+    are all there are. `table` replaces draws, and `draws` is a function that replaces those that the table leaves.
     """
 
     make: Callable[[], Federation]
@@ -31,6 +31,7 @@ class FederationTrial:
     seed: int = 0
     kinds: Mapping[str, float] = field(default_factory=dict)
     faults: tuple[ParticipantFault, ...] | None = None
+    table: DrawInputs = field(default_factory=DrawInputs)
     draws: DrawFunction | None = None
 
     def with_seed(self, seed: int) -> FederationTrial:
@@ -47,6 +48,10 @@ class FederationTrial:
             return replace(made, faults=(*plan.faults, *drawn))
         return made
 
+    def _draw_inputs(self) -> DrawInputs:
+        rows, functions = read_draws(self.draws)
+        return DrawInputs((*rows, *self.table.rows), {**functions, **self.table.functions})  # The last row counts.
+
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
         return self.told()[0]
@@ -58,7 +63,7 @@ class FederationTrial:
         journals: dict[str, Journal] = {}
         try:
             with quietly():
-                outcome = run(federation, journals=journals, draws=self.draws)
+                outcome = run(federation, journals=journals, draws=self._draw_inputs())
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:

@@ -126,9 +126,14 @@ class Journal:
 
     def told(self) -> list[Entry | Aside]:
         """Return the entries and asides that are kept, in the order in which the program met them."""
-        found: list[Entry | Aside] = list(self.entries or ())
-        for place, aside in reversed(self.asides):
-            found.insert(place, aside)
+        entries = self.entries or []
+        found: list[Entry | Aside] = []
+        told = 0
+        for place, aside in self.asides:
+            found += entries[told:place]
+            found.append(aside)
+            told = place
+        found += entries[told:]
         return found
 
     def make_resumable(self) -> None:

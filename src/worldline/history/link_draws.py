@@ -19,7 +19,7 @@ from worldline.history.steps import NOTES
 from worldline.model.draw_names import drawn_by
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.draws import Drawn, DrawTable
-from worldline.model.faults import outages_of
+from worldline.model.faults import dropouts_of
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 
@@ -41,7 +41,7 @@ class RunDraws:
         self._ways: dict[str, dict[str, int]] = {}  # Receiver → sender → the least latency.
         self._heard: list[Drawn] = []
         table = DrawTable(plan.seed, plan.draws, load=load, heard=self._heard.append)
-        self._paths = Paths(plan.network, plan.seed, dropouts=outages_of(plan.faults), draws=table)
+        self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=table)
         self._opened: dict[tuple[str, str, str], Path] = {}
         listeners: dict[str, dict[str, None]] = {}  # By topic.
         published: dict[tuple[str, str], list[tuple[int, int, int, list[str]]]] = {}

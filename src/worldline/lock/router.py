@@ -36,7 +36,7 @@ from worldline.lock.edges import Edges
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
 from worldline.model.draws import DrawTable
-from worldline.model.faults import outages_of
+from worldline.model.faults import dropouts_of
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
@@ -134,7 +134,7 @@ class Router:
         self._bounds = bounds
         self._observer = observer
         self.draws = DrawTable(plan.seed, plan.draws) if plan.draws else None
-        self._paths = Paths(plan.network, plan.seed, dropouts=outages_of(plan.faults), draws=self.draws)
+        self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=self.draws)
         self.latest = 0  # When the last of all messages so far may arrive.
         self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))

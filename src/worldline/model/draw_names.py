@@ -73,7 +73,9 @@ _WHO = frozenset(("sender", "receiver", "participant"))
 
 def part_text(part: str) -> str:
     """Write one part of a name."""
-    return _RESERVED.sub(lambda found: f"%{ord(found[0]):02X}", part) if _RESERVED.search(part) else part
+    if part.isalnum() or not _RESERVED.search(part):
+        return part
+    return _RESERVED.sub(lambda found: f"%{ord(found[0]):02X}", part)
 
 
 def name_text(parts: Iterable[str]) -> str:
@@ -97,16 +99,19 @@ def is_exact(pattern: str) -> bool:
 class NamePattern:
     """A pattern, ready to be tried on names."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_choosy", "_length")
 
     def __init__(self, pattern: str) -> None:
-        self._parts = [_compiled(part) for part in pattern.split("/")]
+        parts = pattern.split("/")
+        self._length = len(parts)
+        # A function is often asked for every draw of a run: parts that match anything aren't tried.
+        self._choosy = [(place, _compiled(part)) for place, part in enumerate(parts) if part != ANY]
 
     def matches(self, name: list[str]) -> bool:
         """Whether it matches a name, given as its written parts."""
-        return len(name) >= len(self._parts) and all(
-            pattern.match(part) for pattern, part in zip(self._parts, name, strict=False)
-        )
+        if len(name) < self._length:
+            return False
+        return not self._choosy or all(part.match(name[place]) for place, part in self._choosy)
 
 
 def _compiled(part: str) -> re.Pattern[str]:

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import MsgspecError, Struct, json
 
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.links import Outage
 from worldline.model.message import check_name
 from worldline.model.mildness import Change, is_never_worse
 from worldline.model.nearest import nearest
@@ -318,11 +317,20 @@ def spans_of(
     return spans
 
 
-def outages_of(faults: Iterable[ParticipantFault]) -> tuple[Outage, ...]:
-    """Return the outages that drop-outs come to."""
+class Dropout(NamedTuple):
+    """A time span [start, end) in which what somebody sends is lost, on one topic or on all."""
+
+    start: int
+    end: int
+    sender: str
+    topic: str | None
+
+
+def dropouts_of(faults: Iterable[ParticipantFault]) -> tuple[Dropout, ...]:
+    """Return the time spans that drop-outs come to."""
     faults = tuple(faults)
     return tuple(
-        Outage(verb="dropout", start=start, end=end, sender=name, topic=begun.topic)
+        Dropout(start, end, name, begun.topic)
         for name in dict.fromkeys(each.participant for each in faults)
         for start, end, begun in spans_of(faults, name, "dropout")
     )
@@ -355,9 +363,11 @@ def _changes(faults: Sequence[ParticipantFault], delays: Sequence[int]) -> list[
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the same without overlaps."""
+    """Return the same without overlaps, and without what is over at once."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
+        if start == end:
+            continue
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], end))
         else:

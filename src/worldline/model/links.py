@@ -55,12 +55,9 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Outage(Struct, frozen=True, kw_only=True):
-    """A time span [start, end) in which matching messages are lost (partition) or held back (hold).
+    """A time span [start, end) in which matching messages are lost (partition) or held back (hold)."""
 
-    A dropout loses them, too. It isn't the network's, but a fault of the sender.
-    """
-
-    verb: Literal["partition", "hold", "dropout"]
+    verb: Literal["partition", "hold"]
     start: int
     end: int = FOREVER
     topic: str | None = None

@@ -18,6 +18,7 @@ from typing import Final
 from worldline.model.distributions import Chance, Distribution
 from worldline.model.draw_names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
 from worldline.model.draws import DrawSource, DrawTable
+from worldline.model.faults import Dropout
 from worldline.model.latency import Fixed
 from worldline.model.links import ESTOP_TOPIC, Link, Network, Outage, Rule
 from worldline.model.randomness import draw_bits, key_of, unit
@@ -39,6 +40,7 @@ class Path:
     __slots__ = (
         "_busy_until",
         "_draws",
+        "_dropouts",
         "_key",
         "_key_at_sender",
         "_last",
@@ -61,6 +63,7 @@ class Path:
         receiver: str,
         *,
         outages: tuple[Outage, ...] = (),
+        dropouts: tuple[Dropout, ...] = (),
         latency_least: int = 0,
         opened: int = 0,
         draws: DrawTable | None = None,
@@ -69,6 +72,7 @@ class Path:
         self._draws = draws
         self._names = (topic, sender, receiver)
         self._outages = outages
+        self._dropouts = dropouts
         self._latency_least = latency_least
         self._opened = opened
         self._busy_until = 0
@@ -82,7 +86,7 @@ class Path:
         plain = (
             isinstance(link.latency, Fixed)
             and not (link.loss_at_sender or link.loss_at_receiver or link.duplication)
-            and not (link.fifo or self.queues or outages)
+            and not (link.fifo or self.queues or outages or dropouts)
         )
         self.constant = self.latency_min if plain else 0
 
@@ -95,13 +99,14 @@ class Path:
         must not depend on when the arbiter learned of the subscription, so it is judged like any other message.
         """
         link = self._link
-        departure = self._departure(sent)
+        drops_out = self._drops_out(sent)
+        departure = FOREVER if drops_out else self._departure(sent)
         stays = departure == FOREVER
         lost = None
         if link.loss_at_sender and self._is_lost_at_sender(sent, number):
             lost = LOST_AT_SENDER
         elif stays:
-            lost = DROPPED_OUT if self._drops_out(sent) else CUT_OFF
+            lost = DROPPED_OUT if drops_out else CUT_OFF
         elif link.bandwidth is not None:
             departure = self._queue(sent, departure, _transmission(size, link.bandwidth))
         if stays:
@@ -149,7 +154,7 @@ class Path:
         """Return when the message leaves; FOREVER if it doesn't: it is lost, or held and never released."""
         departure = sent
         for outage in self._outages:  # Sorted by start: leaving one hold may mean entering the next.
-            if outage.verb != "hold":
+            if outage.verb == "partition":
                 if outage.start <= sent < outage.end:
                     return FOREVER
             elif outage.start <= departure < outage.end:
@@ -158,7 +163,10 @@ class Path:
 
     def _drops_out(self, sent: int) -> bool:
         """Whether it never leaves its sender, whatever the network would do to it."""
-        return any(outage.verb == "dropout" and outage.start <= sent < outage.end for outage in self._outages)
+        for dropout in self._dropouts:  # noqa: SIM110 - As a generator it wouldn't be C.
+            if dropout.start <= sent < dropout.end:
+                return True
+        return False
 
     def _queue(self, sent: int, departure: int, transmission: int) -> int:
         """Return when the last byte has left, behind what is still being sent on this path."""
@@ -182,14 +190,14 @@ class Paths:
     """Finds the link of every path of a run: an index of the network's rules."""
 
     def __init__(
-        self, network: Network, seed: int, *, dropouts: tuple[Outage, ...] = (), draws: DrawTable | None = None
+        self, network: Network, seed: int, *, dropouts: tuple[Dropout, ...] = (), draws: DrawTable | None = None
     ) -> None:
         self._seed = seed
         self._draws = draws
         self._default = network.default
         self._links = {(rule.topic, rule.sender, rule.receiver): rule.link for rule in network.rules}
-        outages = (*network.outages, *dropouts)
-        self._outages = tuple(sorted(outages, key=lambda outage: (outage.start, outage.end, str(outage))))
+        self._outages = tuple(sorted(network.outages, key=lambda outage: (outage.start, outage.end, str(outage))))
+        self._dropouts = dropouts
         self._estop = None if network.estop is None else Link(latency=Fixed(network.estop))
         self._rules_by_sender: dict[str | None, list[Rule]] = {}
         for rule in network.rules:
@@ -231,6 +239,7 @@ class Paths:
             self._seed,
             *(topic, sender, receiver),
             outages=self.outages(topic, sender, receiver),
+            dropouts=self._dropouts_of(topic, sender),
             latency_least=latency_least,
             opened=opened,
             draws=self._draws,
@@ -240,6 +249,11 @@ class Paths:
         if topic == ESTOP_TOPIC and self._estop is not None:
             return ()
         return tuple(outage for outage in self._outages if outage.matches(topic, sender, receiver))
+
+    def _dropouts_of(self, topic: str, sender: str) -> tuple[Dropout, ...]:
+        if topic == ESTOP_TOPIC and self._estop is not None:
+            return ()
+        return tuple(each for each in self._dropouts if each.sender == sender and each.topic in (None, topic))
 
     def lifetime(self, topic: str, sender: str, latency_least: int) -> Lifetime:
         """Return by when a sender's messages on a topic have arrived at whoever there is or may come."""

@@ -32,7 +32,7 @@ class JudgedRun(Protocol):
 Check = Callable[[Any], bool]
 When = Literal["always", "eventually", "at the end"]
 AT_END: When = "at the end"
-_TRUTHS = ("bool", "bool_")  # By name: NumPy has one, too, by either.
+_NUMPY_TRUTHS = (("numpy", "bool"), ("numpy", "bool_"))  # By name, since NumPy may not be there; it has changed it.
 
 
 class Property(Struct, frozen=True):
@@ -163,7 +163,7 @@ def _complaint(each: Property, check: Check, run: JudgedRun) -> str | None:
         raise BrokenCheck(
             f"the check of {each.text!r} raised {said_of(error)}", participant=run.actor, at=run.now
         ) from error
-    if type(holds).__name__ not in _TRUTHS:
+    if not _is_truth(holds):
         raise BrokenCheck(
             f"the check of {each.text!r}, {_name_of(check)}, returned {'nothing' if holds is None else shown(holds)}",
             participant=run.actor,
@@ -171,6 +171,11 @@ def _complaint(each: Property, check: Check, run: JudgedRun) -> str | None:
             advice="it has to return True or False; an assertion can say why not",
         )
     return None if holds else ""
+
+
+def _is_truth(value: object) -> bool:
+    kind = type(value)
+    return kind is bool or (kind.__module__, kind.__name__) in _NUMPY_TRUTHS
 
 
 def _name_of(check: Any) -> str:

@@ -69,7 +69,10 @@ _UNKNOWN = ModelError("it wasn't tried, or couldn't be")
 
 
 def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Leave out as much as possible: ever smaller parts, until not a single one can be left out."""
+    """Leave out as much as possible: ever smaller parts, until not a single one can be left out.
+
+    What is left is what `fails` was last true of.
+    """
     kept = list(items)
     size = len(kept)
     while size:
@@ -88,7 +91,10 @@ def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]
 
 
 def lessened(time: int, fails: Callable[[int], bool]) -> int:
-    """Return the least of the round times that fail: the one below it passes. If none fails, return the time itself."""
+    """Return the least of the round times that fail: the one below it passes. If none fails, return the time itself.
+
+    It is the one that `fails` was last true of.
+    """
     for digits in (1, 2):
         shorter = _round_times(time, digits)
         if shorter and fails(shorter[-1]):

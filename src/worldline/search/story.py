@@ -56,6 +56,7 @@ class Story:
         self.now = 0
         self.last: Happening | None = None
         self.happenings: list[Happening] = []
+        self._by_kind: dict[HappeningKind, list[Happening]] = {}  # What always has to hold asks for one kind each time.
         self.ends: dict[str, int] = {}
 
     @property
@@ -79,11 +80,12 @@ class Story:
         return self._of("befell", None, whom)
 
     def _of(self, kind: HappeningKind, topic: str | None, by: str | None) -> list[Happening]:
-        return [
-            each
-            for each in self.happenings
-            if each.kind == kind and topic in (None, each.topic) and by in (None, each.who)
-        ]
+        found = self._by_kind.get(kind, [])
+        if topic is not None:
+            found = [each for each in found if each.topic == topic]
+        if by is not None:
+            found = [each for each in found if each.who == by]
+        return list(found)
 
     def judge(self, happenings: Iterable[Happening], properties: Sequence[Property], ends: Mapping[str, int]) -> None:
         """Let it all happen, and raise a `Violation` where a property doesn't hold. `ends` are all participants'."""
@@ -91,6 +93,7 @@ class Story:
         for each in happenings:
             self.now, self.last = each.at, each
             self.happenings.append(each)
+            self._by_kind.setdefault(each.kind, []).append(each)
             if verdicts.watches:
                 verdicts.look(self)
         self.last = None

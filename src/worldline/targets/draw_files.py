@@ -36,6 +36,11 @@ def read_draws_given(text: str, folder: Path) -> DrawInputs:
         raise UsageError(f"{text}: {error.problem}", advice=error.advice) from error
 
 
+def is_table_file(text: str) -> bool:
+    """Whether what `--draws` says is a file, and not a function."""
+    return Path(text).suffix in _READERS
+
+
 def _with_functions(rows: Sequence[DrawRow], folder: Path) -> DrawInputs:
     """Return rows along with the functions that they name, which are looked for in this folder first."""
     given = DrawInputs(tuple(rows))

@@ -25,8 +25,9 @@ class TrialRequest:
     """What is to be tried, as it was written: plain data, which other processes understand.
 
     Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
-    `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `draws` are those that a
-    shrunk failure takes; with them, everything else is calm.
+    `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `table`
+    replaces draws, as `--draws` names it. `draws` are those that a shrunk failure takes; with them, everything else is
+    calm.
     """
 
     target: str
@@ -37,6 +38,7 @@ class TrialRequest:
     faults: tuple[str, ...] = ()
     drawn_faults: str | None = None
     only_faults: tuple[str, ...] | None = None
+    table: str | None = None
     draws: dict[str, DrawnValue] | None = None
 
     @property
@@ -53,10 +55,11 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         settings=request.settings,
         faults=request.faults,
         only_faults=request.only_faults,
+        draws=request.table,
     )
     kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
     with quietly():
-        found = found_federation(request.target, options).federation
+        found, table = found_federation(request.target, options)
         first = found if isinstance(found, Federation) else found()
         properties = tuple(load_property(name, request.directory) for name in request.properties)
     return FederationTrial(
@@ -64,6 +67,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         properties=properties,
         seed=first.seed,
         kinds=kinds,
+        table=table,
         draws=None if request.draws is None else WrittenDraws(request.draws),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from msgspec import Struct, json
 
 from worldline.model.errors import ConfigurationError
 from worldline.saving.destination import save
+from worldline.targets.draw_files import is_table_file
 from worldline.targets.federation_trial import TrialRequest
 
 FORMAT = 1
 
 
 class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The target is named as seen from the file's folder: they are moved together."""
+    """The target and the table of draws are named as seen from the file's folder: they are moved together."""
 
     format: int
     target: str
@@ -28,16 +30,18 @@ class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     faults: tuple[str, ...] = ()
     drawn_faults: str | None = None
     only_faults: tuple[str, ...] | None = None
+    table: str | None = None
     draws: dict[str, bool | int | float] | None = None
 
 
 def save_trial(request: TrialRequest, path: Path) -> None:
     """Write down what is to be tried, with its seed."""
     assert request.seed is not None
+    folder = path.resolve().parent
     file, colon, name = request.target.partition(":")
     saved = _SavedTrial(
         format=FORMAT,
-        target=os.path.relpath(Path(file).resolve(), path.resolve().parent) + colon + name,
+        target=os.path.relpath(Path(file).resolve(), folder) + colon + name,
         seed=request.seed,
         until=request.until,
         settings=request.settings,
@@ -45,6 +49,7 @@ def save_trial(request: TrialRequest, path: Path) -> None:
         faults=request.faults,
         drawn_faults=request.drawn_faults,
         only_faults=request.only_faults,
+        table=_moved(request.table, lambda table: os.path.relpath(Path(table).resolve(), folder)),
         draws=request.draws,
     )
     save(path, json.format(json.encode(saved), indent=1) + b"\n")
@@ -63,4 +68,13 @@ def load_trial_request(path: Path) -> TrialRequest:
     if saved.format != FORMAT:
         raise ConfigurationError(f"{path} has the format {saved.format}", advice=f"this version reads {FORMAT}")
     request = TrialRequest(**{name: getattr(saved, name) for name in saved.__struct_fields__ if name != "format"})
-    return replace(request, target=os.path.normpath(path.parent / saved.target))
+    return replace(
+        request,
+        target=os.path.normpath(path.parent / saved.target),
+        table=_moved(saved.table, lambda table: os.path.normpath(path.parent / table)),
+    )
+
+
+def _moved(table: str | None, move: Callable[[str], str]) -> str | None:
+    """Return a table of draws as it is named elsewhere: a function is found in the target's folder anyway."""
+    return table if table is None or not is_table_file(table) else move(table)
