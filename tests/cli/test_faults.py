@@ -97,6 +97,35 @@ def test_drawn_faults_depend_on_the_seed_alone(worldline: Command, kinds: str) -
     assert digests[0] == digests[1] != digests[2]
 
 
+def test_a_run_says_which_faults_it_drew_even_if_it_fails(worldline: Command) -> None:
+    cell()
+    code, output, errors = worldline(*IN_PROCESS, "--faults", "crash=1,hang=2", "--record", "run.mcap", "--quiet")
+    assert code == 0, errors
+    drawn = re.findall(r"^drawn: (.*)$", output, re.MULTILINE)
+    assert sorted(each.split()[1] for each in drawn) == ["crash", "hang", "hang"]
+    assert all(each in worldline("info", "run.mcap")[1] for each in drawn)
+    Path("failing.py").write_text(PROGRAMS.replace("me.advance", "1 // 0 and me.advance"))
+    Path("cell.toml").write_text(Path("cell.toml").read_text().replace("cell:", "failing:"))
+    code, output, _ = worldline(*IN_PROCESS, "--faults", "crash=1,hang=2", "--no-record")
+    assert code == 1
+    assert re.findall(r"^drawn: (.*)$", output, re.MULTILINE) == drawn
+
+
+def test_a_remark_says_how_many_faults_could_not_be_drawn(worldline: Command) -> None:
+    cell()
+    code, output, errors = worldline(*IN_PROCESS, "--faults", "crash=100,hang=1", "--no-record")
+    assert code == 0, errors
+    many = re.findall(r"^crash=100: only (\d+) of 100 could be drawn, since there is no room", output, re.MULTILINE)
+    assert len(many) == 1
+    assert f"drawn: {int(many[0]) + 1 - 12} more\n" in output
+    assert "hang=1:" not in output
+    text = Path("cell.toml").read_text()
+    Path("cell.toml").write_text(re.sub("(publishes|subscribes).*", "", text))
+    code, output, errors = worldline("search", "cell.toml", "--faults", "crash-after=2", "--seeds", "3")
+    assert code == 0, errors
+    assert output.count("seed 0: crash-after=2: none of 2 could be drawn, since events are those of topics") == 1
+
+
 def test_other_schedules_make_no_difference(worldline: Command) -> None:
     cell("faults = ['30ms crash planner 20ms', '60ms hang camera 15ms']\n[estop]\nlatency = '3ms'")
     code, output, errors = worldline("check", "cell.toml", "--schedules", "30")

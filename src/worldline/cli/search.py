@@ -89,6 +89,8 @@ def search(
         drawn_faults=faults,
     )
     trial = made_trial(request)
+    for remark in trial.undrawn():
+        console.print(f"seed {trial.seed}: {remark}")
     report = watched(
         lambda count: search_seeds(
             trial,

@@ -9,7 +9,7 @@ from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.journal import Journal
 from worldline.model.draw_rows import DrawFunction
-from worldline.model.drawn_faults import draw_participant_faults
+from worldline.model.drawn_faults import draw_participant_faults, said_of_undrawn
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
 from worldline.search.properties import BrokenCheck, Property
@@ -42,10 +42,16 @@ class FederationTrial:
         if self.faults is not None:
             return replace(made, faults=self.faults)
         if self.kinds:
-            plan = made.plan()
-            drawn = draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
-            return replace(made, faults=(*plan.faults, *drawn))
+            return replace(made, faults=(*made.plan().faults, *self._drawn(made)))
         return made
+
+    def undrawn(self) -> list[str]:
+        """Say which faults of those that are asked for this seed can't have."""
+        return said_of_undrawn(self.kinds, self._drawn(self.make())) if self.kinds else []
+
+    def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
+        plan = made.plan()
+        return draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
