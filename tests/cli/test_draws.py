@@ -223,6 +223,18 @@ def test_diff_names_what_was_replaced(worldline: Command, cell: Path) -> None:
     assert [(each["name"], each["b"]) for each in found["draws"]] == [("latency/image/camera/planner/1", "2ms")]
 
 
+def test_diff_lists_what_no_function_replaced(worldline: Command, cell: Path) -> None:
+    rows = ('"latency/image/camera/planner/1" = "2ms"', '"latency/image/*/*/[23]" = {function = "programs:policy"}')
+    (cell / "t.toml").write_text("\n".join(rows))
+    for record, *options in (("a.mcap",), ("b.mcap", "--draws", "t.toml")):
+        assert worldline("run", "cell.toml", "--executor", "in-process", "--record", record, *options)[0] == 0
+    sys.modules.pop("programs")
+    _, out, _ = worldline("diff", "a.mcap", "b.mcap")
+    assert "draws with other values: 1\n  latency/image/camera/planner/1: " in out
+    assert "\ndraws that a function replaced, whose values aren't listed: 2\n" in out
+    assert "programs" not in sys.modules
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

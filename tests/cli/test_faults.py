@@ -142,6 +142,8 @@ def test_other_schedules_make_no_difference(worldline: Command) -> None:
         ("faults = ['1ms crash planner', '2ms crash planner 1ms']", "it is down then already"),
         ("faults = ['1ms slow planner 0s']", "it takes no time"),
         ("faults = ['1ms crash logger']", "only a Python entry can crash"),
+        ("faults = ['1ms dropout camera imag 5ms']", "camera doesn't publish 'imag' (did you mean 'image'?)"),
+        ("faults = ['1ms dropout logger 5ms']", "logger doesn't publish anything (its `publishes` is empty)"),
         ("faults = ['camera sends image: crash planner']", "only what planner itself sends or receives"),
         ("faults = 'x'", "'x' isn't a list of faults"),
         ("[estop]\nlatency = '0s'", "the latency of an emergency stop is at least 1ns"),
@@ -272,3 +274,6 @@ def test_diff_names_the_fault_that_one_run_has(worldline: Command, verb: str) ->
     code, out, _ = worldline("diff", "cell.toml", "cell.toml", "--executor", "in-process", *both)
     assert '95ms dropout planner" → "95ms dropout planner 1s' in out
     assert fault not in out
+    added = ("--fault", "80ms hang planner 1ms", "--fault", "90ms hang planner 1ms", "--fault-b", fault)
+    code, out, _ = worldline("diff", "cell.toml", "--executor", "in-process", *added)
+    assert out.partition("headers differ:\n")[2].startswith(f'  faults[0]: (missing) → "{fault}"\nfirst differences')

@@ -49,7 +49,7 @@ def is_steady(story: Story) -> bool:
 
 def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady) -> ShrunkFederation:
     """Shrink a run in which b is without news, with latencies that don't matter."""
-    programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
+    programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=["seen"], subscribes=["x"])}
     network = Network(default=link("uniform(1ms, 2ms)"))
     federation = Federation(programs, network, faults=faults, until="490ms")
     trial = FederationTrial(make=lambda: federation, properties=(must,))

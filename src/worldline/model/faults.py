@@ -227,26 +227,29 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
 
 
 def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
-    """Refuse what waits for a message that nobody can send. `publishes` is what everybody may; None means any topic.
+    """Refuse what waits for a message that nobody can send, or loses what its participant never sends.
 
-    Whether a participant subscribes to what it is to receive isn't known before the run: it may do so later.
+    `publishes` is what everybody may; None means any topic. Whether a participant subscribes to what it is to receive
+    isn't known before the run: it may do so later.
     """
     for each in faults:
-        if each.after is None or each.participant not in publishes:
+        if each.participant not in publishes or (each.after is None and each.verb != "dropout"):
             continue
-        is_sent = each.after.verb == "sends"
+        is_sent = each.after is None or each.after.verb == "sends"
         senders = [name for name in publishes if (name == each.participant) == is_sent]
         topics: set[str] | None = set()
         for name in senders:
             declared = publishes[name]
             topics = None if topics is None or declared is None else topics.union(declared)
-        if topics is None or each.after.topic in topics:
+        topic = each.topic if each.after is None else each.after.topic
+        if topics is None or (topic in topics if topic is not None else topics):
             continue
-        known, topic = sorted(topics), each.after.topic
+        known = sorted(topics)
         problem = f"{each.participant} doesn't publish" if is_sent else "nobody else publishes"
         they = "it publishes" if is_sent else "others publish"
-        advice = nearest(topic, known) or f"{they} {', '.join(known[:12]) or 'nothing'}"
-        raise ConfigurationError(f"{each}: {problem} {shown(topic)}", advice=advice)
+        listed = f"{they} {', '.join(known[:12]) or 'nothing'}"
+        advice = "its `publishes` is empty" if topic is None else nearest(topic, known) or listed
+        raise ConfigurationError(f"{each}: {problem} {'anything' if topic is None else shown(topic)}", advice=advice)
 
 
 def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
