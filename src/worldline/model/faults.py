@@ -124,7 +124,7 @@ def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
         raise ConfigurationError(f"{shown(given)} isn't a fault", advice=f"write {FAULT_FORMS}")
     try:
         return _parsed(given)
-    except _Misread as error:
+    except _MisreadError as error:
         raise ConfigurationError(f"{shown(given)} isn't a fault: {error.problem}", advice=error.advice) from None
 
 
@@ -135,7 +135,7 @@ def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault
     return tuple(sorted(map(as_participant_fault, given), key=order_of))
 
 
-class _Misread(Exception):
+class _MisreadError(Exception):
     """What is wrong with the text of a fault, and what to write."""
 
     def __init__(self, problem: str, form: str, advice: str | None = None) -> None:
@@ -146,16 +146,16 @@ class _Misread(Exception):
 
 def _parsed(text: str) -> ParticipantFault:
     if _WORD.sub("", text).strip():
-        raise _Misread("a quotation mark is missing", _FORMS["event"])
+        raise _MisreadError("a quotation mark is missing", _FORMS["event"])
     words = [_word(found) for found in _WORD.findall(text)]
     colon = next((place for place, each in enumerate(words) if each.ends_event), None)
     if colon is not None:
         after = _parsed_trigger([each for each in words[: colon + 1] if each.text or each.is_quoted])
         return _parsed_fault(words[colon + 1 :], 0, after)
     if len(words) > 1 and words[1].text in _EVENT_VERBS:
-        raise _Misread("there is no colon after the event", _FORMS["event"])
+        raise _MisreadError("there is no colon after the event", _FORMS["event"])
     if words[0].text in FAULT_VERBS:
-        raise _Misread("it doesn't begin with a time or an event", _FORMS[words[0].text])
+        raise _MisreadError("it doesn't begin with a time or an event", _FORMS[words[0].text])
     verb = words[1].text if len(words) > 1 else ""
     return _parsed_fault(words[1:], _time_in(words[0], _FORMS.get(verb, _FORMS["crash"])), None)
 
@@ -174,17 +174,17 @@ def _time_in(word: _Word, form: str) -> int:
     if word.time is not None:
         return word.time
     if re.fullmatch(r"[0-9.]+", word.text):
-        raise _Misread(f"{word.text} needs a unit, such as {word.text}ms", form)
-    raise _Misread(f"{shown(word.text)} isn't a time", form)
+        raise _MisreadError(f"{word.text} needs a unit, such as {word.text}ms", form)
+    raise _MisreadError(f"{shown(word.text)} isn't a time", form)
 
 
 def _parsed_trigger(words: list[_Word]) -> FaultTrigger:
     form = _FORMS["event"]
     if len(words) not in (3, 4) or words[1].text not in _EVENT_VERBS:
-        raise _Misread("what is before the colon isn't an event", form)
+        raise _MisreadError("what is before the colon isn't an event", form)
     count = words[3].text if len(words) == 4 else "1"
     if not count.isdecimal() or len(count) > 9 or int(count) < 1:
-        raise _Misread(f"{shown(count)} doesn't say which message: they count from 1", form)
+        raise _MisreadError(f"{shown(count)} doesn't say which message: they count from 1", form)
     return FaultTrigger(words[0].text, words[1].text, words[2].text, int(count))  # type: ignore[arg-type]
 
 
@@ -192,10 +192,10 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
     verb = words[0].text if words else ""
     if verb not in FAULT_VERBS:
         problem = f"there is no {shown(verb)}" if words else "it doesn't say what happens"
-        raise _Misread(problem, f"one of {', '.join(FAULT_VERBS)}", nearest(verb, FAULT_VERBS))
+        raise _MisreadError(problem, f"one of {', '.join(FAULT_VERBS)}", nearest(verb, FAULT_VERBS))
     form = _FORMS[verb] if after is None else _FORMS["event"]
     if len(words) < 2:
-        raise _Misread(f"it doesn't say to whom the {verb} happens", form)
+        raise _MisreadError(f"it doesn't say to whom the {verb} happens", form)
     rest = words[2:]
     topic = None
     if verb == "dropout" and rest and rest[0].time is None:
@@ -203,9 +203,9 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
     times = [_time_in(each, form) for each in rest]
     delays = 1 if verb == "slow" else 0
     if len(times) < delays:
-        raise _Misread("it doesn't say by how much it is slow", form)
+        raise _MisreadError("it doesn't say by how much it is slow", form)
     if len(times) > delays + (verb in ENDED_BY):
-        raise _Misread(f"{rest[-1].text} is one time too many", form)
+        raise _MisreadError(f"{rest[-1].text} is one time too many", form)
     return ParticipantFault(
         at=at,
         verb=verb,  # type: ignore[arg-type]
