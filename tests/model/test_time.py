@@ -249,7 +249,7 @@ def test_whatever_is_wrong_with_a_value_its_refusal_says_what_it_was_for(taken, 
 
 
 def test_a_negative_time_is_refused_as_negative():
-    with pytest.raises(ConfigurationError, match=r"^'-1ms' isn't a step \(a step can't be negative\)$"):
+    with pytest.raises(ConfigurationError, match=r"^'-1ms' isn't a step \(a step can't be negative: "):
         as_time("-1ms", "a step")
 
 
