@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.journal import Journal
+from worldline.history.status import EVERYBODY_ELSE, Status
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.drawn_faults import draw_participant_faults, said_of_undrawn
-from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
+from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
+from worldline.search.deadline import Expired
 from worldline.search.properties import BrokenCheck, Property
 from worldline.search.quiet import quietly
 from worldline.search.story import Happening, Story, told_by
@@ -62,9 +64,12 @@ class FederationTrial:
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         journals: dict[str, Journal] = {}
+        look = _Look()
         try:
             with quietly():
-                outcome = run(federation, journals=journals, draws=self.draws)
+                outcome = run(federation, journals=journals, draws=self.draws, watch=look.at)
+        except Expired as expired:
+            raise look.named(expired.stuck()) from None
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:
@@ -93,6 +98,23 @@ class FederationTrial:
             ),
             story.happenings,
         )
+
+
+class _Look:
+    """Knows who computed for long when a run was last looked at, in case that its time is up."""
+
+    def __init__(self) -> None:
+        self._time: int | None = None
+        self._busy: list[str] = []
+
+    def at(self, status: Status) -> None:
+        is_still = status.time == self._time  # Only then somebody may: to ask who waits takes long.
+        self._busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE] if is_still else []
+        self._time = status.time
+
+    def named(self, stuck: Stuck) -> Stuck:
+        """Return the error with whoever computed."""
+        return Stuck(": ".join([stuck.problem, *self._busy]), advice=stuck.advice, **stuck.facts)
 
 
 def _up_to(time: int | None, happenings: Iterable[Happening]) -> list[Happening]:
