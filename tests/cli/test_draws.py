@@ -244,6 +244,7 @@ def test_diff_lists_what_no_function_replaced(worldline: Command, cell: Path) ->
         ("t.csv", "name,value\nlatency\n", "t.csv: line 2 has 1 columns"),
         ("t.csv", "name,value\nlatency,9ms\nlatency,8ms\n", "t.csv: line 3: draw latency is there twice"),
         ("t.toml", '"latncy" = "9ms"', "t.toml: draw latncy: no draw is for 'latncy' (did you mean 'latency'?)"),
+        ("t.toml", '"latency" = "antithetc"', "draw latency: 'antithetc' isn't a value (did you mean 'antithetic'?)"),
         ("t.toml", '"latency" = "10ms"', "draw latency: 10ms is outside of uniform(1ms, 9ms) (use 1ms to 9ms)"),
         ("t.toml", '"random/robot" = 0.5', "draw random/robot: there is no participant 'robot'"),
         ("t.toml", '"random" = {function = "programs:nothing"}', "the function programs:nothing can't be imported"),

@@ -258,8 +258,33 @@ def test_info_lists_what_is_out_of_the_ordinary(worldline: Command) -> None:
         assert "estop everybody is told within 7ms" in lines
         place = lines.index("faults 20ms crash planner 30ms")
         assert lines[place + 1] == "planner sends target 2: hang planner 5ms"
-        assert ("draws boot/planner = 2ms" in lines) is (file == "a.mcap")
+        assert ('draws boot/planner = "2ms"' in lines) is (file == "a.mcap")
         assert ("planner cell:planner target image uniform(1ms, 3ms)" in lines) is (file == "cell.toml")
+
+
+def test_info_shows_outages_and_draws_as_their_files_do(worldline: Command) -> None:
+    cell(
+        'faults = [{ partition = [["camera"], ["planner", "logger"]], start = "5ms", repair = "9ms" },'
+        ' { hold = [["camera"], ["logger"]], start = "20ms" }]\nlink = { latency = "uniform(1ms, 2ms)", loss = 0.1 }',
+        logger=True,
+    )
+    rows = (
+        '"loss/image/camera" = false',
+        '"latency" = "antithetic"',
+        '"latency/image" = { seed = 9, antithetic = true }',
+    )
+    Path("draws.toml").write_text("\n".join(rows))
+    text = Path("cell.toml").read_text().replace('command = "true"', 'entry = "cell:planner"')
+    Path("cell.toml").write_text(text)
+    code, _, errors = worldline(*IN_PROCESS, "--draws", "draws.toml", "--record", "a.mcap")
+    assert code == 0, errors
+    lines = [" ".join(line.split()) for line in worldline("info", "a.mcap")[1].splitlines()]
+    assert "network 0 rules, 2 outages" in lines
+    place = lines.index("outages partition between camera and logger, planner, from 5ms to 9ms")
+    assert lines[place + 1] == "hold between camera and logger, from 20ms on"
+    assert f"draws {rows[0]}".replace('"', "") in lines
+    assert 'latency = "antithetic"' in lines
+    assert "latency/image = { seed = 9, antithetic = true }" in lines
 
 
 @pytest.mark.long

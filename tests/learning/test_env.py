@@ -458,6 +458,10 @@ def test_wrong_agents() -> None:
         ({"source": federation}, r"is neither a Federation nor .* \(call the function"),
         ({"source": "model.py"}, r"model\.py isn't a federation's file"),
         ({"source": "there_is_none.toml"}, r"there_is_none\.toml"),
+        (
+            {"source": "x.toml", "settings": "until=2s"},
+            r"'until=2s' is one text, and settings are a list \(write \['until",
+        ),
         ({"settings": ["until=2s"]}, "settings change a federation's file"),
     ],
 )

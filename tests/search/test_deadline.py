@@ -122,3 +122,8 @@ def test_the_timer_of_others_goes_on() -> None:
         signal.setitimer(signal.ITIMER_REAL, *others)
         signal.signal(signal.SIGALRM, handler)
     assert rung == [signal.SIGALRM]
+
+
+def test_one_second_is_one_second() -> None:
+    with pytest.raises(Stuck, match="more than 1 second of real time"), deadline(1):
+        signal.raise_signal(signal.SIGALRM)
