@@ -17,7 +17,7 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
-from worldline.model.draw_checks import check_own_draws
+from worldline.model.draw_checks import check_own_draws, check_topics
 from worldline.model.draw_rows import DrawInputs
 from worldline.model.drawn_faults import (
     DeclaredTopics,
@@ -120,10 +120,18 @@ class ReadyFederation(Ready):
         from worldline.federation.declaration import Declaration, own_draws_of
         from worldline.launch.setup import stated_by
 
-        declared: Mapping[str, Declaration] = {} if self.federation is None else self.federation.programs
-        if self.setup is not None:
+        declared: Mapping[str, Declaration] = {}
+        if self.federation is not None:
+            declared = self.federation.programs
+        elif self.setup is not None:
             declared = {name: Declaration(**stated_by(part)) for name, part in self.setup.parts.items()}
-        check_own_draws(self.draws.rows, own_draws_of(declared))
+        own = own_draws_of(declared)
+        if self.federation is None:  # What the file doesn't say, the programs may declare themselves.
+            own = {start: drawn for start, drawn in own.items() if drawn is not None}
+        check_own_draws(self.draws.rows, own)
+        topics = [each.publishes for each in declared.values()]
+        if topics and not self.made_plan.vacancies and None not in topics:
+            check_topics(self.draws.rows, {topic for each in topics for topic in each or ()})
 
     @property
     def payload_max(self) -> int:
