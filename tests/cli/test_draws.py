@@ -223,6 +223,18 @@ def test_diff_names_what_was_replaced(worldline: Command, cell: Path) -> None:
     assert [(each["name"], each["b"]) for each in found["draws"]] == [("latency/image/camera/planner/1", "2ms")]
 
 
+def test_diff_lists_what_no_function_replaced(worldline: Command, cell: Path) -> None:
+    rows = ('"latency/image/camera/planner/1" = "2ms"', '"latency/image/*/*/[23]" = {function = "programs:policy"}')
+    (cell / "t.toml").write_text("\n".join(rows))
+    for record, *options in (("a.mcap",), ("b.mcap", "--draws", "t.toml")):
+        assert worldline("run", "cell.toml", "--executor", "in-process", "--record", record, *options)[0] == 0
+    sys.modules.pop("programs")
+    _, out, _ = worldline("diff", "a.mcap", "b.mcap")
+    assert "draws with other values: 1\n  latency/image/camera/planner/1: " in out
+    assert "\ndraws that a function replaced, whose values aren't listed: 2\n" in out
+    assert "programs" not in sys.modules
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -232,7 +244,10 @@ def test_diff_names_what_was_replaced(worldline: Command, cell: Path) -> None:
         ("t.csv", "name,value\nlatency\n", "t.csv: line 2 has 1 columns"),
         ("t.csv", "name,value\nlatency,9ms\nlatency,8ms\n", "t.csv: line 3: draw latency is there twice"),
         ("t.toml", '"latncy" = "9ms"', "t.toml: draw latncy: no draw is for 'latncy' (did you mean 'latency'?)"),
+        ("t.toml", '"latency" = "antithetc"', "draw latency: 'antithetc' isn't a value (did you mean 'antithetic'?)"),
         ("t.toml", '"latency" = "10ms"', "draw latency: 10ms is outside of uniform(1ms, 9ms) (use 1ms to 9ms)"),
+        ("t.toml", '"latency/imag" = "2ms"', "draw latency/imag: nobody publishes 'imag' (did you mean 'image'?)"),
+        ("t.toml", '"latency/image/camera/camera/0" = "2ms"', "nobody receives what it sends itself"),
         ("t.toml", '"random/robot" = 0.5', "draw random/robot: there is no participant 'robot'"),
         ("t.toml", '"random" = {function = "programs:nothing"}', "the function programs:nothing can't be imported"),
         ("missing.toml", None, "missing.toml can't be read: No such file"),
@@ -248,6 +263,16 @@ def test_bad_tables_are_refused_before_the_run(
     code, out, err = worldline("run", "cell.toml", "--draws", name, "--executor", "in-process", "--no-record")
     assert (code, out) == (2, "")
     assert words in err
+
+
+@pytest.mark.parametrize(
+    "row", ['"boot/camera/0" = "2ms"', '"clock-drift/planner" = "1ppm"', '"clock-walk/camera/3" = 0']
+)
+def test_what_a_participant_does_not_draw_is_refused_before_the_run(worldline: Command, cell: Path, row: str) -> None:
+    (cell / "t.toml").write_text(row)
+    code, out, err = worldline("run", "cell.toml", "--executor", "in-process", "--no-record", "--draws", "t.toml")
+    assert (code, out) == (2, "")
+    assert " doesn't draw that (a boot time or a clock that is fixed" in err
 
 
 def test_draws_have_names_in_federations_only(worldline: Command, cell: Path) -> None:

@@ -97,6 +97,35 @@ def test_drawn_faults_depend_on_the_seed_alone(worldline: Command, kinds: str) -
     assert digests[0] == digests[1] != digests[2]
 
 
+def test_a_run_says_which_faults_it_drew_even_if_it_fails(worldline: Command) -> None:
+    cell()
+    code, output, errors = worldline(*IN_PROCESS, "--faults", "crash=1,hang=2", "--record", "run.mcap", "--quiet")
+    assert code == 0, errors
+    drawn = re.findall(r"^drawn: (.*)$", output, re.MULTILINE)
+    assert sorted(each.split()[1] for each in drawn) == ["crash", "hang", "hang"]
+    assert all(each in worldline("info", "run.mcap")[1] for each in drawn)
+    Path("failing.py").write_text(PROGRAMS.replace("me.advance", "1 // 0 and me.advance"))
+    Path("cell.toml").write_text(Path("cell.toml").read_text().replace("cell:", "failing:"))
+    code, output, _ = worldline(*IN_PROCESS, "--faults", "crash=1,hang=2", "--no-record")
+    assert code == 1
+    assert re.findall(r"^drawn: (.*)$", output, re.MULTILINE) == drawn
+
+
+def test_a_remark_says_how_many_faults_could_not_be_drawn(worldline: Command) -> None:
+    cell()
+    code, output, errors = worldline(*IN_PROCESS, "--faults", "crash=100,hang=1", "--no-record")
+    assert code == 0, errors
+    many = re.findall(r"^crash=100: only (\d+) of 100 could be drawn, since there is no room", output, re.MULTILINE)
+    assert len(many) == 1
+    assert f"drawn: {int(many[0]) + 1 - 12} more\n" in output
+    assert "hang=1:" not in output
+    text = Path("cell.toml").read_text()
+    Path("cell.toml").write_text(re.sub("(publishes|subscribes).*", "", text))
+    code, output, errors = worldline("search", "cell.toml", "--faults", "crash-after=2", "--seeds", "3")
+    assert code == 0, errors
+    assert output.count("seed 0: crash-after=2: none of 2 could be drawn, since events are those of topics") == 1
+
+
 def test_other_schedules_make_no_difference(worldline: Command) -> None:
     cell("faults = ['30ms crash planner 20ms', '60ms hang camera 15ms']\n[estop]\nlatency = '3ms'")
     code, output, errors = worldline("check", "cell.toml", "--schedules", "30")
@@ -113,6 +142,8 @@ def test_other_schedules_make_no_difference(worldline: Command) -> None:
         ("faults = ['1ms crash planner', '2ms crash planner 1ms']", "it is down then already"),
         ("faults = ['1ms slow planner 0s']", "it takes no time"),
         ("faults = ['1ms crash logger']", "only a Python entry can crash"),
+        ("faults = ['1ms dropout camera imag 5ms']", "camera doesn't publish 'imag' (did you mean 'image'?)"),
+        ("faults = ['1ms dropout logger 5ms']", "logger doesn't publish anything (its `publishes` is empty)"),
         ("faults = ['camera sends image: crash planner']", "only what planner itself sends or receives"),
         ("faults = 'x'", "'x' isn't a list of faults"),
         ("[estop]\nlatency = '0s'", "the latency of an emergency stop is at least 1ns"),
@@ -227,8 +258,33 @@ def test_info_lists_what_is_out_of_the_ordinary(worldline: Command) -> None:
         assert "estop everybody is told within 7ms" in lines
         place = lines.index("faults 20ms crash planner 30ms")
         assert lines[place + 1] == "planner sends target 2: hang planner 5ms"
-        assert ("draws boot/planner = 2ms" in lines) is (file == "a.mcap")
+        assert ('draws boot/planner = "2ms"' in lines) is (file == "a.mcap")
         assert ("planner cell:planner target image uniform(1ms, 3ms)" in lines) is (file == "cell.toml")
+
+
+def test_info_shows_outages_and_draws_as_their_files_do(worldline: Command) -> None:
+    cell(
+        'faults = [{ partition = [["camera"], ["planner", "logger"]], start = "5ms", repair = "9ms" },'
+        ' { hold = [["camera"], ["logger"]], start = "20ms" }]\nlink = { latency = "uniform(1ms, 2ms)", loss = 0.1 }',
+        logger=True,
+    )
+    rows = (
+        '"loss/image/camera" = false',
+        '"latency" = "antithetic"',
+        '"latency/image" = { seed = 9, antithetic = true }',
+    )
+    Path("draws.toml").write_text("\n".join(rows))
+    text = Path("cell.toml").read_text().replace('command = "true"', 'entry = "cell:planner"')
+    Path("cell.toml").write_text(text)
+    code, _, errors = worldline(*IN_PROCESS, "--draws", "draws.toml", "--record", "a.mcap")
+    assert code == 0, errors
+    lines = [" ".join(line.split()) for line in worldline("info", "a.mcap")[1].splitlines()]
+    assert "network 0 rules, 2 outages" in lines
+    place = lines.index("outages partition between camera and logger, planner, from 5ms to 9ms")
+    assert lines[place + 1] == "hold between camera and logger, from 20ms on"
+    assert f"draws {rows[0]}".replace('"', "") in lines
+    assert 'latency = "antithetic"' in lines
+    assert "latency/image = { seed = 9, antithetic = true }" in lines
 
 
 @pytest.mark.long
@@ -243,3 +299,6 @@ def test_diff_names_the_fault_that_one_run_has(worldline: Command, verb: str) ->
     code, out, _ = worldline("diff", "cell.toml", "cell.toml", "--executor", "in-process", *both)
     assert '95ms dropout planner" → "95ms dropout planner 1s' in out
     assert fault not in out
+    added = ("--fault", "80ms hang planner 1ms", "--fault", "90ms hang planner 1ms", "--fault-b", fault)
+    code, out, _ = worldline("diff", "cell.toml", "--executor", "in-process", *added)
+    assert out.partition("headers differ:\n")[2].startswith(f'  faults[0]: (missing) → "{fault}"\nfirst differences')

@@ -67,6 +67,15 @@ def serving(folder: Path, *options: str, **environment: str) -> Iterator[tuple[s
             child.wait(PATIENCE_S)
 
 
+def test_it_says_which_faults_it_drew(tmp_path: Path) -> None:
+    with serving(tmp_path, "--listen", "tcp://127.0.0.1:0", "--no-record", "--until", "1s", "--faults", "hang=1") as (
+        child,
+        _,
+    ):
+        assert child.stdout is not None
+        assert re.fullmatch(r"drawn: \S+ hang (ann|bob) \S+\n", child.stdout.readline())
+
+
 def play(address: str, name: str, **options: Any) -> Callable[[], None]:
     def act() -> None:
         with connect(address, name, publishes=["ball"], subscribes=["ball"], **options) as me:

@@ -404,6 +404,20 @@ def test_a_fault_that_waited_in_vain_is_remarked_on() -> None:
     ]
 
 
+def test_a_fault_at_a_time_at_which_its_participant_had_left_is_remarked_on() -> None:
+    def program(self: Participant) -> None:
+        self.advance(to="20ms")
+        self.publish("a", b"", at="30ms")
+
+    faults = ("20ms hang me 1ms", "22ms hang me 3ms", "29ms dropout me 5ms", "23ms crash me")
+    assert run(federation(program, *faults)).remarks() == [
+        "22ms hang me 3ms never happened: me left at 21ms",
+        "23ms crash me never happened: me left at 21ms",
+    ]
+    alone = Federation({"me": Program(program)}, faults=("29ms dropout me 2ms", "32ms dropout me 2ms"))
+    assert run(alone).remarks() == ["32ms dropout me 2ms never happened: me left at 20ms"]
+
+
 def test_a_crash_in_a_hang_before_the_program_has_begun() -> None:
     lives: list[int] = []
     faults = ("10ms crash me 10ms", "15ms hang me 20ms", "30ms crash me 20ms")

@@ -52,7 +52,7 @@ def is_steady(story: Story) -> bool:
 
 def trial_with(*faults: str, must: Property = is_steady) -> FederationTrial:
     """Return a trial with latencies that don't matter to whether b is without news."""
-    programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
+    programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=["seen"], subscribes=["x"])}
     network = Network(default=link("uniform(1ms, 2ms)"))
     federation = Federation(programs, network, faults=faults, until="490ms")
     return FederationTrial(make=lambda: federation, properties=(must,))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.history.values import FieldDifference, field_differences, payload_text, steps_between
+from worldline.history.values import FieldDifference, field_differences, payload_text, steps_between, value_differences
 from worldline.model.payload import to_json, to_msgpack
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -103,3 +103,9 @@ def test_bytes_are_shown_from_where_they_differ() -> None:
 )
 def test_a_payload_in_a_few_words(payload: bytes, text: str) -> None:
     assert payload_text(payload) == text
+
+
+def test_a_text_that_is_missing_in_a_list_shifts_no_others() -> None:
+    found = value_differences(["a", "b", "d", "e"], ["x", "a", "b", "c", "d", "f"])
+    assert [str(each) for each in found] == ['[0]: (missing) → "x"', '[3]: (missing) → "c"', '[5]: "e" → "f"']
+    assert [each.path for each in value_differences(["a", "b"], ["b"])] == ["[0]"]

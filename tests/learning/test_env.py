@@ -503,6 +503,10 @@ def test_wrong_agents() -> None:
         ({"source": federation}, r"is neither a Federation nor .* \(call the function"),
         ({"source": "model.py"}, r"model\.py isn't a federation's file"),
         ({"source": "there_is_none.toml"}, r"there_is_none\.toml"),
+        (
+            {"source": "x.toml", "settings": "until=2s"},
+            r"'until=2s' is one text, and settings are a list \(write \['until",
+        ),
         ({"settings": ["until=2s"]}, "settings change a federation's file"),
     ],
 )
@@ -523,10 +527,28 @@ def test_functions_that_raise() -> None:
             step_some(made)
         with pytest.raises(UsageError, match="no episode is under way"):
             made.step(COLD)
-    made = env(reward=lambda moment: "much")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("reward", "much", "its function `reward` returned 'much', and not a number"),
+        ("reward", None, "its function `reward` returned None, and not a number"),
+        ("done", None, "its function `done` returned None, and neither True nor False"),
+        ("done", 1, "its function `done` returned 1, and neither"),
+    ],
+)
+def test_functions_that_return_something_else(name: str, value: object, said: str) -> None:
+    made = env(**{name: lambda moment: value})
+    with pytest.raises(ModelError, match=said):
+        step_some(made)
+
+
+def test_numpys_numbers_and_truths_are_as_good_as_pythons() -> None:
+    made = env(reward=lambda moment: np.float32(2.5), done=lambda moment: np.bool_(moment.number == 2))
     made.reset(seed=1)
-    with pytest.raises(ModelError, match="its function `reward` raised ValueError: could not convert string to float"):
-        made.step(COLD)
+    assert made.step(COLD)[1:3] == (2.5, False)
+    assert made.step(COLD)[2] is True
 
 
 def test_another_participant_that_fails() -> None:
@@ -661,6 +683,12 @@ def test_a_copy_that_nobody_closes_is_unwound_as_any_other() -> None:
     copied.clear()
     gc.collect()
     assert len(unwound) == 1
+
+
+@pytest.mark.parametrize("options", [[1], [], "draws", 3])
+def test_options_are_a_dict(options: Any) -> None:
+    with pytest.raises(UsageError, match=r"the options of a reset are .*, and not a dict \(write options="):
+        env().reset(options=options)
 
 
 def test_a_thread_of_its_own() -> None:

@@ -117,6 +117,28 @@ def test_one_that_crashes_before_its_first_step() -> None:
         made.reset(seed=1)
 
 
+@pytest.mark.parametrize(
+    ("faults", "boot", "said"),
+    [
+        ([], "uniform(2s, 3s)", r"it boots until 2\.\d+s, and the run ends at 1s \("),
+        ([], "2s", r"it boots until 2s, and the run ends at 1s \("),
+        (["0s crash heater"], "0s", r"0s crash heater \("),
+        (["10ms crash heater 3s"], "uniform(9ms, 30ms)", r"10ms crash heater 3s \("),
+        (["0s hang heater 3s"], "0s", r"0s hang heater 3s \("),
+    ],
+)
+def test_what_kept_an_agent_from_its_first_step_is_said(faults: list[str], boot: str, said: str) -> None:
+    made = heating.env(with_agent(heating.federation(faults=faults), "heater", boot=boot))
+    with pytest.raises(UsageError, match=f"before its first step: {said}"):
+        made.reset(seed=1)
+
+
+def test_the_boot_time_that_a_table_gives_is_the_one_that_is_said() -> None:
+    made = heating.env(with_agent(heating.federation(), "heater", boot="uniform(2s, 3s)"))
+    with pytest.raises(UsageError, match=r"it boots until 2\.5s"):
+        made.reset(seed=1, options={"draws": {"boot/heater": "2500ms"}})
+
+
 def test_steps_in_local_time() -> None:
     """Of a clock that is slow by a fifth and 5 ms ahead: the first beat that it shows is the second."""
     slow = with_agent(heating.federation(), "heater", clock=clock(offset="5ms", drift="-20%"))

@@ -85,6 +85,11 @@ def test_without_a_seed_episodes_follow_from_the_federations() -> None:
 def test_wrong_actions() -> None:
     made = env()
     made.reset(seed=1)
+    for wrong in (None, 3, [1, 1, 1]):
+        with pytest.raises(
+            UsageError, match=r"the actions are .*, and not a dict \(give an action for each of ann, bob"
+        ):
+            made.step(wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="bob: there is no action for it"):
         made.step({"ann": 1, "cid": 1})
     with pytest.raises(UsageError, match=r"an action is for dan, which isn't an agent \(agents are ann, bob, cid\)"):

@@ -59,6 +59,54 @@ def test_anything_else_is_refused(text: str) -> None:
         as_participant_fault(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("20ms crsh mill 5ms", "there is no 'crsh' (did you mean 'crash'? Write one of crash, recover, hang,"),
+        ("20ms explode mill", "there is no 'explode' (write one of crash, "),
+        ("15 hang guard 3ms", '15 needs a unit, such as 15ms (write "1s hang camera 200ms")'),
+        ("15ms hang guard 3", '3 needs a unit, such as 3ms (write "1s hang camera 200ms")'),
+        ("15ms hang guard soon", "'soon' isn't a time (write"),
+        ("15ms hang guard 3ms 4ms", "4ms is one time too many"),
+        ("15ms recover guard 3ms", '3ms is one time too many (write "3s recover planner")'),
+        ("15ms slow guard", 'it doesn\'t say by how much it is slow (write "1s slow planner 20ms 3s")'),
+        ("15ms hang", "it doesn't say to whom the hang happens"),
+        ("15ms", "it doesn't say what happens"),
+        ("hang guard 3ms", "it doesn't begin with a time or an event"),
+        ("feeder sends part 0: crash feeder", "'0' doesn't say which message: they count from 1 (write"),
+        ("feeder sends part crash feeder", 'no colon after the event (write "planner sends commit 3: crash planner'),
+        ("feeder made part: crash feeder", "what is before the colon isn't an event"),
+        ('1s crash "a', "a quotation mark is missing"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_said(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        as_participant_fault(text)
+    assert f"{text!r} isn't a fault: " in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_an_end_of_what_ends_by_itself_is_refused_with_that_reason() -> None:
+    with pytest.raises(ConfigurationError, match=r"could end: '20ms crash zed 5ms' has an end of its own \(leave out"):
+        check_faults(as_faults(["20ms crash zed 5ms", "22ms recover zed"]), ["zed"], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "zed sends a: recover zed",
+            "a recover can't wait for an event: it ends a crash (say how long the crash lasts)",
+        ),
+        ("zed sends a: dropout zed", "a dropout can't wait for an event (give it a time)"),
+    ],
+)
+def test_what_cant_wait_for_an_event(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        check_faults(as_faults([text]), ["zed"], None)
+    assert str(refused.value).endswith(said)
+
+
 def test_what_ends_something_needs_something_to_end() -> None:
     check_faults(as_faults(["1s crash a", "2s recover a", "3s crash a 1s"]), ["a"], None)
     with pytest.raises(ConfigurationError, match="there is no hang before"):

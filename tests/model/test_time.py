@@ -248,6 +248,11 @@ def test_whatever_is_wrong_with_a_value_its_refusal_says_what_it_was_for(taken, 
     assert refusal.value.problem == f"{value!r} isn't the release"
 
 
+def test_a_negative_time_is_refused_as_negative():
+    with pytest.raises(ConfigurationError, match=r"^'-1ms' isn't a step \(a step can't be negative: "):
+        as_time("-1ms", "a step")
+
+
 @pytest.mark.parametrize("text", [value for value in BADLY_WRITTEN if isinstance(value, str)], ids=repr)
 def test_text_is_refused_as_a_time_unless_told_what_it_was_for(text):
     with pytest.raises(ConfigurationError) as refusal:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from msgspec import json
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +25,7 @@ from worldline.kernel.build import build
 from worldline.launch.setup import Setup, nobody, read_setup
 from worldline.model import Network, Plan, format_time
 from worldline.model.counting import counted
+from worldline.model.links import Outage
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
 from worldline.spacetime.build import build as spacetime_build
@@ -133,15 +135,44 @@ def _end(end: int | None) -> str:
 
 
 def _network(network: Network) -> str:
-    return f"{counted(len(network.rules), 'rule')}, {counted(len(network.outages), 'outage')}"
+    return f"{counted(len(network.rules), 'rule')}, {counted(len(_outages(network)), 'outage')}"
+
+
+def _outages(network: Network) -> list[str]:
+    """Say which outages there are; those that cut two groups off from each other are one, as a file has it."""
+    groups: dict[tuple[str, int, int], list[Outage]] = {}
+    for outage in network.outages:
+        groups.setdefault((outage.verb, outage.start, outage.end), []).append(outage)
+    return [text for group in groups.values() for text in _outage_texts(group)]
+
+
+def _outage_texts(group: list[Outage]) -> list[str]:
+    first = group[0]
+    pairs = {(each.sender, each.receiver) for each in group if each.topic is None and each.sender and each.receiver}
+    left = [sender for sender, receiver in pairs if receiver == first.receiver]
+    right = [receiver for sender, receiver in pairs if sender == first.sender]
+    if {pair for a in left for b in right for pair in ((a, b), (b, a))} != pairs or len(pairs) < len(group):
+        return [str(each) for each in group]
+    sides = " and ".join(", ".join(sorted(map(str, side))) for side in (left, right))
+    until = "on" if first.end == FOREVER else f"to {format_time(first.end)}"
+    return [f"{first.verb} between {sides}, from {format_time(first.start)} {until}"]
 
 
 def _off_nominal(plan: Plan) -> Iterable[tuple[str, str]]:
-    """Say what is out of the ordinary: faults, emergency stops, and draws that are replaced."""
+    """Say what is out of the ordinary: outages, faults, emergency stops, and draws that are replaced."""
     if plan.network.estop is not None:
         yield "estop", f"everybody is told within {format_time(plan.network.estop)}"
+    yield from (("" if place else "outages", text) for place, text in enumerate(_outages(plan.network)))
     yield from (("" if place else "faults", str(fault)) for place, fault in enumerate(plan.faults))
-    yield from (("" if place else "draws", f"{row.name} = {row.replacement()}") for place, row in enumerate(plan.draws))
+    draws = (f"{row.name} = {_toml(row.replacement())}" for row in plan.draws)
+    yield from (("" if place else "draws", text) for place, text in enumerate(draws))
+
+
+def _toml(value: object) -> str:
+    """Write what a draw is replaced by as a table has it."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}"
+    return json.encode(value).decode()
 
 
 def _facts(recording: Recording) -> Table:

@@ -64,6 +64,7 @@ def run_federation(
 
     with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
+        say_drawn(ready, screen)
         with (
             recording_of(ready, shelf, say) as recording,
             shown_on_lcm(ready, recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
@@ -97,6 +98,12 @@ def warn_of(ready: ReadyFederation) -> None:
     """Tell of what can be run as its file has it, and was hardly meant so."""
     for warning in () if ready.setup is None else ready.setup.warnings:
         warn(warning)
+
+
+def say_drawn(ready: ReadyFederation, screen: Screen) -> None:
+    """Say which faults the seed has drawn: before the run, since they may be why it fails."""
+    for remark in ready.fault_remarks:
+        screen.conclude(remark)
 
 
 def hurry(screen: Screen, recording: RunRecording | NotRecorded, ready: ReadyFederation) -> None:

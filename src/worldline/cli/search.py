@@ -91,6 +91,8 @@ def search(
         table=draws,
     )
     trial = made_trial(request)
+    for remark in trial.undrawn():
+        console.print(f"seed {trial.seed}: {remark}")
     report = watched(
         lambda count: search_seeds(
             trial,

@@ -33,7 +33,7 @@ from worldline.cli.options import (
 )
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
-from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of, watch_on
+from worldline.cli.run_federation import conclude, hurry, say_drawn, screen_for, warn_of, watch_on
 from worldline.cli.timed import timing_of, timing_place
 from worldline.cli.token_file import read_token, token_in
 from worldline.federation.declaration import Plain
@@ -175,6 +175,7 @@ class Service:
                 if resumed := server.host.resumed():
                     screen.note(resumed)
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
+                say_drawn(ready, screen)
                 interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
                 began = time.monotonic()
 

@@ -19,7 +19,7 @@ from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plai
 from worldline.model.clock_draws import clock_distributions
 from worldline.model.distributions import Distribution
 from worldline.model.draw_checks import OwnDraws
-from worldline.model.draw_names import BOOT
+from worldline.model.draw_names import BOOT, CLOCK_DRIFT, CLOCK_OFFSET, CLOCK_WALK
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
@@ -130,10 +130,11 @@ class Declaration:
         """Return the participant's clock, if it has one of its own."""
         return None if self.clock is None else as_clock(self.clock)
 
-    def own_draws(self, name: str) -> dict[tuple[str, ...], Distribution]:
-        """Return what a participant of this name draws besides its streams: see `check_own_draws`."""
+    def own_draws(self, name: str) -> dict[tuple[str, ...], Distribution | None]:
+        """Return what a participant of this name draws besides its streams, or doesn't: see `check_own_draws`."""
         boot, clock = self.lifecycle().boot, self.local_clock()
-        drawn = {} if clock is None else clock_distributions(clock)
+        drawn: dict[str, Distribution | None] = dict.fromkeys((BOOT, CLOCK_OFFSET, CLOCK_DRIFT, CLOCK_WALK))
+        drawn.update({} if clock is None else clock_distributions(clock))
         if boot is not None and not isinstance(boot, Fixed):
             drawn[BOOT] = boot
         return {(purpose, name): distribution for purpose, distribution in drawn.items()}

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from worldline.history.journal import Entry
 from worldline.history.outcome import End, Outcome
 from worldline.lock import Arbiter
 from worldline.lock.aftermath import Standstill, UnheardTopic, UnmetFault, said_of_unheard
+from worldline.model.faults import ENDED_BY, ParticipantFault
 from worldline.model.lifecycle import EmergencyNote
+from worldline.model.time import format_time
+
+
+class LateFault(Struct, frozen=True):
+    """A fault at a time at which its participant had left, and nothing that it sent was under way."""
+
+    fault: ParticipantFault
+    left: int
+
+    def __str__(self) -> str:
+        return f"{self.fault} never happened: {self.fault.participant} left at {format_time(self.left)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +33,7 @@ class FederationOutcome(Outcome):
     `standstill` is there if the run ended because everybody waited for somebody else; `unheard` are topics that
     somebody subscribed to and nobody published on. Both are legal, and often a mistake. `emergency` says who called an
     emergency stop, who was told of it when, and what each has done about it. `unmet` are faults that waited for an
-    event, and never happened. `journals` are there if they were asked for, in one process.
+    event, and `late` those at a time, that never happened. `journals` are there if they were asked for, in one process.
     """
 
     journals: dict[str, list[Entry]] = field(default_factory=dict)
@@ -26,10 +41,12 @@ class FederationOutcome(Outcome):
     unheard: tuple[UnheardTopic, ...] = ()
     emergency: tuple[EmergencyNote, ...] = ()
     unmet: tuple[UnmetFault, ...] = ()
+    late: tuple[LateFault, ...] = ()
 
     def remarks(self) -> list[str]:
         ended = [] if self.standstill is None else [str(self.standstill)]
-        return [*map(str, self.emergency), *ended, *said_of_unheard(self.unheard), *map(str, self.unmet)]
+        in_vain = [*map(str, self.late), *map(str, self.unmet)]
+        return [*map(str, self.emergency), *ended, *said_of_unheard(self.unheard), *in_vain]
 
 
 def outcome_of(arbiter: Arbiter, digest: bytes, journals: dict[str, list[Entry]] | None = None) -> FederationOutcome:
@@ -47,4 +64,17 @@ def outcome_of(arbiter: Arbiter, digest: bytes, journals: dict[str, list[Entry]]
         unheard=arbiter.unheard(),
         emergency=arbiter.emergency(),
         unmet=arbiter.unmet(),
+        late=_late_faults(arbiter, {name: end.at for name, end in members.items()}),
     )
+
+
+def _late_faults(arbiter: Arbiter, left: Mapping[str, int]) -> tuple[LateFault, ...]:
+    """Return the faults that came too late. A drop-out loses what was published ahead of its time, too."""
+    found = []
+    for fault in arbiter.plan.faults:
+        gone = left.get(fault.participant)
+        if gone is None or fault.after is not None or fault.verb not in ENDED_BY:
+            continue
+        if fault.at > (max(gone, arbiter.router.latest) if fault.verb == "dropout" else gone):
+            found.append(LateFault(fault, gone))
+    return tuple(found)

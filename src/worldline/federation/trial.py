@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.journal import Journal
+from worldline.history.status import EVERYBODY_ELSE, Status
 from worldline.model.draw_rows import DrawFunction, DrawInputs, read_draws
-from worldline.model.drawn_faults import draw_participant_faults
-from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
+from worldline.model.drawn_faults import draw_participant_faults, said_of_undrawn
+from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
+from worldline.search.deadline import Expired
 from worldline.search.properties import BrokenCheck, Property
 from worldline.search.quiet import quietly
 from worldline.search.story import Happening, Story, told_by
@@ -43,14 +45,20 @@ class FederationTrial:
         if self.faults is not None:
             return replace(made, faults=self.faults)
         if self.kinds:
-            plan = made.plan()
-            drawn = draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
-            return replace(made, faults=(*plan.faults, *drawn))
+            return replace(made, faults=(*made.plan().faults, *self._drawn(made)))
         return made
 
     def _draw_inputs(self) -> DrawInputs:
         rows, functions = read_draws(self.draws)
         return DrawInputs((*rows, *self.table.rows), {**functions, **self.table.functions})  # The last row counts.
+
+    def undrawn(self) -> list[str]:
+        """Say which faults of those that are asked for this seed can't have."""
+        return said_of_undrawn(self.kinds, self._drawn(self.make())) if self.kinds else []
+
+    def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
+        plan = made.plan()
+        return draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
@@ -61,9 +69,12 @@ class FederationTrial:
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         journals: dict[str, Journal] = {}
+        look = _Look()
         try:
             with quietly():
-                outcome = run(federation, journals=journals, draws=self._draw_inputs())
+                outcome = run(federation, journals=journals, draws=self._draw_inputs(), watch=look.at)
+        except Expired as expired:
+            raise look.named(expired.stuck()) from None
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:
@@ -92,6 +103,23 @@ class FederationTrial:
             ),
             story.happenings,
         )
+
+
+class _Look:
+    """Knows who computed for long when a run was last looked at, in case that its time is up."""
+
+    def __init__(self) -> None:
+        self._time: int | None = None
+        self._busy: list[str] = []
+
+    def at(self, status: Status) -> None:
+        is_still = status.time == self._time  # Only then somebody may: to ask who waits takes long.
+        self._busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE] if is_still else []
+        self._time = status.time
+
+    def named(self, stuck: Stuck) -> Stuck:
+        """Return the error with whoever computed."""
+        return Stuck(": ".join([stuck.problem, *self._busy]), advice=stuck.advice, **stuck.facts)
 
 
 def _up_to(time: int | None, happenings: Iterable[Happening]) -> list[Happening]:

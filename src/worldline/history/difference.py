@@ -41,7 +41,8 @@ class Difference:
 
     `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did;
     `cut_off`, of which of them that is because the file is.
-    `draws` are draws of links that a table replaced, in one of them or both, by different values.
+    `draws` are draws of links that a table replaced, in one of them or both, by different values; `draws_unlisted` is
+    how many more a function replaced, so that nobody here knows their values.
     `unseen_before` are those from whom the first cause may have received what differs, though that isn't recorded.
     """
 
@@ -56,6 +57,7 @@ class Difference:
     to: str | None = None
     names: tuple[str, str] = ("A", "B")
     draws: list[ReplacedDraw] = field(default_factory=list)
+    draws_unlisted: int = 0
 
     @property
     def is_same(self) -> bool:
@@ -103,6 +105,8 @@ class Difference:
             yield from (f"  {each}" for each in self.draws[:_FIELDS_MAX])
             if len(self.draws) > _FIELDS_MAX:
                 yield f"  and {len(self.draws) - _FIELDS_MAX:,} more"
+        if self.draws_unlisted:
+            yield f"draws that a function replaced, whose values aren't listed: {self.draws_unlisted:,}"
         yield from self._lines_of_those_alone()
         if self.are_strangers:
             yield "nobody takes part in both runs: they are of different models, or everybody has another name"
@@ -202,6 +206,7 @@ class Difference:
             "ends": list(self.ends),
             "headers": [difference.as_json() for difference in self.headers],
             "draws": [each._asdict() for each in self.draws],
+            "draws_unlisted": self.draws_unlisted,
             "only_a": partings.only_a,
             "only_b": partings.only_b,
             "members": len(partings.members),

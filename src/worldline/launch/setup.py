@@ -24,7 +24,7 @@ from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted,
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.clock import LocalClock
-from worldline.model.errors import ConfigurationError, UsageError
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults import (
     ENDED_BY,
     ParticipantFault,
@@ -333,6 +333,8 @@ def read_setup(
     `options` says of changes that were written as another option than --set which one that is, by the key.
     The program of somebody whom others start, elsewhere, needn't be here; `starts` says whose must.
     """
+    if isinstance(changes, str):
+        raise UsageError(f"{shown(changes)} is one text, and settings are a list", advice=f"write [{changes!r}]")
     document = Document(Path(file), TABLES, changes, options)
     top = document.root.table(FILE)
     if "name" not in document.root.value:

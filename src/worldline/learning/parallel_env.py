@@ -137,6 +137,11 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         return name in self._steering.here
 
     def _check(self, actions: Mapping[str, Any]) -> None:
+        if not isinstance(actions, Mapping):
+            raise UsageError(
+                f"the actions are {shown(actions)}, and not a dict",
+                advice=f"give an action for each of {', '.join(self.agents)}, by name",
+            )
         for name in actions:
             if name not in self.agents:
                 what = "isn't there yet" if name in self.possible_agents else "isn't an agent"

@@ -88,8 +88,13 @@ def _refused(problem: str, space: gymnasium.Space[Any], agent: str) -> UsageErro
 
 def take_options(options: Mapping[str, Any] | None) -> Any:
     """Return the draws that the options of a reset replace; other options are somebody else's, or a mistake."""
-    if not options:
+    if options is None:
         return None
+    if not isinstance(options, Mapping):
+        raise UsageError(
+            f"the options of a reset are {shown(options)}, and not a dict",
+            advice='write options={"draws": {"latency": "antithetic"}}, or leave them out',
+        )
     for name in options:
         if name not in OPTIONS:
             advice = nearest(name, OPTIONS) or f"options are {', '.join(OPTIONS)}"

@@ -27,6 +27,7 @@ from worldline.federation.participant import ClockName, Participant
 from worldline.federation.program import Federation, Program
 from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
+from worldline.learning.absence import why_absent
 from worldline.learning.task import AgentMoment, AgentTask, as_beat, perform
 from worldline.lock import Crashed, EmergencyStop
 from worldline.model import UsageError
@@ -122,13 +123,15 @@ class Steering:
         for agent in self._agents.values():
             agent.forget()
         self._left_runs = _left.runs
-        self.run = SteppedRun(replace(self._federation, seed=seed), self._agents, draws=draws)
+        federation = replace(self._federation, seed=seed)
+        self.run = SteppedRun(federation, self._agents, draws=draws)
         moments = self._next_moments()
         if not moments:
             self.close()
             name, agent = next(iter(self._agents.items()))
+            why = agent.info().get("befell") or why_absent(federation, name, draws)
             raise UsageError(
-                f"its program has ended before its first step: {agent.info().get('befell', 'the run is over')}",
+                f"its program has ended before its first step: {why}",
                 participant=name,
                 advice="an episode begins when the agent does",
             )

@@ -163,10 +163,12 @@ def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Agen
             moment.observation = fitting(observe(moment), moment.now)
             if moment.number:
                 doing = "reward"
-                moment.reward = float(reward(moment))
+                earned = reward(moment)
+                moment.reward = earned if type(earned) is float else _number(earned)
             if done is not None:
                 doing = "done"
-                moment.is_done = bool(done(moment))
+                is_done = done(moment)
+                moment.is_done = is_done if type(is_done) is bool else _truth(is_done)
             moment.is_end = me.ended or me.now >= beat.end
             doing = "policy"
             chosen = choose(moment)
@@ -181,6 +183,21 @@ def perform(me: Participant, task: AgentTask, beat: Beat, choose: Callable[[Agen
         raise
     except Exception as error:
         raise ModelError(f"its function `{doing}` raised {said_of(error)}") from error
+
+
+def _number(earned: Any) -> float:
+    """Take a number of whichever class as a reward."""
+    try:
+        return float(earned)
+    except (TypeError, ValueError):
+        raise ModelError(f"its function `reward` returned {shown(earned)}, and not a number") from None
+
+
+def _truth(is_done: Any) -> bool:
+    """Take NumPy's truth values, too. None or a number would be a slip: a `return` that is missing, or a distance."""
+    if getattr(getattr(is_done, "dtype", None), "kind", "") == "b":
+        return bool(is_done)
+    raise ModelError(f"its function `done` returned {shown(is_done)}, and neither True nor False")
 
 
 def _fitting(task: AgentTask, agent: str) -> Callable[[Any, int], Any]:

@@ -22,9 +22,10 @@ from worldline.model.draw_names import (
     names_in,
 )
 from worldline.model.draw_rows import DrawRow
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network
+from worldline.model.nearest import nearest
 from worldline.model.path import Paths
 from worldline.model.payload import PAYLOAD_MAX
 
@@ -40,20 +41,36 @@ def check_draws(rows: Iterable[DrawRow], network: Network, participants: Collect
         if purpose in _OF_LINK:
             names = names_in(row.name) or ()
             is_one = PURPOSES[purpose][:3] == PATH_NAMES and len(names) > len(PATH_NAMES)
+            if is_one and names[2] == names[3]:
+                raise ConfigurationError(
+                    f"draw {row.name}: nobody receives what it sends itself", advice="name another receiver"
+                )
             possible = (paths.link(*names[1:4]),) if is_one else links
             _check_on_links(row, [_OF_LINK[purpose](link) for link in possible])
 
 
-OwnDraws = Mapping[tuple[str, ...], Distribution]
-"""What participants are known to draw besides their streams, by how the names of such draws begin."""
+OwnDraws = Mapping[tuple[str, ...], Distribution | None]
+"""What participants are known to draw besides their streams, by how the names of such draws begin; None: they don't."""
 
 
 def check_own_draws(rows: Iterable[DrawRow], own: OwnDraws) -> None:
     """Refuse rows with a value that no participant can draw: those that name one of whom it is known."""
     for row in rows:
-        distribution = own.get((names_in(row.name) or ())[:2])
+        names = (names_in(row.name) or ())[:2]
+        distribution = own.get(names)
         if distribution is not None:
             _check_possible(row, [distribution])
+        elif names in own:
+            raise ConfigurationError(f"draw {row.name}: {names[1]} doesn't draw that", advice=_UNDRAWN)
+
+
+def check_topics(rows: Iterable[DrawRow], topics: Collection[str]) -> None:
+    """Refuse rows for messages on a topic that isn't among those that are ever published on."""
+    for row in rows:
+        purpose, *parts = names_in(row.name) or ("",)
+        if parts and PURPOSES.get(purpose, ("",))[0] == "topic" and parts[0] not in topics:
+            advice = nearest(parts[0], topics) or f"topics are {', '.join(sorted(topics)[:12])}"
+            raise ConfigurationError(f"draw {row.name}: nobody publishes {shown(parts[0])}", advice=advice)
 
 
 def _check_on_links(row: DrawRow, drawn: list[Distribution | None]) -> None:
@@ -79,6 +96,7 @@ def _check_possible(row: DrawRow, possible: Sequence[Distribution]) -> None:
     raise ConfigurationError(f"draw {row.name}: {refusals[0].problem}", advice=refusals[0].advice)
 
 
+_UNDRAWN = "a boot time or a clock that is fixed, or that it hasn't, isn't drawn"
 _WITHOUT = "fixed latencies, and what never happens, aren't drawn"
 
 

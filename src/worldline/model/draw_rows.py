@@ -16,10 +16,12 @@ from msgspec import Struct
 from worldline.model.distributions import Distribution, DrawnValue
 from worldline.model.draw_names import ANY, check_pattern
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.nearest import nearest
 
 DrawFunction = Callable[[str, Distribution, DrawnValue], object]
 """Takes the name of a draw, its distribution and its value, and returns the value that it is to have."""
 
+_ANTITHETIC = "antithetic"
 _KEYS = ("value", "seed", "antithetic", "function")
 _ADVICE = 'write a value, "antithetic", {seed = 5} or {function = "module:function"}'
 
@@ -42,7 +44,7 @@ class DrawRow(Struct, frozen=True, omit_defaults=True):
         if self.value is not None:
             return self.value
         if self == DrawRow(self.name, antithetic=True):
-            return "antithetic"
+            return _ANTITHETIC
         given = {"seed": self.seed, "antithetic": self.antithetic or None, "function": self.function}
         return {key: each for key, each in given.items() if each is not None}
 
@@ -98,10 +100,12 @@ def _named(function: DrawFunction, functions: dict[str, DrawFunction]) -> str:
 def _row(name: object, what: Any, functions: dict[str, DrawFunction]) -> DrawRow:
     if not isinstance(name, str):
         raise ConfigurationError(f"{shown(name)} isn't the name of a draw", advice="a name is text")
-    if isinstance(what, str) and what == "antithetic":
+    if isinstance(what, str) and what == _ANTITHETIC:
         return DrawRow(name, antithetic=True)
     if callable(what):
         return DrawRow(name, function=_named(what, functions))
+    if isinstance(what, str) and (meant := nearest(what, [_ANTITHETIC])):
+        raise ConfigurationError(f"draw {name}: {shown(what)} isn't a value", advice=meant)
     if not isinstance(what, Mapping):
         return DrawRow(name, value=what)
     unknown = [key for key in what if key not in _KEYS]

@@ -7,6 +7,7 @@ known before anything runs, and are the same on every executor. Some of them nev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, Protocol
@@ -31,6 +32,7 @@ _AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "sl
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
 _TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
 _COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
+_SHOWN_MAX = 12
 
 Event = tuple[str, Literal["sends", "receives"], str]
 
@@ -91,6 +93,28 @@ def draw_participant_faults(
             tries = islice(endless, _TRIES_MAX)
             found += islice((one for one in tries if _fits(one, (*given, *found), parts)), 1)
     return tuple(sorted(found, key=order_of))
+
+
+def said_of_drawn(drawn: Sequence[ParticipantFault]) -> list[str]:
+    """Say which faults were drawn, a line for each as long as somebody would read them."""
+    more = len(drawn) - _SHOWN_MAX
+    return [*(f"drawn: {each}" for each in drawn[:_SHOWN_MAX]), *([f"drawn: {more:,} more"] if more > 0 else [])]
+
+
+def said_of_undrawn(kinds: Mapping[str, float], drawn: Iterable[ParticipantFault]) -> list[str]:
+    """Say of which kinds there are fewer than were asked for."""
+    there = Counter(each.verb if each.after is None else f"{each.verb}-after" for each in drawn)
+    said = []
+    for kind, wanted in kinds.items():
+        if there[kind] < wanted:
+            many = f"only {there[kind]:,}" if there[kind] else "none"
+            why = (
+                "events are those of topics that participants declare"
+                if kind in _AFTER_EVENTS
+                else "there is no room for more"
+            )
+            said.append(f"{kind}={wanted:.0f}: {many} of {wanted:,.0f} could be drawn, since {why}")
+    return said
 
 
 def _at_times(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> Iterator[ParticipantFault]:

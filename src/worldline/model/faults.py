@@ -33,6 +33,20 @@ FAULT_FORMS = (
     '"1s dropout camera", or "planner sends commit: crash planner 1s"'
 )
 
+_FORMS = {
+    "crash": '"2s crash planner 1s"',
+    "recover": '"3s recover planner"',
+    "hang": '"1s hang camera 200ms"',
+    "resume": '"1s resume camera"',
+    "slow": '"1s slow planner 20ms 3s"',
+    "fast": '"4s fast planner"',
+    "dropout": '"1s dropout camera image 200ms"',
+    "restore": '"2s restore camera"',
+    "event": '"planner sends commit 3: crash planner 1s"',
+}
+
+_EVENT_VERBS = ("sends", "receives")
+
 
 class FaultTrigger(Struct, frozen=True):
     """What a fault waits for: that somebody has sent, or is about to be given, its nth message on a topic."""
@@ -105,10 +119,12 @@ def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
     """Take a fault, or a text such as ``"2s crash planner"`` or ``"planner sends commit: hang planner 200ms"``."""
     if isinstance(given, ParticipantFault):
         return given
-    found = _parsed(given) if isinstance(given, str) else None
-    if found is None:
+    if not isinstance(given, str) or not given.strip():
         raise ConfigurationError(f"{shown(given)} isn't a fault", advice=f"write {FAULT_FORMS}")
-    return found
+    try:
+        return _parsed(given)
+    except _MisreadError as error:
+        raise ConfigurationError(f"{shown(given)} isn't a fault: {error.problem}", advice=error.advice) from None
 
 
 def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault, ...]:
@@ -118,15 +134,29 @@ def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault
     return tuple(sorted(map(as_participant_fault, given), key=order_of))
 
 
-def _parsed(text: str) -> ParticipantFault | None:
+class _MisreadError(Exception):
+    """What is wrong with the text of a fault, and what to write."""
+
+    def __init__(self, problem: str, form: str, advice: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.advice = f"{advice} Write {form}" if advice else f"write {form}"
+
+
+def _parsed(text: str) -> ParticipantFault:
     if _WORD.sub("", text).strip():
-        return None
+        raise _MisreadError("a quotation mark is missing", _FORMS["event"])
     words = [_word(found) for found in _WORD.findall(text)]
     colon = next((place for place, each in enumerate(words) if each.ends_event), None)
-    if colon is None:
-        return _parsed_fault(words[1:], words[0].time, None) if words and words[0].time is not None else None
-    after = _parsed_trigger([each for each in words[: colon + 1] if each.text or each.is_quoted])
-    return None if after is None else _parsed_fault(words[colon + 1 :], 0, after)
+    if colon is not None:
+        after = _parsed_trigger([each for each in words[: colon + 1] if each.text or each.is_quoted])
+        return _parsed_fault(words[colon + 1 :], 0, after)
+    if len(words) > 1 and words[1].text in _EVENT_VERBS:
+        raise _MisreadError("there is no colon after the event", _FORMS["event"])
+    if words[0].text in FAULT_VERBS:
+        raise _MisreadError("it doesn't begin with a time or an event", _FORMS[words[0].text])
+    verb = words[1].text if len(words) > 1 else ""
+    return _parsed_fault(words[1:], _time_in(words[0], _FORMS.get(verb, _FORMS["crash"])), None)
 
 
 def _word(found: str) -> _Word:
@@ -139,31 +169,47 @@ def _word(found: str) -> _Word:
         return _Word(found, False)
 
 
-def _parsed_trigger(words: list[_Word]) -> FaultTrigger | None:
-    if len(words) not in (3, 4) or words[1].text not in ("sends", "receives"):
-        return None
+def _time_in(word: _Word, form: str) -> int:
+    if word.time is not None:
+        return word.time
+    if re.fullmatch(r"[0-9.]+", word.text):
+        raise _MisreadError(f"{word.text} needs a unit, such as {word.text}ms", form)
+    raise _MisreadError(f"{shown(word.text)} isn't a time", form)
+
+
+def _parsed_trigger(words: list[_Word]) -> FaultTrigger:
+    form = _FORMS["event"]
+    if len(words) not in (3, 4) or words[1].text not in _EVENT_VERBS:
+        raise _MisreadError("what is before the colon isn't an event", form)
     count = words[3].text if len(words) == 4 else "1"
     if not count.isdecimal() or len(count) > 9 or int(count) < 1:
-        return None
+        raise _MisreadError(f"{shown(count)} doesn't say which message: they count from 1", form)
     return FaultTrigger(words[0].text, words[1].text, words[2].text, int(count))  # type: ignore[arg-type]
 
 
-def _parsed_fault(words: list[_Word], at: int | None, after: FaultTrigger | None) -> ParticipantFault | None:
-    if len(words) < 2 or words[0].text not in FAULT_VERBS:
-        return None
-    verb, rest = words[0].text, words[2:]
+def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> ParticipantFault:
+    verb = words[0].text if words else ""
+    if verb not in FAULT_VERBS:
+        problem = f"there is no {shown(verb)}" if words else "it doesn't say what happens"
+        raise _MisreadError(problem, f"one of {', '.join(FAULT_VERBS)}", nearest(verb, FAULT_VERBS))
+    form = _FORMS[verb] if after is None else _FORMS["event"]
+    if len(words) < 2:
+        raise _MisreadError(f"it doesn't say to whom the {verb} happens", form)
+    rest = words[2:]
     topic = None
     if verb == "dropout" and rest and rest[0].time is None:
         topic = rest.pop(0).text
-    times = [each.time for each in rest]
+    times = [_time_in(each, form) for each in rest]
     delays = 1 if verb == "slow" else 0
-    if None in times or not delays <= len(times) <= delays + (verb in ENDED_BY):
-        return None
+    if len(times) < delays:
+        raise _MisreadError("it doesn't say by how much it is slow", form)
+    if len(times) > delays + (verb in ENDED_BY):
+        raise _MisreadError(f"{rest[-1].text} is one time too many", form)
     return ParticipantFault(
-        at=at or 0,
+        at=at,
         verb=verb,  # type: ignore[arg-type]
         participant=words[1].text,
-        delay=times[0] or 0 if delays else 0,
+        delay=times[0] if delays else 0,
         lasts=times[delays] if len(times) > delays else None,
         topic=topic,
         after=after,
@@ -219,33 +265,37 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
             advice=f"nobody knows at once what {after.participant} does; name one of {each.participant}'s own topics",
         )
     if each.verb in ("dropout", *_BEGUN_BY):
-        does = "does" if each.verb == "dropout" else "ends something, and"
-        advice = "give it a time" if each.verb == "dropout" else f"say how long the {_BEGUN_BY[each.verb]} lasts"
-        raise ConfigurationError(f"{each}: a {each.verb} {does} not wait for an event", advice=advice)
+        is_dropout = each.verb == "dropout"
+        why = "" if is_dropout else f": it ends a {_BEGUN_BY[each.verb]}"
+        advice = "give it a time" if is_dropout else f"say how long the {_BEGUN_BY[each.verb]} lasts"
+        raise ConfigurationError(f"{each}: a {each.verb} can't wait for an event{why}", advice=advice)
     check_name(after.topic, "a topic")
 
 
 def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
-    """Refuse what waits for a message that nobody can send. `publishes` is what everybody may; None means any topic.
+    """Refuse what waits for a message that nobody can send, or loses what its participant never sends.
 
-    Whether a participant subscribes to what it is to receive isn't known before the run: it may do so later.
+    `publishes` is what everybody may; None means any topic. Whether a participant subscribes to what it is to receive
+    isn't known before the run: it may do so later.
     """
     for each in faults:
-        if each.after is None or each.participant not in publishes:
+        if each.participant not in publishes or (each.after is None and each.verb != "dropout"):
             continue
-        is_sent = each.after.verb == "sends"
+        is_sent = each.after is None or each.after.verb == "sends"
         senders = [name for name in publishes if (name == each.participant) == is_sent]
         topics: set[str] | None = set()
         for name in senders:
             declared = publishes[name]
             topics = None if topics is None or declared is None else topics.union(declared)
-        if topics is None or each.after.topic in topics:
+        topic = each.topic if each.after is None else each.after.topic
+        if topics is None or (topic in topics if topic is not None else topics):
             continue
-        known, topic = sorted(topics), each.after.topic
+        known = sorted(topics)
         problem = f"{each.participant} doesn't publish" if is_sent else "nobody else publishes"
         they = "it publishes" if is_sent else "others publish"
-        advice = nearest(topic, known) or f"{they} {', '.join(known[:12]) or 'nothing'}"
-        raise ConfigurationError(f"{each}: {problem} {shown(topic)}", advice=advice)
+        listed = f"{they} {', '.join(known[:12]) or 'nothing'}"
+        advice = "its `publishes` is empty" if topic is None else nearest(topic, known) or listed
+        raise ConfigurationError(f"{each}: {problem} {'anything' if topic is None else shown(topic)}", advice=advice)
 
 
 def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
@@ -262,7 +312,13 @@ def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: 
         elif are_open:
             are_open = False
         else:
-            raise ConfigurationError(f"{each}: there is no {verb} before that it could end")
+            limited = next((one for one in reversed(begun) if one.lasts is not None), None)
+            if limited is None:
+                raise ConfigurationError(f"{each}: there is no {verb} before that it could end")
+            raise ConfigurationError(
+                f"{each}: there is no {verb} before that it could end: {shown(str(limited))} has an end of its own",
+                advice=f"leave out how long it lasts, or the {each.verb}",
+            )
         begun.append(each)
 
 

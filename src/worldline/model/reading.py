@@ -25,6 +25,8 @@ def parse_time(text: str, what: str = "a time") -> int:
         return 0
     match = _TEXT.fullmatch(stripped)
     if match is None or match[3] not in _UNITS:
+        if stripped.startswith("-") and _TEXT.fullmatch(stripped[1:]):
+            raise _refusal(text, f'{what} can\'t be negative: write "5ms"', what)
         raise _refusal(text, 'write a number and a unit, such as "5ms", "1.5s" or "2h"', what)
     whole, fraction, unit = str(match[1]), str(match[2] or ""), _UNITS[match[3]]
     if len(whole) + len(fraction) > 40:  # Longer than any time; keeps int() from chewing on a megabyte of digits.

@@ -19,7 +19,7 @@ from worldline.history.guess import Later, guess
 from worldline.history.link_draws import RunDraws
 from worldline.history.parting import Partings, part
 from worldline.history.values import FieldDifference, field_differences
-from worldline.model.distributions import value_text
+from worldline.model.distributions import Distribution, DrawnValue, value_text
 from worldline.model.time import format_time
 from worldline.recording.accounting import intact, is_complete, is_cut_off, recorded_account
 from worldline.recording.reader import Recording, story
@@ -42,6 +42,7 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
     names = {difference.path.partition(".")[0] for difference in headers}
     causes = explain(partings, same_network=not names & {"network", "seed", "draws"})
     ends = _end(one, accounts[0]), _end(other, accounts[1])
+    draws, unlisted = _replaced_draws(one, other) if "draws" in names else ([], 0)
     difference = Difference(
         partings,
         causes,
@@ -53,7 +54,8 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
         guess=_guess(causes, sorted(names), one, other, skip),
         to=to,
         names=(str(one.path), str(other.path)),
-        draws=_replaced_draws(one, other) if "draws" in names else [],
+        draws=draws,
+        draws_unlisted=unlisted,
     )
     difference.chain()  # Refuses a name that isn't there before anything is said.
     return difference
@@ -72,21 +74,30 @@ def _compared_header(recording: Recording) -> dict[str, object]:
     return {**compared, "settings": settings, "draws": draws}
 
 
-def _replaced_draws(a: Recording, b: Recording) -> list[ReplacedDraw]:
+def _replaced_draws(a: Recording, b: Recording) -> tuple[list[ReplacedDraw], int]:
     """Return which draws of links have another value in the other run because a table replaced them.
 
-    Tables with functions are left out: these may not even be here.
+    And how many can't be told: those that a function made. It may not even be here, and a recording isn't trusted to
+    name any.
     """
-    if any(row.function is not None for each in (a, b) for row in each.header.draws):
-        return []
-    one, other = (RunDraws(recorded_account(each).sendings, each.header.plan()).effects for each in (a, b))
+    by_function: set[str] = set()
+
+    def note(name: str, _: Distribution, value: DrawnValue) -> DrawnValue:
+        by_function.add(name)
+        return value
+
+    one, other = (
+        RunDraws(recorded_account(each).sendings, each.header.plan(), load=lambda _: note).effects for each in (a, b)
+    )
     found = []
     for name, (drawn, _) in one.items():
+        if name in by_function:
+            continue
         also = other[name].drawn if name in other else drawn
         if drawn.value != also.value and (drawn.value != drawn.natural or also.value != also.natural):
             texts = (value_text(each.distribution, each.value) for each in (drawn, also))
             found.append(ReplacedDraw(name, *texts))
-    return found
+    return found, len(by_function)
 
 
 def _end(recording: Recording, account: Account) -> str | None:

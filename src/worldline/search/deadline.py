@@ -1,4 +1,4 @@
-"""A limit for code that may never come back: a loop without an end in a user's node."""
+"""A limit for code that may never come back: a loop without an end in a user's program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Expired(BreakOff):
         """Return the error that says so."""
         return Stuck(
             str(self),
-            advice="is there an endless loop in a node? If it needs longer, raise --seconds-max, or seconds_max",
+            advice="is there an endless loop? If it needs longer, raise --seconds-max, or seconds_max",
             is_expired=True,
         )
 
@@ -41,7 +41,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
         return
 
     def ring(_number: int, _frame: FrameType | None) -> None:
-        raise Expired(f"it has taken more than {seconds:g} seconds of real time")
+        raise Expired(f"it has taken more than {seconds:g} second{'' if seconds == 1 else 's'} of real time")
 
     before = signal.signal(signal.SIGALRM, ring)
     began = time.monotonic()

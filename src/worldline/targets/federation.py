@@ -17,9 +17,15 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
-from worldline.model.draw_checks import check_own_draws
+from worldline.model.draw_checks import check_own_draws, check_topics
 from worldline.model.draw_rows import DrawInputs
-from worldline.model.drawn_faults import DeclaredTopics, draw_participant_faults, parse_fault_kinds
+from worldline.model.drawn_faults import (
+    DeclaredTopics,
+    draw_participant_faults,
+    parse_fault_kinds,
+    said_of_drawn,
+    said_of_undrawn,
+)
 from worldline.model.draws import Drawn
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.faults import ParticipantFault, as_faults
@@ -59,6 +65,7 @@ class ReadyFederation(Ready):
     `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
     `unusual` says who isn't started like the rest, and `terminal` is for the one that is debugged. `witness` hears what
     their arbiter is told. `draws` replaces some draws of the run; in one process, `draws_heard` hears those of streams.
+    `fault_remarks` say which faults were drawn from the seed, and which couldn't be.
     With a `journal`, the run can be taken up again if this process is killed; `say` is told if it is.
     """
 
@@ -89,6 +96,7 @@ class ReadyFederation(Ready):
     settings: tuple[str, ...] = ()
     draws: DrawInputs = field(default_factory=DrawInputs)
     draws_heard: Callable[[Drawn], None] | None = None
+    fault_remarks: tuple[str, ...] = ()
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -112,10 +120,18 @@ class ReadyFederation(Ready):
         from worldline.federation.declaration import Declaration, own_draws_of
         from worldline.launch.setup import stated_by
 
-        declared: Mapping[str, Declaration] = {} if self.federation is None else self.federation.programs
-        if self.setup is not None:
+        declared: Mapping[str, Declaration] = {}
+        if self.federation is not None:
+            declared = self.federation.programs
+        elif self.setup is not None:
             declared = {name: Declaration(**stated_by(part)) for name, part in self.setup.parts.items()}
-        check_own_draws(self.draws.rows, own_draws_of(declared))
+        own = own_draws_of(declared)
+        if self.federation is None:  # What the file doesn't say, the programs may declare themselves.
+            own = {start: drawn for start, drawn in own.items() if drawn is not None}
+        check_own_draws(self.draws.rows, own)
+        topics = [each.publishes for each in declared.values()]
+        if topics and not self.made_plan.vacancies and None not in topics:
+            check_topics(self.draws.rows, {topic for each in topics for topic in each or ()})
 
     @property
     def payload_max(self) -> int:
@@ -286,9 +302,11 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
         starts=starts,
     )
+    fault_remarks: tuple[str, ...] = ()
     if options.changes_faults:
         lasting = [name for name, part in setup.parts.items() if part.entry is None]
-        setup = setup.with_faults(_faults_of(setup.faults, setup.parts, lasting, setup.plan, options))
+        faults, fault_remarks = _faults_of(setup.faults, setup.parts, lasting, setup.plan, options)
+        setup = setup.with_faults(faults)
     chosen = as_executor("processes" if options.executor is None else options.executor, EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
@@ -307,6 +325,7 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         target=str(file),
         settings=options.settings,
         draws=_draws(options, file.parent),
+        fault_remarks=fault_remarks,
     )
 
 
@@ -316,14 +335,17 @@ def _faults_of(
     lasting: Sequence[str],
     plan: Plan,
     options: Options,
-) -> tuple[ParticipantFault, ...]:
-    """Return what befalls the participants of a run, with what somebody adds to it. The `lasting` can't crash."""
+) -> tuple[tuple[ParticipantFault, ...], tuple[str, ...]]:
+    """Return what befalls the participants of a run, with what somebody adds to it, and what is said of drawn ones.
+
+    The `lasting` can't crash.
+    """
     if options.only_faults is not None:
-        return as_faults(options.only_faults)
+        return as_faults(options.only_faults), ()
     given = as_faults((*own, *options.faults))
     kinds = {} if options.drawn_faults is None else parse_fault_kinds(options.drawn_faults)
     drawn = draw_participant_faults(kinds, parts, plan.end, plan.seed, given=given, lasting=lasting) if kinds else ()
-    return as_faults((*given, *drawn))
+    return as_faults((*given, *drawn)), (*said_of_drawn(drawn), *said_of_undrawn(kinds, drawn))
 
 
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
@@ -338,8 +360,9 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
         federation = replace(federation, until=end_of(options))
+    fault_remarks: tuple[str, ...] = ()
     if options.changes_faults:
-        faults = _faults_of(federation.faults, federation.programs, (), federation.plan(), options)
+        faults, fault_remarks = _faults_of(federation.faults, federation.programs, (), federation.plan(), options)
         federation = replace(federation, faults=faults)
     return ReadyFederation(
         name=found.name,
@@ -348,6 +371,7 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         names=tuple(sorted(federation.programs)),
         federation=federation,
         draws=_draws(options, Path(found.module.__file__ or "").parent),
+        fault_remarks=fault_remarks,
     )
 
 

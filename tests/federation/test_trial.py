@@ -1,0 +1,27 @@
+"""A trial of a federation: what is said of one that never ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from worldline import Federation, Participant, Program
+from worldline.federation import inprocess
+from worldline.federation.trial import FederationTrial
+from worldline.model.errors import Stuck
+from worldline.search.deadline import deadline
+
+
+def test_a_participant_that_never_comes_back_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("_WATCH_EVERY_S", 0.001), ("_BUSY_S", 0.0), ("_PATIENCE_S", 0.05)):
+        monkeypatch.setattr(inprocess, name, seconds)
+
+    def endless(me: Participant) -> None:
+        me.advance(by="3ms")
+        while True:
+            pass
+
+    programs = {"a": Program(lambda me: me.advance(by="1s")), "zed": Program(endless)}
+    trial = FederationTrial(make=lambda: Federation(programs, until="2s"))
+    said = r"more than 0.2 seconds of real time: zed has been running for \d s .* at 3ms.* \(is there an endless loop\?"
+    with pytest.raises(Stuck, match=said), deadline(0.2):
+        trial.run()
