@@ -99,7 +99,7 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
         if not (self._has_begun or mask.all()):
             raise UsageError(
                 "it has had no episode yet, and the reset_mask leaves it out",
-                participant=f"environment {mask.argmin()}",
+                participant=f"environment {mask.tolist().index(False)}",
                 advice="reset all of them first, without a reset_mask",
             )
         told: dict[int, Told] = {}
