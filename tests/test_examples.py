@@ -57,8 +57,12 @@ def file_of(name: str) -> str:
 
 
 def story(output: str, folder: Path) -> list[str]:
-    """Return what was told, without how long it took and where; lines may come in between one another's."""
-    return sorted(re.sub(r"simulated in [\d.]+ s", "simulated", output).replace(f"{folder}/", "").splitlines())
+    """Return what was told, without how long it took and where; lines may come in between one another's.
+
+    Of a run that takes long, there are lines about how far it is.
+    """
+    lines = re.sub(r"simulated in [\d.]+ s", "simulated", output).replace(f"{folder}/", "").splitlines()
+    return sorted(line for line in lines if not line.startswith("... "))
 
 
 @cache
