@@ -180,10 +180,10 @@ def _differences(path: str, a: Any, b: Any) -> Iterator[FieldDifference]:
 
 
 def _paired(a: list[Any], b: list[Any]) -> Iterator[tuple[int, Any, Any]]:
-    """Pair the elements of two lists by their places; texts so that one that is missing shifts no others."""
+    """Pair the elements of two lists by their places; if some texts are missing, so that they shift no others."""
     both = [*a, *b]
     spans = [(0, len(a), 0, len(b))]
-    if len(both) <= _ALIGNED_MAX and all(isinstance(each, str) for each in both):
+    if len(a) != len(b) and len(both) <= _ALIGNED_MAX and all(isinstance(each, str) for each in both):
         codes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
         spans = [code[1:] for code in codes if code[0] != "equal"]
     for start_a, end_a, start_b, end_b in spans:
