@@ -39,6 +39,7 @@ durations = st.integers(0, TIME_MAX)
 frame_sizes = st.integers(1, 2**31 - 1)
 texts = st.text(max_size=20)
 payloads = st.binary(max_size=60)
+counts = st.dictionaries(texts, st.integers(0, 2**62), max_size=3)
 messages = st.builds(Message, times, times, texts, times, st.integers(0, 1), texts, payloads)
 subscriptions = st.builds(
     Subscription, texts, st.builds(Buffer, st.none() | st.integers(0, 9) | numbers, st.booleans())
@@ -64,7 +65,10 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Next: st.builds(Next, numbers, numbers),
     Peek: st.builds(Peek, numbers, numbers),
     Leave: st.builds(
-        Leave, numbers, payloads, st.booleans(), st.dictionaries(texts, numbers, max_size=3), st.none() | numbers
+        Leave,
+        *(numbers, payloads, st.booleans(), counts, st.none() | numbers),
+        st.lists(numbers, max_size=3).map(tuple),
+        *(counts, counts),
     ),
     Fail: st.builds(Fail, texts),
 }
