@@ -18,6 +18,7 @@ from worldline.federation import answering
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.limits import Limits
+from worldline.lock import ledger
 from worldline.model import MS, LossError, ModelError, Plan, UsageError
 
 T = TypeVar("T")
@@ -73,6 +74,30 @@ async def join(server: Server | str, name: str, act: Callable[[AsyncParticipant]
 
 
 # --- A run ---
+
+
+def test_a_wait_within_a_duration_and_one_for_the_present_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "IDLE_CALLS_MAX", 50)
+
+    async def waits(me: AsyncParticipant) -> int:
+        assert await me.next(within="10ms") == []
+        assert await me.peek(within="500us") == 10 * MS + 500_000
+        assert [message async for message in me.messages(within="10ms")] == []
+        return me.now
+
+    async def loops(me: AsyncParticipant) -> None:
+        while True:
+            async for _ in me.messages("20ms"):
+                pass
+
+    async def main() -> None:
+        with Server(some("a", "b")) as server:
+            assert await asyncio.gather(join(server, "a", waits), join(server, "b", waits)) == [20 * MS, 20 * MS]
+        with Server(some("c")) as server:
+            with pytest.raises(UsageError, match="c at 20ms: it has asked 50 times .*within="):
+                await join(server, "c", loops)
+
+    complete(main())
 
 
 def test_a_ring_of_participants_in_one_loop() -> None:

@@ -45,6 +45,18 @@ def alone(program: Callable[[Participant], object], until: str = "10s", **declar
     return [entry.at for entry in journal if isinstance(entry, Sent)]
 
 
+def test_a_wait_within_a_duration_of_its_own_clock() -> None:
+    def program(me: Participant) -> None:
+        for shows in (10 * MS, 20 * MS, 30 * MS):
+            assert me.next(within="10ms", clock="local") == []
+            assert me.clock.now == shows
+        assert me.peek(within="10ms", clock="local") == me.clock.true("40ms")
+        assert list(me.messages(within="10ms", clock="local")) == []
+        assert (me.clock.now, me.now) == (40 * MS, 32 * MS)
+
+    alone(program, clock=clock(drift="25%"))
+
+
 def test_without_a_clock_it_shows_true_time() -> None:
     def program(me: Participant) -> None:
         assert (me.clock.now, me.clock.local("5ms"), me.clock.true("5ms")) == (0, 5 * MS, 5 * MS)

@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
 from worldline.federation import inprocess
 from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 from worldline.workers.executor import InProcess
 
@@ -128,6 +130,56 @@ def test_a_programs_own_mistake_comes_through_as_it_is() -> None:
 
     with pytest.raises(UsageError, match="a at 5ms: it can't go back to 4ms"):
         run(federation(a=Program(run=hasty)))
+
+
+def test_a_wait_within_a_duration_ends_that_long_after_now() -> None:
+    seen: list[tuple[int, list[bytes]]] = []
+
+    def sender(self: Participant) -> None:
+        self.publish("t", b"1", at="25ms")
+
+    def receiver(self: Participant) -> None:
+        for _ in range(3):
+            batch = self.next(within="10ms")
+            seen.append((self.now, [message.payload for message in batch]))
+        assert self.peek(within="400us") == 26 * MS + 400_000
+        assert [message.payload for message in self.messages(within="7ms")] == []
+        seen.append((self.now, []))
+
+    run(federation(a=Program(run=sender), b=Program(run=receiver, subscribes=["t"])))
+    assert seen == [(10 * MS, []), (20 * MS, []), (26 * MS, [b"1"]), (33 * MS, [])]
+
+
+WAITS: dict[str, Callable[[Participant], object]] = {
+    "next": lambda me: me.next("100ms"),
+    "next and publish": lambda me: (me.next("100ms"), me.publish("t", b"")),
+    "messages": lambda me: list(me.messages("100ms")),
+    "peek": lambda me: (me.peek("100ms"), me.now < 100 * MS and me.advance("100ms")),
+    "advance": lambda me: me.advance("100ms"),
+    "local": lambda me: me.next("100ms", clock="local"),
+    "within": lambda me: me.next(within=0 if me.now else "100ms"),
+}
+
+
+@pytest.mark.parametrize("faults", [(), ("1s hang a 1ms",)], ids=["plain", "with faults"])
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_a_program_that_asks_for_the_present_for_ever_is_told_so(
+    wait: Callable[[Participant], object], faults: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "IDLE_CALLS_MAX", 50)
+
+    def program(self: Participant) -> None:
+        while True:
+            wait(self)
+
+    made = federation(a=Program(run=program, subscribes=["t"]))
+    with pytest.raises(UsageError, match=r'a at 100ms: it has asked 50 times .* 100ms, .* next\(within="100ms"\)'):
+        run(replace(made, faults=faults, until="2s"))
+
+
+def test_a_wait_takes_one_limit() -> None:
+    with pytest.raises(UsageError, match="a at 0s: a wait takes either `until` or `within`"):
+        run(federation(a=Program(run=lambda me: me.next("1ms", within="1ms"))))
 
 
 def test_a_program_cannot_swallow_the_end_of_a_broken_run() -> None:

@@ -257,14 +257,20 @@ class AsyncParticipant(Operations):
         return await self._wait() if messages is None else self._served(messages)
 
     async def next(
-        self, until: TimeLike | None = None, *, promise: TimeLike | None = None, clock: ClockName = "true"
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
     ) -> list[Message]:
         """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
 
-        With a `promise`, first promise to send nothing before then.
+        ``within="100ms"`` is `until` 100 ms from now. With a `promise`, first promise to send nothing before then.
         """
         await self._yield()
         before = self._ledger.now
+        until = self._deadline(until, within, clock)
         if clock != "true":
             promise = self._in_true_time(promise, clock, "a promise")
             until = self._limit(until, clock)
@@ -274,12 +280,15 @@ class AsyncParticipant(Operations):
         self._served_next(before, promise)
         return messages
 
-    async def peek(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> int:
+    async def peek(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
 
         See `Participant.peek`.
         """
         await self._yield()
+        until = self._deadline(until, within, clock)
         if clock != "true":
             until = self._in_true_time(until, clock)
         known = self._ledger.peek(until)
@@ -297,10 +306,15 @@ class AsyncParticipant(Operations):
             await self._wait()
         return not (self.ended or self.is_crashed)
 
-    async def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> AsyncIterator[Message]:
-        """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
-        end = self._limit(until, clock)
+    async def messages(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> AsyncIterator[Message]:
+        """Iterate over the messages that arrive before `until`, or `within` a duration, advancing to each arrival."""
+        end = self._limit(self._deadline(until, within, clock), clock)
         limit = TIME_MAX if end is None else as_time(end)
+        if not self._ledger.may_give(limit):
+            await self._yield()
+            self._ledger.note_idle_call()
         while self._ledger.may_give(limit) and (batch := await self.next(end)):
             for message in batch:
                 yield message

@@ -40,19 +40,26 @@ class InterruptibleParticipant(Participant):
             raise
 
     def next(
-        self, until: TimeLike | None = None, *, promise: TimeLike | None = None, clock: ClockName = "true"
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
     ) -> list[Message]:
         self._ledger.forget_mark()
         try:
-            return self._next(until, promise, clock)
+            return self._next(self._deadline(until, within, clock), promise, clock)
         except BaseException:
             self._take_back()
             raise
 
-    def peek(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> int:
+    def peek(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> int:
         self._ledger.forget_mark()
         try:
-            return super().peek(until, clock=clock)
+            return super().peek(until, within=within, clock=clock)
         except BaseException:
             self._take_back()
             raise

@@ -34,6 +34,7 @@ cdef class Operations:
     cdef ParticipantClock _clock
 
     cpdef _target(self, to, by, clock)
+    cpdef _deadline(self, until, within, clock)
     cpdef _limit(self, until, clock)
     cpdef _in_true_time(self, time, clock, what=*)
     cpdef _time_of(self, time, clock, what)

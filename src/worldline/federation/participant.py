@@ -373,6 +373,20 @@ class Operations:
             return self._clock._step(by) if is_local else self.now + as_time(by, "a step")
         raise UsageError("advance takes either `to` or `by`", participant=self.name, at=self.now)
 
+    def _deadline(self, until: TimeLike | None, within: TimeLike | None, clock: str) -> TimeLike | None:
+        """Return where a wait ends, as a time of that clock: `until`, or `within` a duration from now."""
+        if within is None:
+            return until
+        if until is not None:
+            raise UsageError(
+                "a wait takes either `until` or `within`",
+                participant=self.name,
+                at=self.now,
+                advice="`until` is a time of the run, `within` a duration from now",
+            )
+        is_local = clock != "true" and self._is_local(clock)
+        return (self._clock._read() if is_local else self.now) + as_time(within, "a duration")
+
     def _limit(self, until: TimeLike | None, clock: str) -> TimeLike | None:
         """Return in true time where a wait ends, at which its clock then shows what was asked for."""
         return self._clock._target(until) if self._is_local(clock) and until is not None else until
@@ -427,14 +441,20 @@ class Participant(Operations):
         return self._wait()
 
     def next(
-        self, until: TimeLike | None = None, *, promise: TimeLike | None = None, clock: ClockName = "true"
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
     ) -> list[Message]:
         """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
 
-        Without `until`, wait as long as anything can arrive: an empty result then means that the run has ended for this
-        participant. With a `promise`, first promise to send nothing before then: cheaper than to do so on its own.
+        `until` is a time of the run; ``within="100ms"`` is the same for 100 ms from now. Without either, wait as long
+        as anything can arrive: an empty result then means that the run has ended for this participant. With a
+        `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
-        return self._next(until, promise, clock)
+        return self._next(self._deadline(until, within, clock), promise, clock)
 
     def _next(self, until: TimeLike | None, promise: TimeLike | None, clock: str) -> list[Message]:
         if clock != "true":
@@ -449,17 +469,20 @@ class Participant(Operations):
             self._take_asked()
         return self._wait()
 
-    def peek(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> int:
+    def peek(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
 
         For a program that finds out what it sends only by running. If the time returned is later than now, run up to
         there, publish what it sends on the way (``publish(..., at=...)``), and `advance` there. If it is now, a message
         arrives now: take it with `next`.
 
-        It looks ahead no further than `until`, and no further than it takes anybody to reach this participant: what
-        comes later may answer what it sends now. It sees the end of the run, too: the run has ended for a participant
+        It looks ahead no further than `until` (or `within` a duration), and no further than it takes anybody to reach
+        this participant: what comes later may answer what it sends now. It sees the end of the run, too: the run has ended for a participant
         that is there and would look beyond. What it returns is true time, whatever clock `until` is a time of.
         """
+        until = self._deadline(until, within, clock)
         if clock != "true":
             until = self._in_true_time(until, clock)
         with self._lock:
@@ -484,14 +507,18 @@ class Participant(Operations):
             self._wait()
         return not (self.ended or self.is_crashed)
 
-    def messages(self, until: TimeLike | None = None, *, clock: ClockName = "true") -> Iterator[Message]:
-        """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
+    def messages(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> Iterator[Message]:
+        """Iterate over the messages that arrive before `until`, or `within` a duration, advancing to each arrival.
 
         All messages of one moment are delivered together: leaving the loop between two of them loses the rest. Whoever
         is late, because something has befallen it, is given what has arrived by now, even if `until` has passed.
         """
-        end = self._limit(until, clock)
+        end = self._limit(self._deadline(until, within, clock), clock)
         limit = TIME_MAX if end is None else as_time(end)
+        if not self._ledger.may_give(limit):
+            self._ledger.note_idle_call()
         while self._ledger.may_give(limit) and (batch := self.next(end)):
             yield from batch
 

@@ -37,6 +37,8 @@ cdef class Ledger:
     cdef readonly object _held
     cdef bint _final
     cdef long long _until
+    cdef long long _idle_at
+    cdef Py_ssize_t _idle_calls
     cdef long long _complete_at
     cdef list _incomplete
     cdef list _finished
@@ -71,6 +73,7 @@ cdef class Ledger:
     cpdef take_back(self)
     cdef _serve_again(self)
     cdef long long _target(self, time, kind)
+    cpdef note_idle_call(self)
 
     cpdef list take_outbox(self)
     cpdef hand_over(self, list taken)

@@ -56,8 +56,10 @@ from worldline.lock.events import (
 )
 from worldline.lock.refusals import (
     breaks_promise,
+    cant_go_back,
     cant_peek,
     control_too_early,
+    idle,
     impossible,
     misses_local_period,
     misses_period,
@@ -89,6 +91,9 @@ from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
 _encode_state = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(LedgerState).decode
+IDLE_CALLS_MAX = 100_000
+"""So many calls at one time that ask for that very time are a loop that never ends."""
+
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
 # Looked up often: where all acts are legal, and where one waits.
@@ -150,6 +155,8 @@ class Ledger:
         self._held: deque[Message] = deque()
         self._final = False
         self._until = 0
+        self._idle_at = -1  # Where it last asked for a time that had come already, and how often.
+        self._idle_calls = 0
         # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed
         # since.
         self._complete_at = -1
@@ -431,9 +438,20 @@ class Ledger:
         if self._row is not _ACTING:
             self._check(kind)
         target = as_time(time)
-        if target < self.now:
-            self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
+        if target <= self.now:
+            if target < self.now:
+                self._refuse(cant_go_back(target))
+            self.note_idle_call()
         return target
+
+    def note_idle_call(self) -> None:
+        """Count a call that asks for a time that has come already: one in a loop would be made for ever."""
+        if self._idle_at != self.now:
+            self._idle_at, self._idle_calls = self.now, 0
+        self._idle_calls += 1
+        if self._idle_calls >= IDLE_CALLS_MAX:
+            self._idle_calls = 0
+            self._refuse(idle(self.now, IDLE_CALLS_MAX))
 
     def _acts_next(self, until: int) -> int:
         """Return the first time at which it may act again once it waits for a message until a time."""

@@ -40,7 +40,7 @@ from worldline.lock.events import (
     Subscription,
 )
 from worldline.lock.ledger import Ledger
-from worldline.lock.refusals import no_emergency, no_estop
+from worldline.lock.refusals import cant_go_back, no_emergency, no_estop
 from worldline.lock.states import ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED
 from worldline.model.clock import LocalClock
@@ -218,7 +218,9 @@ class LifecycleLedger(Ledger):
             self._check(event)
         target = self._not_late(goal)
         if target < self.now:
-            self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
+            self._refuse(cant_go_back(target))
+        if target == self.now and not self._arrived and self._alarm is None:
+            self.note_idle_call()
         self._began, self._kind, self._goal, self._aim, self._stage = self.now, kind, goal, target, _REACHING
         self._batch = []
         if self._period:

@@ -36,6 +36,22 @@ def too_large(size: int, limit: int, what: str = "payload") -> UsageError:
     return UsageError(f"a {what} of {size:,} bytes is too large", advice=advice)
 
 
+def cant_go_back(target: int) -> UsageError:
+    return UsageError(
+        f"it can't go back to {format_time(target)}",
+        advice="that is a time of the run; for a duration from now, write `within`, or `by` of an advance",
+    )
+
+
+def idle(now: int, calls: int) -> UsageError:
+    return UsageError(
+        f"it has asked {calls:,} times in a row to wait until {format_time(now)}, which it has reached: each of these "
+        "calls returned at once, and so would the next",
+        advice="`until` and `to` are times of the run, not durations; for a duration from now, write "
+        'next(within="100ms"), messages(within="100ms") or advance(by="100ms")',
+    )
+
+
 def breaks_promise(attempt: int, promise: int) -> BrokenPromise:
     return BrokenPromise(
         f"a send at {format_time(attempt)} breaks its promise until {format_time(promise)}",
