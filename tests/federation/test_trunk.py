@@ -310,6 +310,16 @@ def test_of_those_that_are_lost_together_one_that_computes_is_named() -> None:
     assert house.host.over
 
 
+def test_of_those_that_are_lost_together_the_one_that_ran_is_named() -> None:
+    house = House("a", "b", "c")
+    started(house)[0].trunk.hang_up("its connection broke")
+    assert (house.host.failure or LossError("")).participant == "a"
+    house = House("a", "b", "c")
+    house.host.runner = lambda _: "b"
+    started(house)[0].trunk.hang_up("its connection broke")
+    assert (house.host.failure or LossError("")).participant == "b"
+
+
 def test_those_who_have_left_arent_lost() -> None:
     house = House("a", "b", "c")
     trunk = TrunkPeer(house)
@@ -376,6 +386,20 @@ def test_an_operator_is_told_who_runs_and_who_has_to_wait_in_its_process() -> No
     assert found["a"].remark == "b, in the same process, has been running for 7 s"
     assert (found["b"].remark, found["b"].seconds) == ("", 9.0)
     assert found["c"].remark == ""  # It waits, whoever runs.
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["by the worker", "by the launcher"])
+def test_a_status_names_the_one_that_runs_and_not_another_in_its_process(is_told: bool) -> None:
+    house = House("a", "b", "c")
+    a, _, c = started(house)
+    c.say(["next", 5 * MS])
+    if is_told:
+        a.trunk.send(frame(msgpack.encode(["running", 1, 7])))
+    else:
+        house.host.runner = lambda _: "b"
+    (wait,) = house.host.status().waits
+    assert (wait.who, wait.holder) == ("c", "b")
+    assert wait.why.startswith("it is running, and a, in the same process, can't meanwhile; c at 0s waits for")
 
 
 # --- Those who are held ---

@@ -101,6 +101,10 @@ def die(self):
     self.next(until="20ms")
     os.kill(os.getpid(), signal.SIGKILL)
 
+def vanish(self):
+    self.advance(to="3ms")
+    os._exit(5)
+
 def fail_later(self):
     self.advance(to="3ms")
     self.leave()
@@ -143,6 +147,7 @@ def written(folder: Path, odd: str = "quit", more: str = "") -> Setup:
     module = f"chat_{folder.name.replace('-', '_')}"
     (folder / f"{module}.py").write_text(PROGRAMS)
     (folder / "unloadable.py").write_text("run = 1 / 0\n")
+    (folder / "vanishing.py").write_text("import os\nos._exit(5)\nrun = None\n")
     file = folder / "chat.toml"
     text = FILE.replace("MODULE:ENTRY", odd if ":" in odd else f"MODULE:{odd}")
     file.write_text((text + more).replace("MODULE", module))
@@ -196,9 +201,21 @@ def test_one_that_fails_says_what_it_would_say_in_a_process_of_its_own(tmp_path:
 def test_who_shares_a_process_with_one_that_dies_dies_with_it(tmp_path: Path) -> None:
     error, _ = failure(written(tmp_path, "die"), workers=2)
     assert isinstance(error, LossError)
-    assert error.participant in ("a", "c", "odd")
-    others = ", ".join(sorted({"a", "c", "odd"} - {error.participant}))
-    assert f"(its process, which it shared with {others}, was killed by SIGKILL)" in str(error)
+    assert error.participant == "odd"
+    assert "(its process, which it shared with a, c, was killed by SIGKILL)" in str(error)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_one_that_ends_the_process_at_once_is_named(tmp_path: Path, workers: int) -> None:
+    error, _ = failure(written(tmp_path, "vanish"), workers=workers)
+    assert isinstance(error, LossError)
+    assert (error.participant, error.at) == ("odd", 3 * MS)
+    assert "ended with exit code 5" in str(error)
+
+
+def test_one_that_ends_the_process_while_it_is_loaded_is_named(tmp_path: Path) -> None:
+    error, _ = failure(written(tmp_path, "vanishing:run"), workers=2)
+    assert "odd: its process, which it shared with a, c, ended with exit code 5 before it had joined" in str(error)
 
 
 def test_one_that_fails_after_it_has_left_is_named(tmp_path: Path) -> None:

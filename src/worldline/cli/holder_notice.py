@@ -45,7 +45,8 @@ class HolderNotice:
             self._since = now  # Nobody holds it: the operator, the wall clock, somebody who isn't there.
             return
         self._next_s = 2 * held_s
-        self._say(f"{reason.holder} has held the run at {format_time(status.time)} for {held_s:.0f} s: {reason.why}")
+        lasted = f"{held_s:.1f}" if held_s < 1 else f"{held_s:.0f}"
+        self._say(f"{reason.holder} has held the run at {format_time(status.time)} for {lasted} s: {reason.why}")
 
 
 def root_of(waits: tuple[WaitReason, ...]) -> WaitReason | None:

@@ -27,9 +27,18 @@ Live = Callable[[Circuit], None]
 
 
 class Crew:
-    """The participants of a process. With `shake`, who goes on first and when things are sent is drawn."""
+    """The participants of a process. With `shake`, who goes on first and when things are sent is drawn.
 
-    def __init__(self, calls: Sequence[Call], shake: Stream | None = None) -> None:
+    `note_running` is told the place in `calls` of the one whose program goes on, or None when none does.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        shake: Stream | None = None,
+        note_running: Callable[[int | None], None] = lambda _: None,
+    ) -> None:
+        self._note_running = note_running
         self._ready: deque[Circuit] = deque()
         self._shake = shake
         self._strands: dict[Circuit, Strand] = {}
@@ -100,6 +109,7 @@ class Crew:
         if strand is not None:  # Otherwise it was woken for nothing.
             self._last = self._trunk.running = circuit
             self._trunk.turns += 1
+            self._note_running(circuit.number)
             strand.resume()
             self._see_off()
         del self._ready[0]
@@ -107,6 +117,7 @@ class Crew:
     def _see_off(self) -> None:
         """See whether the one that went on last has come to its end."""
         self._trunk.running = None
+        self._note_running(None)
         strand = None if self._last is None else self._strands.get(self._last)
         if strand is not None and strand.finished:
             assert self._last is not None

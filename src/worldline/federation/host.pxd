@@ -23,6 +23,8 @@ cdef class Host:
     cdef public list dirty
     cdef public object notices
     cdef public object doubts
+    cdef public object runner
+    cdef public dict unconnected
     cdef public list busy
     cdef public object desk
     cdef readonly list _strangers

@@ -57,7 +57,7 @@ from worldline.federation.limits import Limits
 from worldline.federation.session import Session, SessionCarrier, SessionOwner
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
-from worldline.history.status import Status
+from worldline.history.status import Status, WaitReason
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -166,6 +166,10 @@ class Host:
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.
         self.doubts: Callable[[str, str], None] = lambda name, why: self.notices.append(f"{name}: {why}")
+        # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
+        self.runner: Callable[[str], str | None] = lambda _: None
+        # What is known of those whose processes run, and who haven't connected.
+        self.unconnected: dict[str, str] = {}
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
@@ -832,7 +836,17 @@ class Host:
 
     def status(self) -> Status:
         """Say how far the run is, and who is in whose way."""
-        return self.arbiter.status()
+        status = self.arbiter.status()
+        return replace(status, ask=lambda: tuple(map(self._traced, status.waits))) if self._trunks else status
+
+    def _traced(self, wait: WaitReason) -> WaitReason:
+        """Name the one that really runs, if the holder can't because it shares its process."""
+        session = None if wait.holder is None else self.sessions.get(wait.holder)
+        behind = "" if session is None else session.owner.other_end().behind
+        if not behind:
+            return wait
+        why = f"it is running, and {wait.holder}, in the same process, can't meanwhile; {wait.why}"
+        return WaitReason(wait.who, behind, why)
 
     def lost(self) -> dict[str, tuple[str, float]]:
         """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""

@@ -17,8 +17,8 @@ T3. One circuit doesn't hold up another. If one isn't to be read at present, the
     `unread_max` and a largest payload for the whole trunk, the one that has gone on to say most is lost.
 T4. No more is put into the carrier's output than keeps the system busy. The rest stays with its session, where it is
     counted (H3), and everybody gets a piece of it sent before anybody gets a second one sent.
-T5. If the connection ends, all of its participants are lost. The run names one of them: one that was computing, if
-    there is one, since its code may be what has ended the process.
+T5. If the connection ends, all of its participants are lost. The run names one of them: the one whose program ran
+    then, if the host knows it; otherwise one that was computing. Its code may be what has ended the process.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ class Trunk:
         process = carrier.owner.other_end().process
         running = None if self._running is None else self._circuits.get(self._running.circuit)
         if self._running is None or running is None:
-            return OtherEnd(process)
+            runner = self._host.runner(circuit.session.name)  # For less than a second, or nobody has told it yet.
+            if runner is None or runner == circuit.session.name:
+                return OtherEnd(process)
+            return OtherEnd(process, None, f"{runner} is running in the same process", runner)
         if running is circuit:
             return OtherEnd(process, carrier.heard - self._running.seconds)
         name = running.session.name
@@ -140,9 +143,7 @@ class Trunk:
             while circuit.kept:
                 self._hear(circuit, circuit.kept.popleft())
         sessions = [circuit.session for circuit in self._circuits.values()]
-        return sorted(
-            sessions, key=lambda session: session.member is None or session.member.state is not State.COMPUTING
-        )
+        return sorted(sessions, key=lambda session: (self._host.runner(session.name) != session.name, _is_idle(session)))
 
     # --- For the connection and the circuits ---
 
@@ -255,3 +256,7 @@ class Trunk:
     def _forget(self, circuit: TrunkCircuit) -> None:
         circuit.kept.clear()
         self._waiting.pop(circuit, None)
+
+
+def _is_idle(session: Session) -> bool:
+    return session.member is None or session.member.state is not State.COMPUTING

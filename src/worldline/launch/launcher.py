@@ -134,6 +134,7 @@ class Launch:
             raise
         self.server.host.arbiter.witness = witness
         self._shares = ProcessShares(self._unusual.started(setup), workers, apart=self._unusual.apart)
+        self.server.host.runner = self._shares.runner
         self._twins = RunTwins(self._unusual.twinned, setup.parts)
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)

@@ -21,6 +21,7 @@ from worldline.federation.crew import Crew
 from worldline.federation.environment import read_surroundings
 from worldline.launch.conduct import last_words, live
 from worldline.launch.entry import load_program
+from worldline.launch.running_mark import RunningMark
 from worldline.launch.time_stamps import TimeStamps
 from worldline.model import Stream
 
@@ -53,14 +54,17 @@ def work(file: Path, stamps: TimeStamps) -> int:
     stamps.speaker = lambda: loading
     try:
         share = msgspec.json.decode(file.read_bytes(), type=list[SharedParticipant])
+        running = RunningMark(file)
         programs = {}
-        for each in share:  # All of them before anybody joins: whoever can't be loaded is missed by nobody then.
+        for place, each in enumerate(share):  # All before anybody joins: one that can't be loaded isn't missed then.
             loading = each.name
+            running.note(place)
             programs[each.name] = load_program(each.entry, Path.cwd())
         loading = None
+        running.note(None)
         calls = [Call(None, each.name, token=each.token, **programs[each.name].said()) for each in share]
         shake = read_surroundings(os.environ).shake
-        crew = Crew(calls, None if shake is None else Stream(shake, "shake", share[0].name))
+        crew = Crew(calls, None if shake is None else Stream(shake, "shake", share[0].name), running.note)
     except (Exception, KeyboardInterrupt) as error:
         code = last_words(error)
         if loading is not None:

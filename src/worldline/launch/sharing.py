@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from worldline.launch.running_mark import running_in
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.shared_worker import SharedParticipant, failed_in_share, write_share
 
@@ -56,6 +57,7 @@ class ProcessShares:
         self._process_of = {part.name: process for process, share in self._shares.items() for part in share}
         self._files: TemporaryDirectory[str] | None = None
         self._failed: dict[str, list[str]] = {}
+        self._ran_last: dict[str, str | None] = {}  # Of processes that have ended.
 
     def processes(self, tokens: Mapping[str, str | None]) -> list[ParticipantSetup]:
         """Return every process to be started, as if it were a participant's; write down who shares it."""
@@ -88,6 +90,18 @@ class ProcessShares:
         """Keep what a process has left behind of how it went."""
         if process in self._shares:
             self._failed[process] = failed_in_share(self._file(process))
+            self._ran_last[process] = self._running_in(process)
+
+    def runner(self, name: str) -> str | None:
+        """Return whose program runs in the process of a participant, or ran when that ended, if several share it."""
+        process = self.process_of(name)
+        if process not in self._shares:
+            return None
+        return self._ran_last[process] if process in self._ran_last else self._running_in(process)
+
+    def _running_in(self, process: str) -> str | None:
+        place = running_in(self._file(process))
+        return None if place is None else self.of(process)[place]
 
     def is_shared(self, process: str) -> bool:
         return process in self._shares
@@ -100,8 +114,11 @@ class ProcessShares:
         return [part.name for part in self._shares[process]] if process in self._shares else [process]
 
     def failed_in(self, process: str) -> list[str]:
-        """Return who of a process has come to a bad end, as far as that is known."""
-        return self._failed.get(process, [])
+        """Return who of a process has come to a bad end, as far as that is known: or who ran when the process ended."""
+        if found := self._failed.get(process):
+            return found
+        runner = self._ran_last.get(process)
+        return [] if runner is None else [runner]
 
     def named(self, name: str) -> str:
         """Name the process of a participant, in a sentence about that one."""
