@@ -88,10 +88,12 @@ def test_those_who_are_started_elsewhere_give_the_same_run(file: str, tmp_path: 
         [*run, "--executor", "tcp", "--token-file", "secret", "--no-record"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert started.stdout is not None
-    with started.stdout, started:
+    assert started.stderr is not None
+    with started.stdout, started.stderr, started:
         try:
             hints = [started.stdout.readline() for _ in range(2)]
             joins = [shlex.split(hint.partition("start it with: worldline ")[2]) for hint in hints]
@@ -103,12 +105,13 @@ def test_those_who_are_started_elsewhere_give_the_same_run(file: str, tmp_path: 
             ]
             said = [other.communicate(timeout=PATIENCE_S)[0] for other in others]
             assert [other.returncode for other in others] == [0, 0]
-            shown = started.stdout.read()
+            shown, status = started.stdout.read(), started.stderr.read()
             assert started.wait(PATIENCE_S) == 0
         finally:
             started.kill()
     assert said == ["read to the end in home blue cast:reader\n", ""]
-    assert "reader has joined" in shown
+    assert "reader has joined" in status
+    assert "has joined" not in shown
     whole = subprocess.run(
         [*command, "run", file, "--quiet", "--no-record"], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -31,14 +31,28 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def shown(clock: Clock, *statuses: Status) -> list[str]:
-    """Show a run's status every ten seconds."""
-    file = io.StringIO()
-    with Screen("play", ["a", "b"], file=file) as screen:
+    """Show a run's status every ten seconds, apart from what comes of the run."""
+    file, status_file = io.StringIO(), io.StringIO()
+    with Screen("play", ["a", "b"], file=file, status_file=status_file) as screen:
         screen.remarks = lambda: ["b is stopped"]
         for status in statuses:
             clock.now += 10
             screen.refresh(status)
-    return file.getvalue().splitlines()
+    assert file.getvalue() == ""
+    return status_file.getvalue().splitlines()
+
+
+def test_what_is_said_of_how_it_goes_is_apart_from_what_comes_of_it() -> None:
+    file, status_file = io.StringIO(), io.StringIO()
+    with Screen("play", ["a"], file=file, status_file=status_file) as screen:
+        screen.tell("a holds the run")
+        screen.hold()
+        screen.tell("a still holds the run")
+        screen.say("a", 0, "hello")
+        screen.show_held()
+        screen.conclude("digest 1234")
+    assert status_file.getvalue() == "a holds the run\na still holds the run\n"
+    assert file.getvalue() == "            0s  a  hello\ndigest 1234\n"
 
 
 def test_a_run_that_hasnt_begun_says_who_isnt_there(clock: Clock) -> None:

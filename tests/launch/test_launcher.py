@@ -12,11 +12,15 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from worldline import run
+from worldline.federation.desk import look_at
 from worldline.federation.outcome import FederationOutcome
+from worldline.history.status import Status
 from worldline.launch import launcher
 from worldline.launch.launcher import Launch, federation_of
 from worldline.launch.setup import Setup, read_setup, stated_by
-from worldline.model import MS, ConfigurationError, LossError, ModelError, UsageError
+from worldline.lock.situation import Situation
+from worldline.model import MS, ConfigurationError, Interrupted, LossError, ModelError, UsageError
+from worldline.waiting.words import in_words
 
 PARTY = """
 import sys
@@ -107,6 +111,43 @@ name = "slow"
 command = ["sleep", "1000"]
 guest = true
 """
+
+
+UNCONNECTED = """
+[[participants]]
+name = "silent"
+command = ["sleep", "1000"]
+[[participants]]
+name = "slow"
+entry = "loads_for_ever:run"
+"""
+
+
+def test_a_process_that_runs_and_doesnt_connect_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "_UNCONNECTED_S", 0.0)
+    (tmp_path / "loads_for_ever.py").write_text("import time\ntime.sleep(1000)\nrun = None\n")
+    heard: dict[str, str] = {}
+    known: list[Situation] = []
+    launched = Launch(
+        party(tmp_path, FILE + UNCONNECTED), hear=lambda name, _, text: heard.setdefault(name, text) and None
+    )
+
+    def watch(_: Status) -> None:
+        if heard.keys() >= {"silent", "slow"} and launched.server.host.missing() == ["silent", "slow"]:
+            known.append(look_at(launched.server))
+            launched.interrupt(Interrupted("enough"))
+
+    with pytest.raises(Interrupted, match="enough"):
+        launched.run(watch)
+    runs = r"its process \d+ has been running for \d+ s, and hasn't connected"
+    assert re.fullmatch(rf"worldline: {runs}: its program has to call worldline.connect\(\), .*", heard["silent"])
+    assert re.fullmatch(rf"worldline: {runs}: loads_for_ever:run is still being loaded .*", heard["slow"])
+    lines = in_words(known[0])
+    assert lines[2:4] == ["the run begins when silent, slow have joined", "  here: host"]
+    assert re.match(rf"  silent: {runs}", lines[4])
+    assert re.match(rf"  slow: {runs}", lines[5])
 
 
 def test_a_guest_that_the_file_doesnt_have_isnt_waited_for(tmp_path: Path) -> None:

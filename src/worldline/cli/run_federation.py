@@ -60,7 +60,7 @@ def run_federation(
 
     def say_notices() -> None:
         for notice in ready.notices():
-            screen.note(notice)
+            screen.tell(notice)
 
     with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
@@ -85,7 +85,7 @@ def run_federation(
 
 def watch_on(screen: Screen, patience_s: float) -> Watch:
     """Return what shows the status of a run, and names whoever holds it for long."""
-    notice = HolderNotice(screen.note, patience_s)
+    notice = HolderNotice(screen.tell, patience_s)
 
     def watch(status: Status) -> None:
         notice(status)
@@ -109,7 +109,7 @@ def say_drawn(ready: ReadyFederation, screen: Screen) -> None:
 def hurry(screen: Screen, recording: RunRecording | NotRecorded, ready: ReadyFederation) -> None:
     """Wait for nobody any more: not for processes, nor for whoever reads what is shown or recorded."""
     ready.hurry()
-    screen.output.give_up()
+    screen.give_up()
     recording.give_up()
 
 

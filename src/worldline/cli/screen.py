@@ -1,6 +1,7 @@
 """What a running federation shows: participants' lines, and how it is going.
 
-On a terminal, one line at the bottom is kept up to date; elsewhere, a plain line is written now and then.
+On a terminal, one line at the bottom is kept up to date. Elsewhere, a plain line is written now and then, to standard
+error: what is on standard output is what participants print, and what came of the run.
 """
 
 from __future__ import annotations
@@ -33,9 +34,21 @@ class Screen:
     it goes.
     """
 
-    def __init__(self, title: str, names: list[str], *, quiet: bool = False, file: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        names: list[str],
+        *,
+        quiet: bool = False,
+        file: TextIO | None = None,
+        status_file: TextIO | None = None,
+    ) -> None:
         self.output = ScreenOutput(sys.stdout if file is None else file)
         self._console = PlainConsole(cast(TextIO, self.output))
+        self._status_output, self._status_console = self.output, self._console
+        if not self._console.is_terminal:
+            self._status_output = ScreenOutput(sys.stderr if status_file is None else status_file)
+            self._status_console = PlainConsole(cast(TextIO, self._status_output))
         self._title = title
         self._quiet = quiet
         self._width = max(map(len, names), default=0)
@@ -66,6 +79,7 @@ class Screen:
             if self._live is not None:
                 self._live.stop()
         finally:
+            self._status_output.finish()
             self.output.finish()  # Everybody may have gone by now: a reader who takes its time holds up nobody else.
         if error is None:
             self._check_reader()
@@ -81,18 +95,29 @@ class Screen:
             self._live.stop()
             self._live = None
         self._prompting = True
+        self._status_output.wait_written()
         self.output.wait_written()
 
     def hold(self) -> None:
         """Show nothing, and keep all that is said: somebody else has the terminal."""
         self.make_way()
         self._prompting, self._holding = False, True
-        self.output.hold()
+        for output in self._outputs():
+            output.hold()
 
     def show_held(self) -> None:
         """Show what was kept, and whatever comes."""
         self._holding = False
-        self.output.show_held()
+        for output in self._outputs():
+            output.show_held()
+
+    def give_up(self) -> None:
+        """Wait for no reader from here on. May be called from a signal's handler."""
+        for output in self._outputs():
+            output.give_up()
+
+    def _outputs(self) -> dict[ScreenOutput, None]:
+        return dict.fromkeys((self.output, self._status_output))
 
     def say(self, name: str, now: int | None, text: str) -> None:
         """Show a line that a participant has printed, with its simulated time as far as it is known."""
@@ -126,7 +151,12 @@ class Screen:
         if self._live is not None:
             self._live.update(Text(f"{self._title}  {said}", style="bold", overflow="ellipsis"), refresh=True)
         else:
-            self._console.print(f"... {self._title}: {said}")
+            self._status_console.print(f"... {self._title}: {said}")
+
+    def tell(self, text: str) -> None:
+        """Say something of how the run is going, which is no part of what comes of it."""
+        if not self._quiet:
+            self._status_console.print(text)
 
     def note(self, text: str) -> None:
         if not self._quiet:

@@ -184,7 +184,7 @@ class Service:
                     if server.host.arbiter.phase is Phase.GATHERING:
                         began = time.monotonic()  # Waiting for people is no part of the run.
                     while server.host.notices:
-                        screen.note(server.host.notices.popleft())
+                        screen.tell(server.host.notices.popleft())
                     watch(status)
 
                 server.serve(look, watch_every_s=0.1)

@@ -14,7 +14,7 @@ _UNREAD_MUCH = 2**16
 
 
 def activities_of(host: Host, milestones: Milestones, now: float) -> dict[str, Activity]:
-    """Return what is known of everybody who is connected, or was lost and may come back, by name.
+    """Return what is known of everybody who is connected, or was lost and may come back, or whose process runs.
 
     The system is asked only about those who compute: the others wait, and that is all they do.
     """
@@ -23,8 +23,9 @@ def activities_of(host: Host, milestones: Milestones, now: float) -> dict[str, A
         **dict.fromkeys(host.ahead(), "it is far ahead of the others, and held back"),
         **dict.fromkeys(host.returning(), "it has come back, and does again what it had done"),
     }
+    unconnected = {name: Activity(remark=remark) for name, remark in host.unconnected.items()}
     lost = {name: Activity(seconds=missed_s, lost=cause) for name, (cause, missed_s) in host.lost().items()}
-    return lost | {
+    return unconnected | lost | {
         name: _activity(session, milestones, now, in_the_way.get(name, "")) for name, session in host.sessions.items()
     }
 

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from worldline.federation.address import Address
-from worldline.federation.environment import LaunchEnvironment
+from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import Participant
+from worldline.federation.peer_process import is_stopped
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
@@ -39,6 +40,7 @@ _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.
 _LINGER_S = 10.0  # For those of one that ended well: to leave Python may take seconds where twenty do so at once.
 _DELAY_S_MAX = 0.05
+_UNCONNECTED_S = 5.0  # After so long, something is said of a process that runs and hasn't connected.
 _BY_HAND = (Interrupted.exit_code, -signal.SIGINT)  # How a process ends when a person ends it with Ctrl-C.
 
 
@@ -286,8 +288,37 @@ class Launch:
                 problem = f"{self._shares.named(name)} {how} before it had joined"
                 host.end(kind(problem, participant=name, advice=self._said(name)))
                 return
+        self._look_for_unconnected()
         if watch is not None:
             watch(status)
+
+    def _look_for_unconnected(self) -> None:
+        """Say of processes that run and haven't connected for long that they do, and what may be missing."""
+        host = self.server.host
+        running = {} if host.over else self._processes.running()
+        found = {
+            name: self._unconnected(name, number, lasted_s)
+            for process, (number, lasted_s) in running.items()
+            if lasted_s > _UNCONNECTED_S
+            for name in self._participants_of(process)
+            if self._is_absent(name)
+        }
+        for name, doubt in found.items():
+            if name not in host.unconnected:
+                self._order.hear(name, None, f"worldline: {doubt}")
+        host.unconnected = found
+
+    def _unconnected(self, name: str, number: int, lasted_s: float) -> str:
+        runs = f"its process {number} has been running for {lasted_s:.0f} s, and hasn't connected"
+        part = self._setup.parts[name]
+        if is_stopped(number):
+            return f"{runs}: it is stopped, and kill -CONT {number} lets it go on"
+        if part.entry is not None:
+            return f"{runs}: {part.entry} is still being loaded (what a module does at its top is done first)"
+        return (
+            f"{runs}: its program has to call worldline.connect(), or connect to {ADDRESS} as {NAME} by itself; a "
+            "Python function that is given a participant is an `entry`, not a `command`"
+        )
 
     def _is_absent(self, name: str) -> bool:
         """Whether a participant isn't connected, and hasn't left."""

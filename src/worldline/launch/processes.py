@@ -71,6 +71,7 @@ class ParticipantProcesses:
         self._fell_silent = fell_silent
         self._keeping: KeeperClient | None = keeping
         self._pids: dict[str, int] = {}
+        self._begun: dict[str, float] = {}  # When each was started.
         self._started: dict[str, tuple[ParticipantSetup, LaunchEnvironment]] = {}
         self._pipes: dict[str, _Pipe] = {}  # Of those who were started last under a name.
         self._heard: dict[str, array[int]] = {}  # When each has printed the lines that were passed on; -1: unknown.
@@ -98,6 +99,7 @@ class ParticipantProcesses:
             raise
         finally:
             os.close(writing)
+        self._begun[part.name] = time.monotonic()
         os.set_blocking(reading, False)
         self._started[part.name] = part, surroundings
         self._pipes[part.name] = pipe = _Pipe(part.name, reading)
@@ -113,6 +115,13 @@ class ParticipantProcesses:
     def exits(self) -> dict[str, int]:
         """Return who has ended, heard or not, and how."""
         return dict(self._codes)
+
+    def running(self) -> dict[str, tuple[int, float]]:
+        """Return which processes are running: the number of each, and for how many seconds it has."""
+        now = time.monotonic()
+        return {
+            name: (self._pids[name], now - begun) for name, begun in self._begun.items() if name not in self._codes
+        }
 
     def start_at(self, terminal: Terminal, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process that has a terminal for itself: what it prints isn't heard here."""

@@ -78,7 +78,9 @@ def _of_hold(hold: Hold, situation: Situation) -> list[str]:
         there = [each.name for each in situation.standings if each.state is not State.EXPECTED]
         paused = "; an operator has paused it, too: `worldline resume`" if situation.paused is not None else ""
         begins = f"the run begins when {names} {_has(hold)} joined{paused}"
-        return [begins, f"  here: {', '.join(there) or 'nobody'}"]
+        awaited = [each for each in situation.standings if each.name in hold.names and each.activity.remark]
+        known = [f"  {each.name}: {each.activity.remark}" for each in awaited]
+        return [begins, f"  here: {', '.join(there) or 'nobody'}", *known]
     if hold.cause is Cause.NEWCOMER:
         starts = format_time(next(why.bound for why in situation.whys if why.missing == hold.names))
         return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: nobody passes that without it"]
