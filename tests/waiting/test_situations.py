@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from tests.lock.table import Table
 from worldline.lock import Advance, Arbiter, Barrier, Cause, Invite, Join, Leave, Next, Publish, Stop, Subscription
 from worldline.lock.chains import Hold, chains, holds
@@ -190,6 +192,56 @@ def test_one_that_goes_on_in_tiny_steps() -> None:
     situation = seen(made.arbiter, speed=1e-5, rate=10_000.0, with_links=True)
     (hint,) = [hint for hint in hints(situation) if "creeps" in hint]
     assert hint.endswith("10,000 events/s move it on by 1ns each; snail is the one that goes on in such small steps")
+
+
+STILL = {
+    "stopped": Activity(seconds=0.5, process=17, condition="stopped"),
+    "lost": Activity(seconds=0.5, lost="its process was killed"),
+    "computing": Activity(seconds=5.0, process=17, condition="running"),
+    "behind another": Activity(behind="cam", remark="cam is running in the same process"),
+}
+
+
+@pytest.mark.parametrize("activity", STILL.values(), ids=STILL)
+def test_one_that_stands_still_goes_on_in_no_steps(activity: Activity) -> None:
+    made = table(a=listens_to("x", publishes="y"), snail=listens_to(publishes="x"))
+    made.say("a", Advance(20 * MS))
+    for speed in (0.0, 1e-5):
+        situation = seen(made.arbiter, {"snail": activity}, speed=speed, rate=10_000.0, with_links=True)
+        assert not [hint for hint in hints(situation) if "creeps" in hint]
+
+
+def test_one_that_stands_still_is_named_though_nobody_waits_for_it() -> None:
+    made = table(
+        ping=listens_to("pong", publishes="ping"),
+        pong=listens_to("ping", publishes="pong"),
+        stopped=listens_to(publishes="nothing"),
+    )
+    made.say("ping", Advance(20 * MS))
+    stopped = Activity(seconds=8.0, process=17, condition="stopped")
+    situation = seen(made.arbiter, {"stopped": stopped}, speed=0.0, rate=700.0, with_links=True)
+    assert [(hold.root, hold.held) for hold in holds(situation)] == [("pong", ("ping",)), ("stopped", ())]
+    lines = in_words(situation)
+    place = lines.index("stopped keeps nobody waiting, but the run doesn't end without it")
+    assert lines[place + 2] == "  its process 17 is stopped: kill -CONT 17 lets it go on"
+    assert not [line for line in lines if "creeps" in line]
+
+
+def test_whoever_waits_longest_comes_first_and_so_does_its_holder() -> None:
+    made = table(
+        **{name: listens_to("x", publishes="of us") for name in ("a", "b", "c")},
+        z=listens_to("y", publishes="of z"),
+        quick=listens_to(publishes="x"),
+        slow=listens_to(publishes="y"),
+    )
+    for name in ("a", "b", "c", "z"):
+        made.say(name, Advance(20 * MS))
+    waited = {"a": 0.1, "b": 0.3, "c": 0.2, "z": 9.0}
+    situation = seen(made.arbiter, {name: Activity(seconds=seconds) for name, seconds in waited.items()})
+    assert [hold.root for hold in holds(situation)] == ["slow", "quick"]
+    lines = [line[0] for line in in_words(situation) if "waiting for" in line]
+    assert lines == ["z", "b", "c", "a"]
+    assert [hold.root for hold in holds(seen(made.arbiter))] == ["quick", "slow"]  # Nobody knows for how long.
 
 
 def test_a_loop_that_is_far_longer_than_the_steps_isnt_blamed_for_them() -> None:

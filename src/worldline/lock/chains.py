@@ -63,10 +63,10 @@ def _followed(why: Why, reasons: dict[str, Why]) -> tuple[Why, ...]:
 
 
 def holds(situation: Situation) -> tuple[Hold, ...]:
-    """Say who or what keeps whom waiting, the one that keeps most of them first.
+    """Say who or what keeps whom waiting: the one first for which somebody has waited longest, or most of them wait.
 
-    If nobody waits and the run isn't over, those are named who could go on and haven't: nobody is held by them, but the
-    run doesn't end without them.
+    After these come those who could go on and don't, and for whom nobody waits: the run doesn't end without them. If
+    nobody waits at all, those are all who could go on.
     """
     found: dict[tuple[str | None, Cause, tuple[str, ...]], list[str]] = {}
     for chain in chains(situation.whys):
@@ -80,5 +80,17 @@ def holds(situation: Situation) -> tuple[Hold, ...]:
             for each in situation.standings
             if each.state is State.COMPUTING or (each.done and each.state is not State.LEFT)
         )
-    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0][0] or ""))
-    return tuple(Hold(root, cause, names, tuple(held)) for (root, cause, names), held in ordered)
+    waited = {each.name: each.activity.seconds or 0.0 for each in situation.standings}
+    ordered = sorted(
+        found.items(),
+        key=lambda item: (-max(waited.get(name, 0.0) for name in item[1]), -len(item[1]), item[0][0] or ""),
+    )
+    roots = {root for root, _, _ in found}
+    return (
+        *(Hold(root, cause, names, tuple(held)) for (root, cause, names), held in ordered),
+        *(
+            Hold(each.name, Cause.SENDER, (), ())
+            for each in situation.standings
+            if each.state is State.COMPUTING and each.stands_still and each.name not in roots
+        ),
+    )

@@ -18,6 +18,10 @@ from worldline.lock.why import Hop, Why
 from worldline.model.time import FOREVER
 
 
+LONG_S = 1.0
+"""Less, in seconds of the wall clock, may well be the usual time that something takes."""
+
+
 class Activity(Struct, frozen=True, kw_only=True):
     """What is known of a participant besides what the lock knows: its process, and what is in its way.
 
@@ -52,6 +56,14 @@ class Standing(Struct, frozen=True, kw_only=True):
     done: bool
     exact: bool = True
     activity: Activity = Activity()
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether it could go on and doesn't: it is stopped or lost, can't run, or has computed for long."""
+        activity = self.activity
+        if activity.lost or activity.behind or activity.condition == "stopped":
+            return True
+        return self.state is State.COMPUTING and (activity.seconds or 0.0) >= LONG_S
 
 
 class Situation(Struct, frozen=True, kw_only=True):

@@ -25,13 +25,13 @@ def hints(situation: Situation) -> list[str]:
 
 
 def creeps(situation: Situation) -> bool:
-    """Whether much happens, and time hardly moves."""
+    """Whether much happens, and time hardly moves. If it doesn't move at all, somebody stands still."""
     return (
         situation.phase is Phase.RUNNING
         and situation.rate is not None
         and situation.speed is not None
         and situation.rate > _BUSY_FROM
-        and situation.speed < _CREEPS_BELOW
+        and 0.0 < situation.speed < _CREEPS_BELOW
     )
 
 
@@ -79,9 +79,17 @@ def _of_pace(situation: Situation) -> list[str]:
     if loop and each <= _total(loop) <= _EVENTS_PER_HOP * len(loop) * each:
         names = " → ".join([loop[0].sender, *(hop.receiver for hop in loop)])
         text += f"; messages can go around {names} in {format_time(_total(loop))}"
-    elif held := holds(situation):
-        text += f"; {held[0].root or 'somebody'} is the one that goes on in such small steps"
+    elif mover := _mover(situation):
+        text += f"; {mover} is the one that goes on in such small steps"
+    else:
+        return []  # All that could go on stand still, so it creeps no longer.
     return [text]
+
+
+def _mover(situation: Situation) -> str | None:
+    """Return the one that others wait for, if it does go on; the first of them, if there are several."""
+    roots = [None if hold.root is None else situation.standing(hold.root) for hold in holds(situation)]
+    return next((each.name for each in roots if each is not None and not each.stands_still), None)
 
 
 def _total(loop: tuple[Hop, ...]) -> int:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from worldline.lock.chains import Hold, HoldingChain, chains, holds
-from worldline.lock.situation import Situation, Standing
+from worldline.lock.situation import LONG_S, Situation, Standing
 from worldline.lock.states import Phase, State
 from worldline.lock.why import Cause, Hop, Why
 from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.waiting.hints import hints
-
-_LONG_S = 1.0  # Whoever sleeps for less may well have been computing just now.
-
 
 def in_words(situation: Situation) -> list[str]:
     """Say everything about a situation, in lines."""
@@ -24,7 +21,7 @@ def in_words(situation: Situation) -> list[str]:
     if found and situation.phase is Phase.RUNNING:
         width = max(len(chain.who) for chain in found)
         lines.append("")
-        for chain in found:
+        for chain in sorted(found, key=lambda chain: -_waited_s(chain, situation)):
             lines += _of_chain(chain, situation, width)
     if told := hints(situation):
         lines += ["", *told]
@@ -128,7 +125,7 @@ def doing_in_words(standing: Standing) -> list[str]:
         lines = [f"it is at {format_time(standing.now)}, {standing.state.value}{since}"]
     if activity.condition == "stopped":
         lines.append(f"its process {activity.process} is stopped: kill -CONT {activity.process} lets it go on")
-    elif activity.condition == "sleeping" and (activity.seconds or 0.0) >= _LONG_S:
+    elif activity.condition == "sleeping" and (activity.seconds or 0.0) >= LONG_S:
         lines.append(f"its process {activity.process} is asleep: its program waits for something outside of the run")
     elif activity.process is not None:
         lines.append(f"its process is {activity.process}")
@@ -146,6 +143,11 @@ def _was(hold: Hold) -> str:
 
 
 # --- Who waits ---
+
+
+def _waited_s(chain: HoldingChain, situation: Situation) -> float:
+    standing = situation.standing(chain.who)
+    return 0.0 if standing is None else standing.activity.seconds or 0.0
 
 
 def _of_chain(chain: HoldingChain, situation: Situation, width: int) -> Iterator[str]:
