@@ -330,7 +330,7 @@ def test_topics_may_come_from_an_iterator_and_last_for_several_runs() -> None:
 @pytest.mark.parametrize(
     ("programs", "problem"),
     [
-        ({"a": print}, "isn't a Program"),
+        ({"a": print}, r"a: the function print isn't a Program \(write Program\(print, ...\)\)"),
         ([("a", Program(print))], "isn't a mapping"),
     ],
 )

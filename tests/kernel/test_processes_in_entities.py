@@ -155,6 +155,33 @@ def test_the_refusal_of_a_wait_names_the_innermost_line_of_the_process_that_yiel
         play(sleep)
 
 
+COMBINATIONS: dict[str, Callable[[Any, Any], object]] = {
+    "process | process": lambda me, rest: me.process(rest()) | me.process(rest()),
+    "process & process": lambda me, rest: me.process(rest()) & me.process(rest()),
+    "process | signal": lambda me, rest: me.process(rest()) | Signal(),
+    "signal & process": lambda me, rest: Signal() & me.process(rest()),
+    "signal | signal": lambda me, rest: Signal() | Signal(),
+    "time | process": lambda me, rest: "5ms" | me.process(rest()),
+    "time & signal": lambda me, rest: 5 & Signal(),
+    "receive | wait": lambda me, rest: receive() | wait(Signal()),
+    "claim & time": lambda me, rest: Resource().acquire() & 5,
+}
+
+
+@pytest.mark.parametrize("combine", COMBINATIONS.values(), ids=COMBINATIONS)
+def test_what_is_waited_for_cant_be_combined_and_the_refusal_says_what_to_write(
+    combine: Callable[[Any, Any], object],
+) -> None:
+    def sleep(me: Any) -> Steps:
+        yield combine(me, rest)
+
+    def rest() -> Steps:
+        yield 1
+
+    with pytest.raises(ModelError, match=r"a at 0s: .*can't be combined by \| or &.*for either, let each fire the same"):
+        play(sleep)
+
+
 def test_an_error_text_is_the_same_in_every_run() -> None:
     def sleep(me: Any) -> Steps:
         yield wait(5)

@@ -18,6 +18,7 @@ from worldline.model.errors import (
     Stuck,
     UsageError,
     WorldlineError,
+    shown,
 )
 from worldline.model.time import FOREVER, MS
 
@@ -29,6 +30,32 @@ FACTS = st.dictionaries(
     st.sampled_from(["promise", "attempt", "topic", "cause", "kind", "code"]),
     st.none() | st.integers() | st.text(max_size=5) | st.binary(max_size=5) | st.tuples(st.integers(), st.booleans()),
 )
+
+
+class Thing:
+    def act(self):
+        pass
+
+
+def helper():
+    yield
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (helper, "the function helper"),
+        (Thing().act, "the function act"),
+        (print, "the function print"),
+        (Thing, "the class Thing"),
+        (Thing(), f"<{Thing.__module__}.Thing object>"),
+        ([helper, 1], "[<function helper>, 1]"),
+        (helper(), "<generator object helper>"),
+        ("look at 0x10", "'look at 0x10'"),
+    ],
+)
+def test_what_was_given_is_shown_without_its_place_in_memory(value, text):
+    assert shown(value) == text
 
 
 def fields(error):

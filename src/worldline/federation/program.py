@@ -78,8 +78,9 @@ class Federation:
             raise ConfigurationError(f"{shown(self.programs)} isn't a mapping from names to programs")
         for name, program in self.programs.items():
             if not isinstance(program, Program):
+                function = getattr(program, "__name__", "function") if callable(program) else "function"
                 raise ConfigurationError(
-                    f"{name}: {shown(program)} isn't a Program", advice="write Program(function, ...)"
+                    f"{name}: {shown(program)} isn't a Program", advice=f"write Program({function}, ...)"
                 )
         self._check_faults()
         guests = [name for name, program in self.programs.items() if program.guest]

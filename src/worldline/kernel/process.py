@@ -13,7 +13,16 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.account import tell_interruption, tell_unheard
-from worldline.kernel.waiting import EntityInbox, EntityMessage, Interrupt, Receive, Signal, Wait, refuse
+from worldline.kernel.waiting import (
+    EntityInbox,
+    EntityMessage,
+    Interrupt,
+    Receive,
+    Signal,
+    Wait,
+    refuse,
+    refuse_combination,
+)
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.reading import as_time, resembles_time
 from worldline.model.time import TIME_MAX
@@ -81,6 +90,18 @@ class Process:
             _stop_waiting(self)
         owner._wl_order += 2
         engine._push(engine.now, engine.now, owner._wl_order, owner, owner, INTERRUPTS, (self, cause))
+
+    def __or__(self, other: object) -> Any:
+        refuse_combination()
+
+    def __ror__(self, other: object) -> Any:
+        refuse_combination()
+
+    def __and__(self, other: object) -> Any:
+        refuse_combination()
+
+    def __rand__(self, other: object) -> Any:
+        refuse_combination()
 
     def _give(self, value: Any) -> None:
         """Let the process go on with a value; what it waited for has happened."""

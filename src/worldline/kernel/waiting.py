@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.reading import as_time
@@ -32,7 +32,27 @@ class Interrupt(Exception):  # noqa: N818 - It isn't an error.
         self.cause = cause
 
 
-class Receive:
+def refuse_combination() -> NoReturn:
+    """Say what to write instead of ``a | b`` and ``a & b``."""
+    raise ModelError(
+        "what a process waits for can't be combined by | or &",
+        advice="for both, yield one after the other; for either, let each fire the same signal, and yield that; for a "
+        'time limit, yield wait(signal, limit="5s")',
+    )
+
+
+class Awaited:
+    """Whatever a process can wait for, besides a process."""
+
+    __slots__ = ()
+
+    def __or__(self, _: object) -> NoReturn:
+        refuse_combination()
+
+    __ror__ = __and__ = __rand__ = __or__
+
+
+class Receive(Awaited):
     """The wish for a message; see `receive`."""
 
     __slots__ = ("limit", "topic")
@@ -42,7 +62,7 @@ class Receive:
         self.limit = limit
 
 
-class Wait:
+class Wait(Awaited):
     """The wish for a signal, or for the end of a process, with a limit; see `wait`."""
 
     __slots__ = ("default", "limit", "what")
@@ -103,7 +123,7 @@ class EntityInbox:
         self.readers = [reader for reader in self.readers if reader[1] is not process]
 
 
-class Signal:
+class Signal(Awaited):
     """Something that happens once inside an entity, and that its processes can wait for: ``value = yield signal``."""
 
     __slots__ = ("fired", "value", "waiters")

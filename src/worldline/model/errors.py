@@ -18,12 +18,15 @@ can. It survives pickling, because workers and executors hand errors from proces
 
 from __future__ import annotations
 
+import re
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, ClassVar, Self
 
 from worldline.model.printable import printable
 from worldline.model.time import format_time
 
 _SHOWN_MAX = 400
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Of an object in memory: another one each time, and of use to nobody.
 
 
 FILE_MODULE = "worldline_file_"
@@ -34,12 +37,16 @@ def shown(value: object) -> str:
     """Write a value that somebody gave us into an error's text, however large it is."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
+    if isinstance(value, FunctionType | BuiltinFunctionType | MethodType):
+        return f"the function {value.__name__}"
     if isinstance(value, int) and abs(value) >= 2**256:
         return f"a number of {value.bit_length()} bits"
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # It holds an int of thousands of digits, or is nested as deeply.
         return f"such a {type(value).__name__}"
+    if not isinstance(value, str | bytes):
+        text = _ADDRESS.sub("", text)
     return shortened(text.replace(FILE_MODULE, ""))
 
 
