@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import importlib
 import importlib.util
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+import worldline
 from worldline import run
 from worldline.history import Observer
 from worldline.launch.launcher import federation_of
@@ -31,6 +36,23 @@ RUN_ELSEWHERE = {
     *("world.md", "world-discovery.md", "world-interaction.md"),
 }
 """Pages whose programs all run in other tests, which compare what they print."""
+ROOMS = {
+    **dict.fromkeys(("kernel.md", "from-simpy.md"), "worldline.kernel"),
+    **dict.fromkeys(("nodes.md", "first-algorithm.md"), "worldline.nodes"),
+    **dict.fromkeys(("spacetime.md", "first-agents.md"), "worldline.spacetime"),
+}
+"""Pages on one room alone: a name of another one, such as a federation's `Message` in the kernel, is a mistake there."""
+FOR_ALL_ROOMS = ("worldline.errors", "worldline.history", "worldline.recording")
+FOREIGN = {
+    *("Container", "Environment", "FilterStore", "PreemptiveResource", "PriorityResource", "Store", "get", "succeed"),
+    *("AsyncVectorEnv", "SyncVectorEnv"),  # Gymnasium's; above, SimPy's
+    *("AdvanceTo", "DrakeLcm", "Initialize", "Simulator", "reset_context"),  # Drake's
+    *("lcm_handle", "set_queue_capacity", "VelocityControl", "_exit"),  # LCM's, Gazebo's, Python's
+    *("KiB", "MiB", "GiB", "TiB"),  # units
+    "worldline.outcome",  # in a recording
+    *("Ask", "Class", "D", "Lander", "on_x", "sweep", "wash_up"),  # a reader's, of a formula, or of our tests
+}
+"""Names in the prose that aren't Worldline's. Those that a page's own programs use needn't be here."""
 HAS_DRAKE = importlib.util.find_spec("pydrake") is not None
 
 
@@ -70,6 +92,55 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
+@cache
+def names_defined() -> tuple[set[str], set[str]]:
+    """Return the names of all classes, and of all that anything is called, in the sources."""
+    classes, names = set[str](), set[str]()
+    for file in (ROOT / "src").rglob("*.py*"):
+        for node in ast.walk(ast.parse(file.read_text())) if file.suffix in (".py", ".pyi") else ():
+            if isinstance(node, ast.ClassDef):
+                classes.add(node.name)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+            elif isinstance(node, ast.alias):
+                names.add(node.asname or node.name)
+    return classes, names
+
+
+def unknown_names(page: str, text: str, classes: set[str], names: set[str]) -> set[str]:
+    """Return the names in a page's prose that look like Worldline's and aren't: of classes, functions and attributes.
+
+    Those that the page's own programs use are known: they run.
+    """
+    shown = re.findall(r"`([^`\n]+)`", without_fenced_code(text))
+    known = {*dir(builtins), *FOREIGN, *re.findall(r"\w+", "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)))}
+    rooms = (*FOR_ALL_ROOMS, ROOMS[page]) if page in ROOMS else ()
+    of_rooms = {name for room in rooms for name in importlib.import_module(room).__all__}
+    unknown = set[str]()
+    for code in shown:
+        kinds = re.findall(r"(?<![\w.\"'/\\-])([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)*)\b(?![\w-]*[/.])", code)
+        unknown |= {kind for kind in kinds if kind not in known | (of_rooms if rooms else classes)}
+        calls = re.findall(r"([A-Za-z_]\w*)\(|\bme\.(\w+)", code)
+        unknown |= {name for call in calls for name in call if name and name not in known | names}
+        dotted = re.findall(r"\bworldline(?:\.[A-Za-z_]\w*)+", code)
+        unknown |= {name for name in dotted if name not in known and not is_importable(name)}
+    return unknown
+
+
+def is_importable(dotted: str) -> bool:
+    """Whether there is a module of that name, or something in a module."""
+    found: object = worldline
+    path = "worldline"
+    for name in dotted.split(".")[1:]:
+        path += f".{name}"
+        if not hasattr(found, name) and not (hasattr(found, "__path__") and importlib.util.find_spec(path)):
+            return False
+        found = getattr(found, name) if hasattr(found, name) else importlib.import_module(path)
+    return True
+
+
 def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=100, check=False
@@ -105,6 +176,24 @@ def test_no_placeholder_is_left(page: Path) -> None:
     found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
     environment = ("WORLDLINE_", "LCM_")
     assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
+
+
+def test_names_in_the_prose_are_those_of_the_code() -> None:
+    classes, names = names_defined()
+    pages = [page for page in LINKED if page.name != "CHANGELOG.md"]  # Which speaks of names that are gone.
+    found = {path_in_project(page): unknown_names(page.name, page.read_text(), classes, names) for page in pages}
+    assert {page: unknown for page, unknown in found.items() if unknown} == {}
+
+
+def test_names_that_are_gone_are_found() -> None:
+    classes, names = names_defined()
+    text = (
+        "`Message`, `EntityMessage`, `GoneThing`, `me.vanish`, `me.now`, `do_nothing_such()`, `worldline.gone.Thing`, "
+        "`worldline.kernel.Entity`, `worldline.errors`\n```python\nclass Own: ...\n```\n`Own()`"
+    )
+    gone = {"GoneThing", "vanish", "do_nothing_such", "worldline.gone.Thing"}
+    assert unknown_names("federation.md", text, classes, names) == gone
+    assert unknown_names("kernel.md", text, classes, names) == {*gone, "Message"}
 
 
 @pytest.mark.long
