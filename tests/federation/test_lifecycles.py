@@ -122,6 +122,87 @@ def test_whoever_is_slow_acts_later_each_time() -> None:
     assert times == [11, 25, 31, 41]
 
 
+def sending_each_ms(self: Participant) -> None:
+    for number in range(1, 40):
+        self.publish("m", bytes([number]), at=(number - 1) * MS)  # It arrives a millisecond later.
+        self.publish("d", bytes([number]), at=(number - 1) * MS)
+
+
+def instants(fault: str, durable: tuple[str, ...] = ()) -> tuple[list[tuple[int, str, list[int]]], list[int]]:
+    """Return what a program is given, by time and topic, and when it sends something that is heard."""
+    given: list[tuple[int, str, list[int]]] = []
+    sent: list[int] = []
+
+    def me(self: Participant) -> None:
+        self.publish("said", b"")
+        while True:
+            batch = self.next(within="1ms")
+            for topic in ("m", "d"):
+                if found := heard([message for message in batch if message.topic == topic]):
+                    given.append((self.now // MS, topic, found))
+            self.publish("said", b"")
+
+    def hears(self: Participant) -> None:
+        sent.extend(message.sent // MS for message in self.messages())
+
+    programs = {
+        "hears": Program(hears, subscribes=["said"]),
+        "me": Program(me, subscribes=["m", "d"], durable=durable),
+        "sends": Program(sending_each_ms),
+    }
+    run(Federation(programs, network=Network(default=link("1ms")), until="20ms", faults=(fault,)))
+    return [each for each in given if each[0] >= 9], sorted({each for each in sent if 9 <= each <= 16})
+
+
+def test_a_crash_covers_its_first_instant_and_not_its_last() -> None:
+    given, sent = instants("10ms crash me 5ms", durable=("d",))
+    assert [each for each in given if each[1] == "m"][:3] == [(9, "m", [9]), (15, "m", [15]), (16, "m", [16])]
+    of_durable = [each for each in given if each[1] == "d"]
+    assert of_durable[:3] == [(9, "d", [9]), (15, "d", [10, 11, 12, 13, 14]), (15, "d", [15])]
+    assert sent == [9, 15, 16]
+
+
+def test_a_hang_covers_its_first_instant_and_not_its_last() -> None:
+    given, sent = instants("10ms hang me 5ms")
+    assert [each for each in given if each[1] == "m"][:3] == [
+        (9, "m", [9]),
+        (15, "m", [10, 11, 12, 13, 14]),
+        (15, "m", [15]),
+    ]
+    assert sent == [9, 15, 16]
+
+
+def test_a_dropout_covers_its_first_instant_and_not_its_last() -> None:
+    assert instants("10ms dropout me 5ms")[1] == [9, 15, 16]
+
+
+def test_slowness_covers_its_first_instant_and_not_its_last() -> None:
+    acted: list[int] = []
+
+    def me(self: Participant) -> None:
+        for target in (9, 10, 14, 15):
+            self.advance(to=target * MS)
+            acted.append(self.now // (MS // 10))
+
+    run(federation(me, "10ms slow me 100us 5ms"))
+    assert acted == [90, 101, 141, 150]
+
+
+def test_what_was_handed_over_for_the_instant_of_a_crash_is_sent() -> None:
+    sent: list[int] = []
+
+    def me(self: Participant) -> None:
+        self.publish("said", b"", at="10ms")
+        self.advance(to="20ms")
+
+    def hears(self: Participant) -> None:
+        sent.extend(message.sent // MS for message in self.messages())
+
+    programs = {"hears": Program(hears, subscribes=["said"]), "me": Program(me)}
+    run(Federation(programs, until="20ms", faults=("10ms crash me",)))
+    assert sent == [10]
+
+
 def test_a_crash_takes_everything_but_what_is_stable() -> None:
     lives: list[tuple[int, int, list[int]]] = []
     raised: list[str] = []

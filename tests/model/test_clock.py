@@ -114,6 +114,15 @@ def test_multiples_of_a_period_are_where_the_clock_comes_to_them(
     assert ticking.is_due(period, since) == comes(since)
 
 
+def test_a_step_that_would_lead_beyond_the_bound_ends_at_it() -> None:
+    """It isn't reflected, and the next step starts from there; the walk begins after the first segment."""
+    steps = dict(enumerate((3, 3, 3, -4, -4, -4), 1))
+    walk = RateWalk(step=4 * 10**8, every=10, within=5 * 10**8)
+    ticking = RunningClock(LocalClock(wander=walk), 0, "a", lambda number: steps.get(number, 0) * 10**8)
+    gains = [ticking.local(10 * number + 10) - ticking.local(10 * number) - 10 for number in range(7)]
+    assert gains == [0, 3, 5, 5, 1, -3, -5]
+
+
 @given(rates, st.integers(0, TIME_MAX), st.integers(-TIME_MAX, TIME_MAX))
 def test_it_is_exact_at_the_end_of_time_too(drift: int, time: int, offset: int) -> None:
     ticking = running(LocalClock(offset=offset, drift=drift))
