@@ -41,7 +41,7 @@ ROOMS = {
     **dict.fromkeys(("nodes.md", "first-algorithm.md"), "worldline.nodes"),
     **dict.fromkeys(("spacetime.md", "first-agents.md"), "worldline.spacetime"),
 }
-"""Pages on one room alone: a name of another one, such as a federation's `Message` in the kernel, is a mistake there."""
+"""Pages on one room alone: a name of another one, such as a federation's `Message`, is a mistake there."""
 FOR_ALL_ROOMS = ("worldline.errors", "worldline.history", "worldline.recording")
 FOREIGN = {
     *("Container", "Environment", "FilterStore", "PreemptiveResource", "PriorityResource", "Store", "get", "succeed"),
@@ -115,7 +115,8 @@ def unknown_names(page: str, text: str, classes: set[str], names: set[str]) -> s
     Those that the page's own programs use are known: they run.
     """
     shown = re.findall(r"`([^`\n]+)`", without_fenced_code(text))
-    known = {*dir(builtins), *FOREIGN, *re.findall(r"\w+", "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)))}
+    programs = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    known = {*dir(builtins), *FOREIGN, *re.findall(r"\w+", programs)}
     rooms = (*FOR_ALL_ROOMS, ROOMS[page]) if page in ROOMS else ()
     of_rooms = {name for room in rooms for name in importlib.import_module(room).__all__}
     unknown = set[str]()

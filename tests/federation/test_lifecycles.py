@@ -137,9 +137,11 @@ def instants(fault: str, durable: tuple[str, ...] = ()) -> tuple[list[tuple[int,
         self.publish("said", b"")
         while True:
             batch = self.next(within="1ms")
-            for topic in ("m", "d"):
-                if found := heard([message for message in batch if message.topic == topic]):
-                    given.append((self.now // MS, topic, found))
+            topics = sorted({message.topic for message in batch})
+            given.extend(
+                (self.now // MS, topic, heard([message for message in batch if message.topic == topic]))
+                for topic in topics
+            )
             self.publish("said", b"")
 
     def hears(self: Participant) -> None:

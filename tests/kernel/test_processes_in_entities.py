@@ -178,7 +178,9 @@ def test_what_is_waited_for_cant_be_combined_and_the_refusal_says_what_to_write(
     def rest() -> Steps:
         yield 1
 
-    with pytest.raises(ModelError, match=r"a at 0s: .*can't be combined by \| or &.*for either, let each fire the same"):
+    with pytest.raises(
+        ModelError, match=r"a at 0s: .*can't be combined by \| or &.*for either, let each fire the same"
+    ):
         play(sleep)
 
 

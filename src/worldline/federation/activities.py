@@ -25,9 +25,14 @@ def activities_of(host: Host, milestones: Milestones, now: float) -> dict[str, A
     }
     unconnected = {name: Activity(remark=remark) for name, remark in host.unconnected.items()}
     lost = {name: Activity(seconds=missed_s, lost=cause) for name, (cause, missed_s) in host.lost().items()}
-    return unconnected | lost | {
-        name: _activity(session, milestones, now, in_the_way.get(name, "")) for name, session in host.sessions.items()
-    }
+    return (
+        unconnected
+        | lost
+        | {
+            name: _activity(session, milestones, now, in_the_way.get(name, ""))
+            for name, session in host.sessions.items()
+        }
+    )
 
 
 def _activity(session: Session, milestones: Milestones, now: float, remark: str) -> Activity:

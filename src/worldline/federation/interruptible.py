@@ -54,9 +54,7 @@ class InterruptibleParticipant(Participant):
             self._take_back()
             raise
 
-    def peek(
-        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
-    ) -> int:
+    def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
         self._ledger.forget_mark()
         try:
             return super().peek(until, within=within, clock=clock)

@@ -469,9 +469,7 @@ class Participant(Operations):
             self._take_asked()
         return self._wait()
 
-    def peek(
-        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
-    ) -> int:
+    def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
 
         For a program that finds out what it sends only by running. If the time returned is later than now, run up to
@@ -479,8 +477,9 @@ class Participant(Operations):
         arrives now: take it with `next`.
 
         It looks ahead no further than `until` (or `within` a duration), and no further than it takes anybody to reach
-        this participant: what comes later may answer what it sends now. It sees the end of the run, too: the run has ended for a participant
-        that is there and would look beyond. What it returns is true time, whatever clock `until` is a time of.
+        this participant: what comes later may answer what it sends now. It sees the end of the run, too: the run has
+        ended for a participant that is there and would look beyond. What it returns is true time, whatever clock
+        `until` is a time of.
         """
         until = self._deadline(until, within, clock)
         if clock != "true":

@@ -142,8 +142,9 @@ class Trunk:
         for circuit in list(self._waiting):
             while circuit.kept:
                 self._hear(circuit, circuit.kept.popleft())
+        runs = self._host.runner
         sessions = [circuit.session for circuit in self._circuits.values()]
-        return sorted(sessions, key=lambda session: (self._host.runner(session.name) != session.name, _is_idle(session)))
+        return sorted(sessions, key=lambda session: (runs(session.name) != session.name, _is_idle(session)))
 
     # --- For the connection and the circuits ---
 

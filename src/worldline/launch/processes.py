@@ -119,9 +119,7 @@ class ParticipantProcesses:
     def running(self) -> dict[str, tuple[int, float]]:
         """Return which processes are running: the number of each, and for how many seconds it has."""
         now = time.monotonic()
-        return {
-            name: (self._pids[name], now - begun) for name, begun in self._begun.items() if name not in self._codes
-        }
+        return {name: (self._pids[name], now - begun) for name, begun in self._begun.items() if name not in self._codes}
 
     def start_at(self, terminal: Terminal, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process that has a terminal for itself: what it prints isn't heard here."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
+from typing import Final
 
 _NOBODY = 0
-_BYTE_ORDER = "little"
+_BYTE_ORDER: Final = "little"
 _SIZE = 4
 
 

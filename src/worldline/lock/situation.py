@@ -17,7 +17,6 @@ from worldline.lock.view import View
 from worldline.lock.why import Hop, Why
 from worldline.model.time import FOREVER
 
-
 LONG_S = 1.0
 """Less, in seconds of the wall clock, may well be the usual time that something takes."""
 

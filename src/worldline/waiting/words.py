@@ -12,6 +12,7 @@ from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.waiting.hints import hints
 
+
 def in_words(situation: Situation) -> list[str]:
     """Say everything about a situation, in lines."""
     lines = [headline(situation)]
