@@ -46,7 +46,7 @@ def step(me: Any, turn: int) -> Any:
     """One wait of a program that mixes all of them: the call, to be made as often as it takes."""
     me.publish("t", bytes([turn]))
     if turn % 4 == 0:
-        return lambda: me.next(until=me.now + 3 * MS)
+        return lambda: me.next(within=3 * MS)
     if turn % 4 == 1:
         return me.peek
     if turn % 4 == 2:
@@ -143,7 +143,9 @@ def state(server: Server, name: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
-@pytest.mark.parametrize("ask", [lambda me: me.next(until="9ms"), lambda me: me.advance(to="9ms")])
+@pytest.mark.parametrize(
+    "ask", [lambda me: me.next(until="9ms"), lambda me: me.next(within="9ms"), lambda me: me.advance(to="9ms")]
+)
 def test_a_handler_that_raises_interrupts_a_wait_which_is_taken_up_again(
     kind: str, ask: Callable[[Participant], list[Message]], tmp_path: Path
 ) -> None:
