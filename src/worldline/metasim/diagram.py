@@ -6,8 +6,8 @@ The systems of the diagram speak LCM over objects of ours that lead nowhere (``m
 the other gives them what arrives. They can't be told apart from a network by the systems, so nothing in a diagram
 changes but that object.
 
-- A publish event only queues its message, without a time. Drake calls the simulator's monitor after every step, when all
-  publish events of that time have happened: whatever is queued then was published at that time. What Python code
+- A publish event only queues its message, without a time. Drake calls the simulator's monitor after every step, when
+  all publish events of that time have happened: whatever is queued then was published at that time. What Python code
   publishes on the diagram's LCM object, in an update for instance, is noted with the time at which it does.
 - ``AdvanceTo(t)`` makes the publish events at t and leaves the updates at t pending. So what arrives at t is put into
   the context between the two. A subscriber looks at its queue in an update of its own, which would come too late; its
@@ -54,7 +54,7 @@ class DiagramLcm(DrakeLcm):
 
     tell: Callable[[str, bytes, float | None], None] | None = None
 
-    def Publish(self, channel: str, buffer: bytes, time_sec: float | None = None) -> None:
+    def Publish(self, channel: str, buffer: bytes, time_sec: float | None = None) -> None:  # noqa: N802 # Drake's name.
         super().Publish(channel, buffer, time_sec)
         if self.tell is not None:
             self.tell(channel, buffer, time_sec)
@@ -112,7 +112,8 @@ class DiagramSimulator:
 
     def begin(self, now: int, send: Send) -> None:
         if now:
-            floats = sorted(sum(self._schedule.floats(now), []))
+            published, updated = self._schedule.floats(now)
+            floats = sorted(published + updated)
             self._clashing = _between(floats)
             self._context.SetTime(floats[0] if floats else now / SECOND)
         elif self._context.get_time():
