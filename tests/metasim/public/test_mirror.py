@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -337,6 +338,27 @@ def test_a_log_that_ends_early_ends_with_a_whole_event(tmp_path: Path, monkeypat
     assert [data for *_, data in logged(tmp_path / "run.lcmlog")] == [b"first"]
     assert (tmp_path / "run.lcmlog").stat().st_size == 28 + len("T/a") + len("first")
     assert mirror.lost == 1
+
+
+@pytest.mark.parametrize("room", [0, 1, 33, 34, 35, 200, 339])
+def test_a_log_on_a_full_disk_keeps_what_fits(tmp_path: Path, room: int) -> None:
+    """The limit on the size of a file is as good as a full disk; it is for whole processes, so this is one."""
+    path = tmp_path / "run.lcmlog"
+    program = f"""
+import resource
+from worldline.metasim.public import PublicLcm
+resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, resource.RLIM_INFINITY))
+with PublicLcm({str(path)!r}) as mirror:
+    for number in range(10):
+        mirror.sent("a", number, "T", number, b"%03d" % number, until=number)
+    mirror.passed(20)
+print(*mirror.report())
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    fit = room // (28 + len("T/a") + len("000"))
+    assert [data for *_, data in logged(path)] == [b"%03d" % number for number in range(fit)]
+    assert path.stat().st_size == fit * 34
+    assert told.stdout == f"public LCM {path}: {fit} messages, {10 - fit} lost: File too large\n"
 
 
 def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
