@@ -17,7 +17,7 @@ from worldline.metasim.public.broker import TcpqBroker
 from worldline.metasim.public.feed import LINGER_S, QUEUE_BYTES_MAX, Feed
 from worldline.metasim.public.log import PublicLog
 from worldline.metasim.public.names import check_participant, check_public_names
-from worldline.metasim.public.outlets import open_outlet
+from worldline.metasim.public.outlets import LcmOutlet, open_outlet
 from worldline.metasim.public.timeline import Timeline
 from worldline.model.errors import ConfigurationError, UsageError, shown
 
@@ -65,7 +65,9 @@ class PublicLcm(Observer):
             for path in self._paths:
                 self._logs.append(PublicLog(path))
             for url in self._urls:
-                self._feeds.append(self._feed(open_outlet(url)))
+                outlet = open_outlet(url)
+                # Multicast is paced, and never blocks: all of it gets out.
+                self._feeds.append(self._feed(outlet, **({"linger_s": None} if isinstance(outlet, LcmOutlet) else {})))
             if self._broker is not None:
                 self._feeds.append(self._feed(self._broker.open()))
         except BaseException:
