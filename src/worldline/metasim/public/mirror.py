@@ -53,6 +53,7 @@ class PublicLcm(Observer):
                 self._paths.append(path)
         self._broker = None if serve is None else TcpqBroker(serve)
         self._feed = partial(Feed, queue_bytes_max=queue_bytes_max, linger_s=linger_s)
+        self._linger_s = linger_s
         self._timeline = Timeline()
         self._feeds: list[Feed] = []
         self._logs: list[PublicLog] = []
@@ -67,7 +68,8 @@ class PublicLcm(Observer):
             for url in self._urls:
                 outlet = open_outlet(url)
                 # Multicast is paced, and never blocks: all of it gets out.
-                self._feeds.append(self._feed(outlet, **({"linger_s": None} if isinstance(outlet, LcmOutlet) else {})))
+                linger_s = None if isinstance(outlet, LcmOutlet) else self._linger_s
+                self._feeds.append(self._feed(outlet, linger_s=linger_s))
             if self._broker is not None:
                 self._feeds.append(self._feed(self._broker.open()))
         except BaseException:
