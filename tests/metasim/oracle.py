@@ -48,7 +48,7 @@ class HandDriven:
         own = self._published * self._period
         publishes = _nearest(own) == now
         if now:  # It has begun there, and a second look would be a step.
-            self._simulator.AdvanceTo(own if publishes else self._on_step(now))
+            self._simulator.AdvanceTo(min(own, self._on_step(now, own)) if publishes else self._on_step(now, now / 1e9))
         if not publishes:
             return []
         self._published += 1
@@ -61,14 +61,14 @@ class HandDriven:
 
     def finish(self, end: int) -> None:
         if end > _nearest(self._context.get_time()):
-            self._simulator.AdvanceTo(self._on_step(end))
+            self._simulator.AdvanceTo(self._on_step(end, end / 1e9))
 
-    def _on_step(self, now: int) -> float:
+    def _on_step(self, now: int, otherwise: float) -> float:
         """Return the simulator's own float for a time at which it makes a step, if it does."""
         if self._step is None:
-            return now / 1e9
+            return otherwise
         own = self._step * round(Fraction(now, 10**9) / Fraction(self._step))
-        return own if _nearest(own) == now else now / 1e9
+        return own if _nearest(own) == now else otherwise
 
     def _fix(self, value: np.ndarray) -> None:
         self._diagram.GetInputPort("in").FixValue(self._context, value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -15,10 +17,10 @@ from pydrake.common.value import AbstractValue
 from pydrake.lcm import DrakeLcm
 from pydrake.systems.framework import Context, DiagramBuilder, EventStatus, LeafSystem
 from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
-from pydrake.systems.primitives import ConstantValueSource
+from pydrake.systems.primitives import ConstantValueSource, LogVectorOutput
 
 from tests.metasim.executors import nothing_of_diagrams_left
-from worldline import MS, Federation, Network, Participant, Program, link, run
+from worldline import MS, SECOND, Federation, Network, Participant, Program, link, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.journal import Received, Sent
 from worldline.metasim import MetasimClient
@@ -133,14 +135,47 @@ def test_after_each_step() -> None:
 
 
 @pytest.mark.parametrize("delay", ["100ms", "3.7ms"])
-def test_what_an_update_publishes_counts_from_the_end_of_its_step(delay: str) -> None:
+@pytest.mark.parametrize("says_when", [False, True])
+def test_what_an_update_publishes_is_sent_when_it_does(delay: str, says_when: bool) -> None:
     def act(client: MetasimClient, builder: DiagramBuilder) -> None:
         lcm = client.lcm
-        client.add_subscriber(builder, "IN", lcmt_drake_signal)
-        builder.AddSystem(Acting(lambda _: lcm.Publish("OUT", b"by force"), 0.01, update=True))
 
-    expected = {"100ms": [10, 20, 30], "3.7ms": [3.7, 11.1, 21.1]}[delay]  # Where a step ends, or it stops.
-    assert sent(driven(act, "30ms", delay=delay)) == [round(at * MS) for at in expected]
+        def publish(context: Context) -> None:
+            lcm.Publish("OUT", b"by hand", context.get_time() if says_when else None)
+
+        client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        builder.AddSystem(Acting(publish, 0.01, update=True))
+
+    assert sent(driven(act, "30ms", delay=delay)) == [0, 10 * MS, 20 * MS]
+
+
+def test_what_an_update_publishes_is_sent_before_what_is_published_at_the_end_of_its_step() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        lcm = client.lcm
+        system = builder.AddSystem(LcmPublisherSystem.Make("OUT", lcmt_drake_signal, lcm, 0.01))
+        source = builder.AddSystem(ConstantValueSource(AbstractValue.Make(message())))
+        builder.Connect(source.get_output_port(), system.get_input_port())
+        builder.AddSystem(Acting(lambda _: lcm.Publish("OUT", message().encode()), 0.01, update=True))
+
+    assert sent(driven(act, "20ms", delay="100ms")) == [0, 0, 10 * MS, 10 * MS, 20 * MS]
+
+
+def test_an_update_of_one_that_promises_publishes_too_early() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        lcm = client.lcm
+        builder.AddSystem(Acting(lambda _: lcm.Publish("OUT", b"by hand"), 0.01, update=True))
+
+    with pytest.raises(BrokenPromise, match="plant at 0s: a send at 0s breaks its promise until 10ms"):
+        driven(act, period=0.01)
+
+
+def test_a_time_of_publishing_that_isnt_now() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        lcm = client.lcm
+        builder.AddSystem(Acting(lambda _: lcm.Publish("OUT", b"by hand", time_sec=0.5), 0.01))
+
+    with pytest.raises(UsageError, match=r"plant at 0s: it publishes on 'OUT' with a time_sec of 0.5, which isn't now"):
+        driven(act)
 
 
 def test_what_a_monitor_publishes_counts_from_when_it_does() -> None:
@@ -504,3 +539,163 @@ def test_a_publish_comes_before_what_arrives_at_its_instant_whatever_is_known_of
     run(Federation(programs, network=Network(default=link("20ms"))), until="620ms")
     # What arrives at its instant, sent 20 ms before, is in the publish after that.
     assert heard == [(time, float(max(time - 30, -1))) for time in range(0, 600, 10)]
+
+
+# --- The same, against a loop by hand ---
+
+Row = tuple[float, ...]
+"""A time in ticks, and what was seen then."""
+
+
+class Node(LeafSystem):
+    """Counts its updates, and keeps what it hears; says both, and what it hears now."""
+
+    def __init__(self, step: float) -> None:
+        super().__init__()
+        self.updates: list[Row] = []
+        self.DeclareDiscreteState([0.0, -1.0])
+        self.DeclareAbstractInputPort("in", AbstractValue.Make(lcmt_drake_signal()))
+        this = weakref.proxy(self)
+        self.DeclareAbstractOutputPort(
+            "message", lambda: AbstractValue.Make(lcmt_drake_signal()), lambda *given: this.say(*given)
+        )
+        self.DeclareVectorOutputPort("vector", 3, lambda context, output: output.SetFromVector(this.seen(context)))
+        self.DeclarePeriodicUnrestrictedUpdateEvent(step, 0.0, lambda *given: this.update(*given))
+
+    def seen(self, context: Context) -> list[float]:
+        heard = self.get_input_port().Eval(context)
+        return [*context.get_discrete_state_vector().value(), heard.val[0] if heard.dim else -1.0]
+
+    def say(self, context: Context, output: AbstractValue) -> None:
+        said = lcmt_drake_signal()
+        said.dim, said.val, said.coord = 3, self.seen(context), [""] * 3
+        output.set_value(said)
+
+    def update(self, context: Context, state: Any) -> None:
+        count, _, heard = self.seen(context)
+        self.updates.append((context.get_time(), heard))
+        state.get_mutable_discrete_state().set_value([count + 1, heard])
+
+
+class Observer(LeafSystem):
+    def __init__(self, period: float) -> None:
+        super().__init__()
+        self.rows: list[Row] = []
+        self.DeclareVectorInputPort("in", 3)
+        this = weakref.proxy(self)
+        self.DeclarePeriodicPublishEvent(period, 0.0, lambda context: this.look(context))
+
+    def look(self, context: Context) -> None:
+        self.rows.append((context.get_time(), *self.get_input_port().Eval(context)))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """In ticks: how often two nodes publish and are observed, and how long messages take. They update in each tick."""
+
+    tick: Fraction  # In seconds.
+    publish: int = 1
+    observe: int = 1
+    delay: int = 1
+
+    def seconds(self, ticks: int) -> float:
+        return float(self.tick * ticks)
+
+
+Seen = dict[str, list[list[Row]]]
+
+
+def by_hand(rates: Rates, ticks: int) -> Seen:
+    """Return what each of two nodes saw: its updates, what was observed of it, and what it published."""
+    state = {"a": [0.0, -1.0, -1.0], "b": [0.0, -1.0, -1.0]}
+    seen: Seen = {name: [[], [], []] for name in state}
+    for tick in range(ticks + 1):
+        for name in state:
+            if tick % rates.observe == 0:
+                seen[name][1].append((tick, *state[name]))
+            if tick % rates.publish == 0:
+                seen[name][2].append((tick, *state[name]))
+        if tick == ticks:
+            break
+        for name, other in ("ab", "ba"):
+            for at, count, *_ in seen[other][2]:
+                if at + rates.delay == tick:
+                    state[name][2] = count
+        for name, (count, _, heard) in state.items():
+            seen[name][0].append((tick, heard))
+            state[name][:2] = [count + 1, heard]
+    return seen
+
+
+def of_drake(rates: Rates, ticks: int, way: str) -> Seen:
+    """Return the same of two diagrams; what was observed is that of an observer in Python and of Drake's logger."""
+    seen: Seen = {}
+
+    def at_ticks(rows: list[Row]) -> list[Row]:
+        return [(round(at / rates.tick), *map(float, values)) for at, *values in rows]
+
+    def node(me: Participant, name: str, other: str) -> None:
+        client, builder = MetasimClient(me), DiagramBuilder()
+        node = builder.AddSystem(Node(rates.seconds(1)))
+        period = rates.seconds(rates.publish)
+        if way == "added":
+            outward = client.add_publisher(builder, name, lcmt_drake_signal, period)
+            inward = client.add_subscriber(builder, other, lcmt_drake_signal)
+        else:
+            outward = builder.AddSystem(LcmPublisherSystem.Make(name, lcmt_drake_signal, client.lcm, period))
+            inward = builder.AddSystem(LcmSubscriberSystem.Make(other, lcmt_drake_signal, client.lcm))
+        builder.Connect(node.get_output_port(0), outward.get_input_port())
+        builder.Connect(inward.get_output_port(), node.get_input_port())
+        observer = builder.AddSystem(Observer(rates.seconds(rates.observe)))
+        builder.Connect(node.get_output_port(1), observer.get_input_port())
+        sink = LogVectorOutput(node.get_output_port(1), builder, rates.seconds(rates.observe))
+        simulator = client.complete(builder.Build(), period=period if way == "lcm with a period" else None)
+        client.run()
+        log = sink.FindLog(simulator.get_context())
+        logged = [(at, *row) for at, row in zip(log.sample_times(), log.data().T, strict=True)]
+        assert logged == observer.rows
+        seen[name] = [at_ticks(node.updates), at_ticks(observer.rows)]
+
+    programs = {
+        name: Program(lambda me, names=(name, other): node(me, *names), publishes=[name], subscribes=[other])  # type: ignore[misc]
+        for name, other in ("ab", "ba")
+    }
+    network = Network(default=link(round(rates.tick * rates.delay * SECOND)))
+    outcome = run(Federation(programs, network=network), until=round(rates.tick * ticks * SECOND), keep_journals=True)
+    for name, rows in seen.items():
+        told = [entry for entry in outcome.journals[name] if isinstance(entry, Sent)]
+        rows.append(at_ticks([(entry.at / SECOND, *lcmt_drake_signal.decode(entry.payload).val) for entry in told]))
+    return seen
+
+
+def check_rates(rates: Rates, ticks: int = 200) -> None:
+    expected = by_hand(rates, ticks)
+    for way in ("added", "lcm with a period", "lcm without"):
+        assert of_drake(rates, ticks, way) == expected, way
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [
+        Rates(Fraction("0.01"), publish=5, observe=3),
+        Rates(Fraction("0.005"), publish=5, observe=5, delay=2),
+        Rates(Fraction("0.01"), publish=10, observe=1, delay=10),
+        Rates(Fraction("0.1"), publish=3, observe=7, delay=2),
+        # Not whole nanoseconds.
+        Rates(Fraction(1, 60)),
+        Rates(Fraction(1, 60), publish=2, observe=3),
+        Rates(Fraction(1, 30), publish=1, observe=5, delay=2),
+    ],
+    ids=str,
+)
+def test_all_publishes_then_arrivals_then_updates(rates: Rates) -> None:
+    check_rates(rates)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "tick", ["0.0001", "0.0003", "0.0005", "0.001", "0.0025", "0.003", "0.007", "0.02", "0.05", "0.07", "0.1", "1/144"]
+)
+def test_all_rates_follow_the_rule(tick: str) -> None:
+    for publish, observe, delay in ((1, 5, 1), (2, 3, 2), (3, 10, 3), (5, 1, 7), (7, 2, 1), (10, 7, 10), (50, 3, 1)):
+        check_rates(Rates(Fraction(tick), publish, observe, delay), ticks=150)

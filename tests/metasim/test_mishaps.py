@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.12 or newer")
 
 from drake import lcmt_drake_signal, lcmt_point
-from pydrake.systems.framework import DiagramBuilder
+from pydrake.common.value import AbstractValue
+from pydrake.systems.framework import Context, DiagramBuilder, LeafSystem
+from pydrake.systems.primitives import ConstantValueSource
 
 from tests.federation.transports import PROMPT_S, ServerClock, Strand, brief, eventually
 from tests.metasim.executors import nothing_of_diagrams_left, served
@@ -190,3 +193,36 @@ def test_the_server_goes_while_they_run() -> None:
         server.advance_to(1.0)
     for strand in strands:
         assert "the server was closed: enough" in str(strand.failure())
+
+
+@pytest.mark.parametrize("is_resident", [True, False])
+def test_everybody_says_that_a_client_failed_when_its_simulator_did(is_resident: bool) -> None:
+    """Its update at 50 ms fails, when its participant has been let go on to 60 ms."""
+
+    class Failing(LeafSystem):
+        def __init__(self) -> None:
+            super().__init__()
+            this = weakref.proxy(self)
+            self.DeclarePeriodicUnrestrictedUpdateEvent(0.01, 0.0, lambda context, _: this.update(context))
+
+        def update(self, context: Context) -> None:
+            if context.get_time() > 0.045:
+                raise ValueError("it fell")
+
+    def fail() -> None:
+        client = MetasimClient(server if is_resident else server.address, "plant")
+        builder = DiagramBuilder()
+        builder.AddSystem(Failing())
+        publisher = client.add_publisher(builder, "STATE", lcmt_drake_signal, 0.01)
+        source = builder.AddSystem(ConstantValueSource(AbstractValue.Make(lcmt_drake_signal())))
+        builder.Connect(source.get_output_port(), publisher.get_input_port())
+        client.complete(builder.Build())
+        client.run()
+
+    server = served(PAIR)
+    server.open()
+    failing, other = Strand(fail), Strand(lambda: half(server, "controller"))
+    told = [raised_by(server), failing.failure(), other.failure()]
+    assert [(str(each).partition(": ")[0], "ValueError: it fell" in str(each)) for each in told] == [
+        ("plant at 50ms", True)
+    ] * 3

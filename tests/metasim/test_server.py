@@ -6,6 +6,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -341,6 +342,54 @@ def test_those_who_dont_come_are_named() -> None:
     assert "b didn't connect" in str(told["a"])
 
 
+def test_those_who_dont_come_are_named_by_advance_to() -> None:
+    raised, told = failing({"a": Counter("A", 10 * MS)}, lambda server: server.advance_to(1.0, patience_s=0.1))
+    assert str(raised) == "b didn't connect within 0.1 seconds"
+    assert "b didn't connect" in str(told["a"])
+
+
+def test_without_patience_those_who_dont_come_are_named_once_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("worldline.metasim.server._SILENCE_S", 0.0)
+    simulators = counters()
+    with MetasimServer(["a", "b"], 0.01) as server:
+        strands = [Strand(partial(take_part, server, "a", simulators["a"]))]
+        said: list[str] = []
+
+        def join_late() -> None:
+            eventually(lambda: said.append(capsys.readouterr().err) or "b didn't connect" in said[-1])  # type: ignore[func-returns-value]
+            take_part(server, "b", simulators["b"])
+
+        eventually(lambda: server.missing() == ["b"])
+        strands.append(Strand(join_late))
+        server.advance_to(0.1)
+    for strand in strands:
+        strand.result()
+    assert "".join(said) == f"worldline: b didn't connect within 0 seconds to {server.address}; still waiting\n"
+
+
+def test_one_that_gets_nowhere_is_named() -> None:
+    stuck = threading.Event()
+
+    class Stuck(Counter):
+        def advance_to(self, time: int) -> None:
+            if time == 30 * MS:
+                stuck.wait(20)
+            super().advance_to(time)
+
+    def act(server: MetasimServer) -> None:
+        try:
+            server.advance_to(1.0, patience_s=0.3)
+        finally:
+            stuck.set()
+
+    raised, _ = failing({"a": Stuck("A", 10 * MS), "b": Counter("B", 10 * MS)}, act)
+    assert "nobody has got any farther for 0.3 seconds" in str(raised)
+    assert "b at " in str(raised)
+    assert "a (computing) may still send from 30ms on" in str(raised)
+
+
 def test_closed_before_it_began() -> None:
     with pytest.raises(LossError, match="the server was closed before the run began"), MetasimServer(["a"], 0.01):
         pass
@@ -422,7 +471,8 @@ def test_finishing_after_an_interruption() -> None:
     with served(counters()) as server:
         server.advance_to(0.01)
         interrupt(server)
-        assert server.get_time() == 0.01
+        assert server.get_time() > 0.05
+        eventually(lambda: server.get_time() == server._allowed / SECOND)
     assert server.outcome is not None
     assert 50 * MS < server.outcome.now < 5000 * SECOND
     assert finished(server) == in_one_process(f"{server.outcome.now}ns")[0]

@@ -130,6 +130,7 @@ EVENTS: list[tuple[Told, str]] = [
     (Leave(3, missed={"t": 2}), "000000149199a56c6561766503c400c280c09081a1740280"),
     (Leave(3, awaited={"f": 1}), "000000149199a56c6561766503c400c280c0908081a16601"),
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
+    (Fail("no", 7), "0000000b9193a46661696ca26e6f07"),
 ]
 ANSWERS: list[tuple[Answer, str]] = [
     (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worldline.model.blame import said_of
-from worldline.model.errors import shortened
+from worldline.model.errors import WorldlineError, shortened
 
 NO_TERMINAL = "debug it with `worldline run --debug NAME`, or start it with `worldline join`"
 """What to do where a debugger has nobody to talk to."""
@@ -15,6 +15,13 @@ def blame(error: BaseException) -> str:
         return "it was interrupted"
     text = shortened(f"its program raised {said_of(error)}")
     return f"{text} ({NO_TERMINAL})" if is_debugger_quit(error) else text
+
+
+def failed_at(error: BaseException, name: str) -> int | None:
+    """Return when a participant's program failed, if the error says so: a simulator may be before its participant."""
+    if isinstance(error, WorldlineError) and error.participant == name and error.at is not None and error.at >= 0:
+        return error.at
+    return None
 
 
 def is_debugger_quit(error: BaseException) -> bool:

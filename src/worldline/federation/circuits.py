@@ -156,11 +156,11 @@ class Circuit:
         self._trunk.keep_up(time.monotonic())
         self._check()
 
-    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
         with contextlib.suppress(WorldlineError):
             if events:
                 self._say(events)
-        self._trunk.say(self, failure(cause))
+        self._trunk.say(self, failure(cause, at))
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. Whether the server has taken all of it, the trunk sees to, when everybody has hung up."""

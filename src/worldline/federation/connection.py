@@ -154,7 +154,7 @@ class SocketConnection:
             self._receive(_AT_ONCE)
             self._conversation.look()
 
-    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
         """Say what is still to be told, when it was above all, and that the program has failed.
 
         If that can't be said in time, the closed connection says enough.
@@ -164,7 +164,7 @@ class SocketConnection:
             if events:
                 self.tell(events)
         with contextlib.suppress(WorldlineError):
-            self._write(failure(cause))
+            self._write(failure(cause, at))
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. If all is well, only when the server has taken all that it was told, however long that takes.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.federation.greeting import refusal
@@ -18,7 +17,6 @@ from worldline.lock.ledger import broken_off
 from worldline.lock.restoring import Recall, Recalled
 from worldline.model import LossError, Message, WorldlineError
 from worldline.model.errors import shortened
-from worldline.model.frames import frame
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import Fail, Refused
@@ -40,8 +38,6 @@ HUNG_UP = "hung up"
 """The `code` of a loss for which the other end has hung up, without a word."""
 
 _REQUESTS = (Advance, Next, Peek, Recall)
-
-_encode = msgpack.Encoder().encode
 
 
 class Conversation:
@@ -166,6 +162,6 @@ class Conversation:
         raise self.end
 
 
-def failure(cause: str) -> bytes:
+def failure(cause: str, at: int | None = None) -> bytes:
     """Return the last word of a participant whose program has failed, as a frame."""
-    return frame(_encode([Fail(shortened(cause))]))
+    return encode_events([Fail(shortened(cause), at)])  # type: ignore[list-item] # of the server, not the arbiter

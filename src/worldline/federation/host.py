@@ -550,6 +550,8 @@ class Host:
         last = events[-1]
         if type(last) is Fail:
             cause = shortened(last.cause)
+            if last.at is not None and session.member is not None:  # It can't have been later.
+                session.member.now = min(session.member.now, last.at)
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
         member = session.member

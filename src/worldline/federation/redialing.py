@@ -98,8 +98,8 @@ class RedialingWire:
         with self._renewing:
             self._try(lambda connection: connection.look())
 
-    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
-        self._connection.fail(cause, events)
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
+        self._connection.fail(cause, events, at)
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. If all is well, only when the server has said that it knows: it may have been lost meanwhile."""

@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import Protocol, Self
 
 from worldline.federation.address import Address
-from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.blame import blame, failed_at, is_normal_end
 from worldline.federation.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
@@ -139,13 +139,13 @@ class ResidentConnection:
             self._serve(patient=True)
             self._conversation.look()
 
-    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
         """Say what is still to be told, and that the program has failed."""
         with contextlib.suppress(WorldlineError):
             if events:
                 self.tell(events)
         with contextlib.suppress(WorldlineError):
-            self._say(failure(cause))
+            self._say(failure(cause, at))
 
     def close(self) -> None:
         """Hang up."""
@@ -290,5 +290,5 @@ class ResidentParticipant(InterruptibleParticipant):
             with self._lock:
                 self._ledger.tell_time()
                 self._take_untold()
-            self._wire.fail(blame(error), self._untold)
+            self._wire.fail(blame(error), self._untold, failed_at(error, self.name))
         self._server.break_off(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self
 
-from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.blame import blame, failed_at, is_normal_end
 from worldline.federation.forks import ForkedLock, remember
 from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.participant import Connection
@@ -30,8 +30,8 @@ class ParticipantWire(Connection, Protocol):
     def look(self) -> None:
         """Raise if the server has ended the run meanwhile."""
 
-    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
-        """Say what is still to be told, and that the program has failed."""
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
+        """Say what is still to be told, and that the program has failed; `at`, if that was before its time."""
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up; if `patient`, only when the server has taken all that it was told."""
@@ -74,7 +74,7 @@ class WiredParticipant(InterruptibleParticipant):
                 with self._lock:
                     self._ledger.tell_time()
                     self._take_untold()
-                self._wire.fail(blame(failure), self._untold)
+                self._wire.fail(blame(failure), self._untold, failed_at(failure, self.name))
             self._hang_up(patient=failure is None)
         return self._has_unwound(error)
 

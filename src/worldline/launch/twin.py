@@ -68,7 +68,7 @@ class TwinWire:
     def look(self) -> None:
         """Nothing comes unasked here."""
 
-    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
         """The twin's program has failed: has the first's, too?"""
         self.tell(events)
         while self._rehearsal.is_used_up and self._read_on():

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Unpack
 
 from pydrake.lcm import DrakeLcm
-from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Diagram, DiagramBuilder, System
 from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
@@ -25,8 +24,9 @@ from worldline.federation.declaration import Declared
 from worldline.federation.participant import Participant
 from worldline.federation.server import Server
 from worldline.launch.lcm_types import is_lcm_type
-from worldline.metasim.diagram import DiagramSimulator, Monitor
+from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, Monitor
 from worldline.metasim.driving import drive
+from worldline.metasim.schedule import Schedule
 from worldline.metasim.seconds import Grid, Seconds, as_nanoseconds, nanoseconds
 from worldline.metasim.server import MetasimServer
 from worldline.model import UNBOUNDED, Buffer, UsageError, format_time
@@ -61,7 +61,7 @@ class MetasimClient:
         # What its own systems publish and what they receive go separate ways: nobody hears itself.
         self._outward = DrakeLcm("memq://")
         self._inward = DrakeLcm("memq://")
-        self._lcm: DrakeLcm | None = None
+        self._lcm: DiagramLcm | None = None
         self._periods: dict[float, None] = {}  # Of its publishers, as far as they are known.
         self._is_punctual = True  # Whether that is all of them.
         self._transport: list[System] = []  # What it has added itself.
@@ -81,7 +81,7 @@ class MetasimClient:
         """
         if self._lcm is None:
             self._check_incomplete("its LCM object")
-            self._lcm = DrakeLcm("memq://")
+            self._lcm = DiagramLcm("memq://")
         return self._lcm
 
     def add_publisher(
@@ -164,19 +164,17 @@ class MetasimClient:
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
         simulator = Simulator(diagram)
-        steps = {step: None for leaf in leaves if (step := _step_of(leaf)) is not None}
+        schedule = Schedule(leaves)
         if not simulator.get_context().num_continuous_states():
-            _check_periods(self._periods, [period for period, _ in steps])
+            _check_periods(self._periods, list(schedule.steps))
         extra = () if self._lcm is None else (self._lcm,)
         self._diagram = DiagramSimulator(
             simulator,
             (self._outward, *extra),
             (self._inward, *extra),
             self._subscribers,
-            publishing=[Grid(each) for each in self._periods],
-            is_punctual=self._is_punctual,
-            has_hidden=self._lcm is not None and period is None,
-            stepping=[Grid(*step) for step in steps],
+            schedule,
+            sending=[Grid(each) for each in self._periods] if self._is_punctual else None,
         )
         return simulator
 
@@ -278,11 +276,3 @@ def _leaves(system: System) -> Iterator[System]:
             yield from _leaves(part)
     else:
         yield system
-
-
-def _step_of(leaf: System) -> tuple[float, float] | None:
-    """Return period and offset of a system's discrete updates, if all of them have the same."""
-    if isinstance(leaf, MultibodyPlant):  # It doesn't tell in the common way.
-        return (leaf.time_step(), 0.0) if leaf.time_step() else None
-    found = leaf.GetUniquePeriodicDiscreteUpdateAttribute()
-    return None if found is None else (found.period_sec(), found.offset_sec())

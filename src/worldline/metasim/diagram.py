@@ -6,25 +6,29 @@ The systems of the diagram speak LCM over objects of ours that lead nowhere (``m
 the other gives them what arrives. They can't be told apart from a network by the systems, so nothing in a diagram
 changes but that object.
 
-- A publish only queues its message, without a time. Drake calls the simulator's monitor after every step, when all
-  publish events of that time have happened: whatever is queued then was published at that time. A message that an
-  *update* publishes directly counts as published at the end of the step that begins with it.
+- A publish event only queues its message, without a time. Drake calls the simulator's monitor after every step, when
+  all publish events of that time have happened: whatever is queued then was published at that time. What Python code
+  publishes on the diagram's LCM object, in an update for instance, is noted with the time at which it does.
 - ``AdvanceTo(t)`` makes the publish events at t and leaves the updates at t pending. So what arrives at t is put into
   the context between the two. A subscriber looks at its queue in an update of its own, which would come too late; its
   initialization event does the same at once.
-- A stop between two steps of its own shows (see `driving`), so it stops nowhere else than where it is told to.
-- Events lie at float multiples of their periods: see `Grid`. At one nanosecond, publishers that are known come first,
-  up to the last of their floats; then what arrives; then everything else. A grid that nobody knows has its float just
-  before the nanosecond's own or just after it. For the former, the monitor ends the step there, before the updates. The
-  latter comes after what arrives: right for updates, wrong for publishers that nobody knows, those on `client.lcm`
-  without a period. For their sake a diagram without continuous state goes on by a few bits, as far as such a float can
-  be; with one, that would show in what is integrated.
+- A stop between two steps of its own shows (see `driving`), so it stops nowhere else than where it is told to, and
+  where events clash.
+- Events lie at float multiples of their periods: see `Grid`. At one nanosecond all publishes come first, then what
+  arrives, then all updates. Mostly it is enough to stop at the last float of a publish, or else at the first of an
+  update. Where an update's float lies before a publish's, it stops at the first of them; then *twins*, other simulators
+  of the same context, make the publishes of the following floats, and after what arrives they make the updates.
+- Of events that aren't in the schedule, the monitor ends the step at the first before the nanosecond's own float.
+- Times on a grid whose period isn't a whole number of nanoseconds are rounded, and so are delays: what is to arrive at
+  such a time may come 1 ns sooner or later, and counts as if it came then.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from math import inf, nextafter
 from typing import Any, NoReturn
 
 from pydrake.lcm import DrakeLcm
@@ -33,7 +37,8 @@ from pydrake.systems.framework import Context, EventStatus
 
 from worldline.federation.blame import is_normal_end
 from worldline.metasim.driving import Send, SimulatorEnded
-from worldline.metasim.seconds import Grid, furthest, nanoseconds
+from worldline.metasim.schedule import ONLY_EVENTS, Schedule
+from worldline.metasim.seconds import Grid, nanoseconds
 from worldline.model import TIME_MAX, Message, ModelError, PeerError, UsageError, WorldlineError, format_time
 from worldline.model.blame import described, said_of
 from worldline.model.errors import shown
@@ -44,13 +49,22 @@ Monitor = Callable[[Context], Any]
 _GOES_ON = (EventStatus.Severity.kDidNothing, EventStatus.Severity.kSucceeded)
 
 
+class DiagramLcm(DrakeLcm):
+    """An LCM object that tells when Python code publishes something on it; Drake's own systems don't come by here."""
+
+    tell: Callable[[str, bytes, float | None], None] | None = None
+
+    def Publish(self, channel: str, buffer: bytes, time_sec: float | None = None) -> None:  # noqa: N802 # Drake's name.
+        super().Publish(channel, buffer, time_sec)
+        if self.tell is not None:
+            self.tell(channel, buffer, time_sec)
+
+
 class DiagramSimulator:
     """A diagram with its simulator.
 
     `outward` takes what the diagram publishes, `inward` gives it what arrives; `subscribers` are the systems that
-    listen to a channel. `publishing` are the times of all publishers if it `is_punctual`; otherwise there are some at
-    times that nobody knows, which may lie on a hidden grid if it `has_hidden` ones. `stepping` are other times at which
-    something happens in the diagram, as far as they are known.
+    listen to a channel. `sending` are the times at which it sends, unless nobody knows.
     """
 
     def __init__(
@@ -59,11 +73,9 @@ class DiagramSimulator:
         outward: Sequence[DrakeLcm],
         inward: Sequence[DrakeLcm],
         subscribers: dict[str, list[Any]],
+        schedule: Schedule,
         *,
-        publishing: Iterable[Grid],
-        is_punctual: bool = True,
-        has_hidden: bool = False,
-        stepping: Iterable[Grid] = (),
+        sending: Iterable[Grid] | None,
     ) -> None:
         self.name = ""  # The participant's, once it is one.
         self.monitor: Monitor | None = None  # The user's own, called after each step.
@@ -72,29 +84,38 @@ class DiagramSimulator:
         self._outward = outward
         self._inward = inward
         self._subscribers = subscribers
-        self._publishing = list(publishing)
-        self._is_punctual = is_punctual
-        self._looks_further = has_hidden and not self._context.num_continuous_states()
-        self._stepping = list(stepping)
+        self._schedule = schedule
+        self._sending = None if sending is None else list(sending)
         self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
+        self._told = 0  # The time that it was told to advance to last: it sends nothing before.
         self._due = -1  # The next time at which anything is published, unless that has passed.
+        self._early: list[Message] = []  # What is to take effect 1 ns later.
         self._stop = EventStatus.ReachedTermination(simulator.get_system(), "")
         self._echoes = 0  # How many of the messages to be handled next are what arrives.
+        self._noted: deque[tuple[str, bytes, int]] = deque()  # What Python code has published, and when.
         self._monitored = False
         self._stops_early = False  # Whether the first step that ends at this nanosecond is the last.
         self._has_stopped = False
+        self._twins: list[Simulator] = []
+        self._clashing: list[float] = []  # The floats of this instant, if its events clash.
+        self._updates = False  # Whether the updates of such an instant are under way.
         # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
         this = weakref.proxy(self)
         for lcm in outward:
             lcm.SubscribeAllChannels(lambda channel, data: this._published(channel, data))
+            if isinstance(lcm, DiagramLcm):
+                lcm.tell = lambda channel, data, seconds: this._note(channel, data, seconds)
         simulator.set_monitor(lambda context: this._after_step(context))
 
     # --- As a MessageSimulator ---
 
     def begin(self, now: int, send: Send) -> None:
         if now:
-            self._context.SetTime(self._stop_at(now))
+            published, updated = self._schedule.floats(now)
+            floats = sorted(published + updated)
+            self._clashing = _between(floats)
+            self._context.SetTime(floats[0] if floats else now / SECOND)
         elif self._context.get_time():
             raise UsageError(
                 f"its simulator stands at {self._context.get_time()} seconds already, and the run begins at 0",
@@ -102,26 +123,85 @@ class DiagramSimulator:
                 advice="leave the time of its context to the client",
             )
         self._send_published()  # By somebody who has initialized it before: that is done again, and now it counts.
-        self._send, self._now = send, now
+        self._send, self._now, self._told = send, now, now
         self._run(self._simulator.Initialize)
 
     def due(self) -> int | None:
-        if not self._is_punctual:
+        if self._sending is None:
             return None
         if self._due <= self._now:
-            self._due = min((grid.after(self._now) for grid in self._publishing), default=TIME_MAX)
+            self._due = min((grid.after(self._now) for grid in self._sending), default=TIME_MAX)
         return self._due
 
     def advance_to(self, time: int) -> None:
-        if time > self._now:
-            self._now = time
-            self._run(self._simulator.AdvanceTo, self._stop_at(time))
+        if self._early and time > self._now:
+            self._go_to(self._now + 1)
+            early, self._early = self._early, []
+            self._take(early)
+        # Updates 1 ns before wait for what arrives now.
+        waits = self._is_rounded(time - 1) and not any(self._schedule.floats(time))
+        self._go_to(time - 1 if waits else time)
+        self._told = time
 
     def receive(self, messages: list[Message]) -> None:
+        if self._is_rounded(self._now + 1):
+            self._early += messages
+        else:
+            self._take(messages)
+
+    # --- Inside ---
+
+    def _is_rounded(self, time: int) -> bool:
+        """Whether this is a time of something whose period isn't a whole number of nanoseconds."""
+        return any(grid.floats(time) for grid in self._schedule.rounded)
+
+    def _go_to(self, time: int) -> None:
+        while (clash := self._schedule.clash(self._now, time)) is not None:
+            self._advance(clash)
+        if time > self._now:
+            self._advance(time)
+
+    def _advance(self, time: int) -> None:
+        if self._clashing:
+            self._update()
+        self._now = time
+        published, updated = self._schedule.floats(time)
+        self._stops_early = not published
+        if published and updated and min(updated) < max(published):
+            self._clashing = _between(sorted(published + updated))
+            self._run(self._simulator.AdvanceTo, self._clashing[0])
+        else:
+            self._run(self._simulator.AdvanceTo, max(published) if published else min(updated, default=time / SECOND))
+
+    def _publish_later(self) -> None:
+        """Make the publishes of the following floats of this instant now, before anything arrives or is updated."""
+        first, *later = self._clashing
+        while len(self._twins) < len(later):
+            self._twins.append(Simulator(self._simulator.get_system(), self._context))
+        for twin, at in zip(self._twins, later, strict=False):
+            self._context.SetTime(at)
+            _check(twin.Initialize(ONLY_EVENTS))
+        self._context.SetTime(first)
+
+    def _update(self) -> None:
+        """Make the updates of this instant, one float after the other, and stand at the last of them."""
+        self._updates = True
+        self._run(self._simulator.AdvancePendingEvents)  # The monitor sets the time.
+        (_, *later), self._clashing = self._clashing, []
+        try:
+            for twin, at in zip(self._twins, later, strict=False):
+                self._context.SetTime(at)
+                _check(twin.AdvancePendingEvents())
+            self._send_published()
+        except (Exception, SystemExit) as error:
+            self._blame(error)
+        self._updates = False
+
+    def _take(self, messages: list[Message]) -> None:
         try:
             for lcm in self._inward:
                 for message in messages:
-                    lcm.Publish(message.topic, message.payload)
+                    DrakeLcm.Publish(lcm, message.topic, message.payload)
                 self._echoes = len(messages) if lcm in self._outward else 0
                 lcm.HandleSubscriptions(0)
             for last in {message.topic: message for message in messages}.values():  # On each channel, it alone counts.
@@ -130,17 +210,6 @@ class DiagramSimulator:
             self._send_published()  # By force, by somebody who listens.
         except (Exception, SystemExit) as error:
             self._blame(error)
-
-    # --- Inside ---
-
-    def _stop_at(self, time: int) -> float:
-        """Return the float to stop at: the publishers' own, or that of the first thing that happens at this time."""
-        due = [at for grid in self._publishing if (at := grid.at(time)) is not None]
-        self._stops_early = not due
-        if due:
-            return max(due)
-        known = min((at for grid in self._stepping if (at := grid.at(time)) is not None), default=time / SECOND)
-        return furthest(known, time) if self._looks_further else known
 
     def _run(self, step: Callable[..., SimulatorStatus], *given: float) -> None:
         self._monitored = self._has_stopped = False
@@ -155,8 +224,8 @@ class DiagramSimulator:
                 at=self._time(),
                 advice="call set_monitor of the client instead",
             )
-        if not (status.succeeded() or self._has_stopped):
-            raise SimulatorEnded(status.FormatMessage())
+        if not self._has_stopped:
+            _check(status)
 
     def _blame(self, error: BaseException) -> NoReturn:
         """Say who it was, and when, of whatever was raised in the diagram."""
@@ -169,6 +238,12 @@ class DiagramSimulator:
 
     def _after_step(self, context: Context) -> Any:
         self._monitored = True
+        if self._updates:
+            self._send_published()
+            self._context.SetTime(self._clashing[-1])
+            return None
+        if self._clashing and context.get_time() == self._clashing[0]:
+            self._publish_later()
         status = None if self.monitor is None else self.monitor(context)
         if status is not None and not isinstance(status, EventStatus):
             raise UsageError(
@@ -187,11 +262,29 @@ class DiagramSimulator:
         for lcm in self._outward:
             lcm.HandleSubscriptions(0)
 
+    def _note(self, channel: str, data: bytes, seconds: float | None) -> None:
+        """Note that Python code publishes something now; that counts as soon as it is handled."""
+        now = self._time()
+        if seconds is not None and nanoseconds(seconds) != now and self._send is not None:
+            raise UsageError(
+                f"it publishes on {channel!r} with a time_sec of {seconds!r}, which isn't now",
+                participant=self.name,
+                at=now,
+                advice="leave time_sec out: a message is sent when it is published",
+            )
+        self._noted.append((channel, data, now))
+
     def _published(self, channel: str, data: bytes) -> None:
         if self._echoes:
             self._echoes -= 1  # It is one that arrives, on an object that serves both ways.
-        elif self._send is not None:
-            self._send(channel, data, self._time())
+            return
+        at = self._time()
+        if self._noted and self._noted[0][:2] == (channel, data):
+            at = self._noted.popleft()[2]
+        elif self._updates:
+            return  # By a step of no length, after what was published at this instant.
+        if self._send is not None:
+            self._send(channel, data, max(at, self._told))
 
     def _read(self, subscriber: Any, message: Message) -> None:
         try:
@@ -207,6 +300,19 @@ class DiagramSimulator:
 
     def _time(self) -> int:
         return nanoseconds(self._context.get_time())
+
+
+def _between(floats: list[float]) -> list[float]:
+    """Return all floats from the first of these to the last, so that no event is left out; none, if they are one."""
+    found = floats[:1]
+    while found and found[-1] < floats[-1]:
+        found.append(nextafter(found[-1], inf))
+    return found if len(found) > 1 else []
+
+
+def _check(status: SimulatorStatus) -> None:
+    if not status.succeeded():
+        raise SimulatorEnded(status.FormatMessage())
 
 
 def _ends(status: EventStatus | None) -> bool:

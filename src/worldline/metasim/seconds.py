@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from fractions import Fraction
-from math import inf, nextafter
 
 from worldline.model import UsageError, as_time
 from worldline.model.time import SECOND, TIME_MAX
 
 Seconds = float | str | timedelta
 
-_BITS = 4
+_WHOLE = 1e-6  # By this much of a nanosecond, a period may be off and still count as whole.
 
 
 def as_nanoseconds(seconds: Seconds, what: str) -> int:
@@ -40,19 +39,6 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def furthest(seconds: float, time: int) -> float:
-    """Return the last float, within a few bits of this one, that is still the same nanosecond.
-
-    No product of a number and a period that means this nanosecond lies beyond: it is rounded once or twice.
-    """
-    for _ in range(_BITS):
-        following = nextafter(seconds, inf)
-        if nanoseconds(following) != time:
-            break
-        seconds = following
-    return seconds
-
-
 class Grid:
     """The times offset + k × period, as a simulator computes them, and as whole nanoseconds.
 
@@ -63,24 +49,30 @@ class Grid:
 
     def __init__(self, period: float, offset: float = 0.0) -> None:
         self.period = period
-        self._offset = offset
+        self.offset = offset
         self._period_ns = period * SECOND
+        # A third of a second isn't a whole number of nanoseconds: each of its times is rounded, and so is a delay.
+        self.is_rounded = any(abs(each * SECOND - nanoseconds(each)) > _WHOLE for each in (period, offset))
 
-    def at(self, time: int) -> float | None:
-        """Return the grid's own float for a time in nanoseconds; None if that isn't on the grid.
+    def floats(self, time: int) -> tuple[float, ...]:
+        """Return the grid's own floats for a time in nanoseconds: none if that isn't on the grid.
 
-        With an offset, processors differ in the last bit, as they round the product before the sum or not: it is the
-        lesser of the two.
+        With an offset there may be two: processors round the product before the sum, or not.
         """
-        number = round((time - self._offset * SECOND) / self._period_ns)
-        seconds = self._offset + number * self.period
-        if self._offset:
-            seconds = min(seconds, float(Fraction(self._offset) + number * Fraction(self.period)))
-        return seconds if nanoseconds(seconds) == time else None
+        number = round((time - self.offset * SECOND) / self._period_ns)
+        if number < 0:
+            return ()
+        seconds = self.offset + number * self.period
+        if nanoseconds(seconds) != time:
+            return ()
+        if not self.offset:
+            return (seconds,)
+        at_once = float(Fraction(self.offset) + number * Fraction(self.period))
+        return (seconds,) if at_once == seconds else (seconds, at_once)
 
     def after(self, time: int) -> int:
         """Return the first time on the grid after a time, in nanoseconds."""
-        number = max(0, int((time - self._offset * SECOND) / self._period_ns) - 1)
-        while (found := nanoseconds(self._offset + number * self.period)) <= time:
+        number = max(0, int((time - self.offset * SECOND) / self._period_ns) - 1)
+        while (found := nanoseconds(self.offset + number * self.period)) <= time:
             number += 1
         return found

@@ -9,10 +9,12 @@ A time at which it stops is a barrier in the run, and changes nothing of what ha
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
@@ -28,6 +30,7 @@ from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
 
 _LOOK_S = 0.1
+_SILENCE_S = 10.0  # After that, those who don't connect are named.
 _TELL_EVERY_S = 0.5
 _SHOW_EVERY_S = 0.02  # For whoever looks on: fifty pictures a second.
 
@@ -157,24 +160,28 @@ class MetasimServer:
     def initialize(self, patience_s: float | None = None) -> None:
         """Wait until all clients are there, and have said what they say at time 0. After that nobody may connect.
 
-        Those who haven't come when the patience is over are named in an error, and the run ends.
+        Those who haven't come when the patience is over are named in an error, and the run ends. Without a patience,
+        they are named on stderr after a while.
         """
         if self._reached is not None:
             raise UsageError("it is initialized already")
         self.open()
-        deadline = None if patience_s is None else time.monotonic() + patience_s
+        limit_s = _SILENCE_S if patience_s is None else patience_s
+        deadline = time.monotonic() + limit_s
         while not self.server.rest_at(0, within_s=_LOOK_S):
             self._raise_failure()
-            if deadline is not None and time.monotonic() > deadline and (missing := self.missing()):
-                error = LossError(f"{', '.join(missing)} didn't connect within {patience_s:g} seconds")
-                self.server.end(error)
-                raise error
+            if time.monotonic() > deadline and (missing := self.missing()):
+                problem = f"{', '.join(missing)} didn't connect within {limit_s:g} seconds"
+                if patience_s is not None:
+                    self._give_up(LossError(problem))
+                print(f"worldline: {problem} to {self.address}; still waiting", file=sys.stderr)
+                deadline = inf
         self._raise_failure()
         self._check_public_names()
         self._reached = 0
         self._began = time.monotonic()
 
-    def advance_to(self, boundary: Seconds) -> None:
+    def advance_to(self, boundary: Seconds, patience_s: float | None = None) -> None:
         """Let everybody run up to a time, and return when all stand there.
 
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
@@ -185,18 +192,21 @@ class MetasimServer:
         If all clients leave before that time, the run is over: it returns, and `outcome` is there. If it is
         interrupted, everybody goes on for a moment, as far as they have been allowed to; it can advance again from
         there, or finish there.
+
+        With a patience, it is an error if clients don't connect in that time, or if for that time nobody gets any
+        farther; the run ends then.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
         self._check_not_over()
         if self._reached is None:
-            self.initialize()
+            self.initialize(patience_s)
         assert self._reached is not None
         if target < self._allowed:
             raise UsageError(f"it can't go back to {format_time(target)} from {format_time(self._allowed)}")
         every = self._monitor_every
         while self._reached < target:
             stop = target if not every else min(target, (self._allowed // every + 1) * every)
-            self._rest_at(stop)
+            self._rest_at(stop, patience_s)
             self._raise_failure()
             if self.server.host.over:
                 self._reached = self._allowed = self.finish().now
@@ -208,7 +218,9 @@ class MetasimServer:
                 return
 
     def get_time(self) -> float:
-        """Return the time at which everybody stood last, in seconds."""
+        """Return the time at which everybody stood last, in seconds; after an interruption, how far everybody is."""
+        if self._reached is not None and self._reached < self._allowed:
+            self._reached = max(self._reached, min(self._allowed, self.server.ask(self.server.host.arbiter.floor)))
         return (self._reached or 0) / SECOND
 
     def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
@@ -231,9 +243,7 @@ class MetasimServer:
 
     def get_actual_realtime_rate(self) -> float:
         """Return how fast simulated time has passed since `initialize`, relative to the wall clock."""
-        if not self._reached:
-            return 0.0
-        return self._reached / SECOND / (time.monotonic() - self._began)
+        return self.get_time() / (time.monotonic() - self._began) if self._reached is not None else 0.0
 
     def reset(self) -> None:
         """Refuse: a simulator can be taken back to its start, but not those of others."""
@@ -262,14 +272,36 @@ class MetasimServer:
         self.outcome = outcome
         return outcome
 
-    def _rest_at(self, stop: int) -> None:
+    def _rest_at(self, stop: int, patience_s: float | None) -> None:
         """Let everybody run up to a time, or, if that is interrupted, not much farther than they are."""
         self._allowed = stop
         try:
-            self.server.rest_at(stop)
+            if patience_s is None:
+                self.server.rest_at(stop)
+            else:
+                self._rest_impatiently(stop, patience_s)
         except BaseException:
             self._allowed = self.server.ask(self._hold_here)
             raise
+
+    def _rest_impatiently(self, stop: int, patience_s: float) -> None:
+        """Do as `rest_at`, but end the run if nobody gets any farther in that time."""
+        last: list[tuple[int, int]] = []
+        deadline = 0.0
+        while not self.server.rest_at(stop, within_s=min(_LOOK_S, patience_s)):
+            if (reached := self.server.ask(self._progress)) != last:
+                last, deadline = reached, time.monotonic() + patience_s
+            elif time.monotonic() > deadline:
+                waits = self.why()
+                advice = "\n  ".join(["they wait:", *waits]) if waits else ""
+                self._give_up(LossError(f"nobody has got any farther for {patience_s:g} seconds", advice=advice))
+
+    def _progress(self) -> list[tuple[int, int]]:
+        return [(member.now, member.granted) for member in self.server.host.arbiter.members.values()]
+
+    def _give_up(self, error: LossError) -> NoReturn:
+        self.server.end(error)
+        raise error
 
     def _hold_here(self) -> int:
         """In the server's thread: let nobody go farther than is allowed already; return how far that is."""

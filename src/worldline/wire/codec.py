@@ -19,6 +19,7 @@ from worldline.model.errors import PeerError, shortened
 from worldline.model.frames import HEADER_SIZE, frame, frames, header
 from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX
+from worldline.wire.handshake import Fail
 from worldline.wire.words import Answer, Deliver, Told
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ EVENTS_SAID_MAX = 2**14
 
 _OVERHEAD = 64
 _REQUESTS = (Advance, Next, Peek)
+_ENDS = (Leave, Fail)
 
 _FEW_EVENTS = 0xA0  # Up to this first byte, an array has at most 15 items.
 _COUNTED = {0xDC: 3, 0xDD: 5}  # The first byte of a longer array, and how many bytes say how long it is, this included.
@@ -51,7 +53,7 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
         said = bytearray()
         _add(said, events, longest)
         return said  # type: ignore[return-value] # It isn't changed any more.
-    body = _encode(_with_short_leave(events) if events and events[-1].__class__ is Leave else events)
+    body = _encode(_with_short_end(events) if events and events[-1].__class__ in _ENDS else events)
     if len(events) == 1:
         return frames(body, longest)
     if len(body) <= longest and len(events) <= EVENTS_SAID_MAX:
@@ -60,9 +62,11 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
     return encode_events(events[:middle], longest) + encode_events(events[middle:], longest)
 
 
-def _with_short_leave(events: list[ParticipantEvent]) -> list[object]:
-    """Return what ends with a leave, which is as short as it can be: in most runs nothing befalls anybody."""
-    leave = events[-1]
+def _with_short_end(events: list[ParticipantEvent]) -> list[object]:
+    """Return what ends with a last word, which is as short as it can be: in most runs there is little to say."""
+    leave: object = events[-1]
+    if isinstance(leave, Fail):
+        return [*events[:-1], leave if leave.at is not None else ("fail", leave.cause)]
     assert isinstance(leave, Leave)
     if leave.missed or leave.awaited:
         return list(events)

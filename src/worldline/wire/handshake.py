@@ -115,9 +115,13 @@ class Refused(Struct, frozen=True, array_like=True, tag="refused"):
 
 
 class Fail(Struct, frozen=True, array_like=True, tag="fail"):
-    """A participant's last word when its program has failed: others are told the cause."""
+    """A participant's last word when its program has failed: others are told the cause, and when that was.
+
+    `at` is given if that isn't the participant's time: a simulator fails on its way there.
+    """
 
     cause: str
+    at: _Time | None = None
 
 
 BAD_VERSION = "version"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -337,6 +338,50 @@ def test_a_log_that_ends_early_ends_with_a_whole_event(tmp_path: Path, monkeypat
     assert [data for *_, data in logged(tmp_path / "run.lcmlog")] == [b"first"]
     assert (tmp_path / "run.lcmlog").stat().st_size == 28 + len("T/a") + len("first")
     assert mirror.lost == 1
+
+
+def test_multicast_is_paced_so_that_receivers_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Network:
+        def __init__(self, url: str) -> None:
+            self.unread = 0
+
+        def publish(self, channel: str, data: bytes) -> None:
+            self.unread += len(data) + 1000
+            assert self.unread < 212_992 / 4  # The usual buffer of a receiver, which others want to share.
+
+        def read(self, seconds: float) -> None:
+            assert 0.0005 < seconds < 0.01
+            self.unread = 0
+
+    network = Network("")
+    monkeypatch.setattr("worldline.metasim.public.outlets.open_lcm", lambda _: network)
+    monkeypatch.setattr("worldline.metasim.public.outlets.time.sleep", network.read)
+    with PublicLcm("udpm://", linger_s=0.0) as mirror:
+        for number in range(2000):
+            mirror.sent("a", number, "T", number, b"x" * (number * 10), until=number)
+        mirror.passed(2000)
+    assert mirror.report() == ["public LCM udpm://: 2,000 messages"]  # It takes longer, and nothing is left out.
+
+
+@pytest.mark.parametrize("room", [0, 1, 33, 34, 35, 200, 339])
+def test_a_log_on_a_full_disk_keeps_what_fits(tmp_path: Path, room: int) -> None:
+    """The limit on the size of a file is as good as a full disk; it is for whole processes, so this is one."""
+    path = tmp_path / "run.lcmlog"
+    program = f"""
+import resource
+from worldline.metasim.public import PublicLcm
+resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, resource.RLIM_INFINITY))
+with PublicLcm({str(path)!r}) as mirror:
+    for number in range(10):
+        mirror.sent("a", number, "T", number, b"%03d" % number, until=number)
+    mirror.passed(20)
+print(*mirror.report())
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    fit = room // (28 + len("T/a") + len("000"))
+    assert [data for *_, data in logged(path)] == [b"%03d" % number for number in range(fit)]
+    assert path.stat().st_size == fit * 34
+    assert told.stdout == f"public LCM {path}: {fit} messages, {10 - fit} lost: File too large\n"
 
 
 def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ LINGER_S = 2.0
 class Feed:
     """Passes events on to an outlet. `count` are out, `lost` never will be; `nameless` have too long a name for LCM."""
 
-    def __init__(self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX, linger_s: float = LINGER_S) -> None:
+    def __init__(
+        self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX, linger_s: float | None = LINGER_S
+    ) -> None:
         self.outlet = outlet
         self.count = 0
         self.lost = 0
@@ -53,7 +55,7 @@ class Feed:
                     self._size += size
             self._changed.notify_all()
 
-    def drain(self, timeout_s: float) -> bool:
+    def drain(self, timeout_s: float | None) -> bool:
         """Wait until all is out, but not for longer than that; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._size, timeout_s)

@@ -6,7 +6,7 @@ deliveries of a message follow its send. When each arrived is in the recording o
 
 Nothing is left out of a log: an incomplete one would be worth little. So it is written where the run tells of its
 messages, in the same thread, as a recording is; that waits for memory, not for the disk or for another program. If the
-disk is full, the log ends there, and the run goes on: what it lacks is counted.
+disk is full, the log ends with the last whole event that fits, and the run goes on: what it lacks is counted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import contextlib
 import os
 import struct
 from io import FileIO
+from itertools import accumulate
 from pathlib import Path
 
 from worldline.metasim.public.names import CHANNEL_BYTES_MAX, PublicName
@@ -42,9 +43,8 @@ class PublicLog:
         self.trouble = ""
 
     def write(self, publications: list[Publication]) -> None:
-        """Write what has become final: all of it, or none."""
-        parts: list[bytes] = []
-        number = self.count
+        """Write what has become final."""
+        events: list[bytes] = []
         for each in publications:
             utime = each.sent // _NS_IN_US
             receivers = [None, *(receiver for _, receiver, _, lost in each.fates() if lost is None)]
@@ -53,10 +53,10 @@ class PublicLog:
                 if len(name) > CHANNEL_BYTES_MAX:
                     self.nameless += 1
                     continue
-                parts += (_HEAD.pack(_SYNC, number, utime, len(name), len(each.payload)), name, each.payload)
-                number += 1
-        if parts:
-            self._append(b"".join(parts), number - self.count)
+                head = _HEAD.pack(_SYNC, self.count + len(events), utime, len(name), len(each.payload))
+                events.append(head + name + each.payload)
+        if events:
+            self._append(events)
 
     def close(self) -> None:
         self._file.close()
@@ -67,17 +67,21 @@ class PublicLog:
             name = self._names[topic, sender, receiver] = str(PublicName(topic, sender, receiver)).encode()
         return name
 
-    def _append(self, data: bytes, events: int) -> None:
+    def _append(self, events: list[bytes]) -> None:
         if self.trouble:
-            self.lost += events
+            self.lost += len(events)
             return
         try:
-            write_all(self._file.fileno(), data)
-            self._size += len(data)
-            self.count += events
+            write_all(self._file.fileno(), b"".join(events))
         except OSError as error:
             self.trouble = error.strerror or str(error)
-            self.lost += events
+            room = os.fstat(self._file.fileno()).st_size - self._size
+            fit = sum(end <= room for end in accumulate(map(len, events)))
+            self.lost += len(events) - fit
+            del events[fit:]
+        self.count += len(events)
+        self._size += sum(map(len, events))
+        if self.trouble:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._size)  # So it ends with a whole event.
 

@@ -17,7 +17,7 @@ from worldline.metasim.public.broker import TcpqBroker
 from worldline.metasim.public.feed import LINGER_S, QUEUE_BYTES_MAX, Feed
 from worldline.metasim.public.log import PublicLog
 from worldline.metasim.public.names import check_participant, check_public_names
-from worldline.metasim.public.outlets import open_outlet
+from worldline.metasim.public.outlets import LcmOutlet, open_outlet
 from worldline.metasim.public.timeline import Timeline
 from worldline.model.errors import ConfigurationError, UsageError, shown
 
@@ -53,6 +53,7 @@ class PublicLcm(Observer):
                 self._paths.append(path)
         self._broker = None if serve is None else TcpqBroker(serve)
         self._feed = partial(Feed, queue_bytes_max=queue_bytes_max, linger_s=linger_s)
+        self._linger_s = linger_s
         self._timeline = Timeline()
         self._feeds: list[Feed] = []
         self._logs: list[PublicLog] = []
@@ -65,7 +66,10 @@ class PublicLcm(Observer):
             for path in self._paths:
                 self._logs.append(PublicLog(path))
             for url in self._urls:
-                self._feeds.append(self._feed(open_outlet(url)))
+                outlet = open_outlet(url)
+                # Multicast is paced, and never blocks: all of it gets out.
+                linger_s = None if isinstance(outlet, LcmOutlet) else self._linger_s
+                self._feeds.append(self._feed(outlet, linger_s=linger_s))
             if self._broker is not None:
                 self._feeds.append(self._feed(self._broker.open()))
         except BaseException:

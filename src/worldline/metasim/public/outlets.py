@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     import lcm
 
 _PATIENCE_S = 5.0
+
+# Of multicast: what is sent between two pauses fits into a receiver's buffer several times, which has 208 KiB by
+# default. Each packet takes room there besides its data.
+_BURST_BYTES = 2**14
+_PACKET_COST = 1000
+_PAUSE_S = 0.001
 
 
 class Outlet(Protocol):
@@ -53,11 +60,12 @@ def open_lcm(url: str) -> lcm.LCM:
 
 
 class LcmOutlet:
-    """An LCM of the LCM library, for ``udpm://``."""
+    """An LCM of the LCM library, for ``udpm://``. It is paced: what a receiver has no room for is lost unnoticed."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._lcm: lcm.LCM | None = open_lcm(url)
+        self._burst = 0  # Bytes since the last pause.
 
     def publish(self, channel: str, data: bytes) -> None:
         opened = self._lcm
@@ -67,6 +75,10 @@ class LcmOutlet:
             opened.publish(channel, data)
         except (OSError, ValueError) as error:
             raise LossError(f"{self.url} doesn't take a message on {channel}: {error}") from error
+        self._burst += len(data) + _PACKET_COST
+        if self._burst > _BURST_BYTES:
+            time.sleep(_PAUSE_S * self._burst / _BURST_BYTES)
+            self._burst = 0
 
     def close(self) -> None:
         self._lcm = None  # Nothing is under way in it, and the library closes it when nobody has it any more.
