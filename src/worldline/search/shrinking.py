@@ -1,7 +1,8 @@
 """What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
 
-What is shrunk fails, and must go on failing in the same way (see `resemblance`). Runs cost time, so there is an end to
-them, and what was found by then is what counts.
+What is shrunk fails, and must go on failing in the same way (see `resemblance`). And it must not get longer for its
+reader: the measure is the number of lines that tell what happens up to the failure. Runs cost time, so there is an end
+to them, and what was found by then is what counts.
 """
 
 from __future__ import annotations
@@ -17,22 +18,29 @@ from worldline.search.resemblance import likeness_of
 from worldline.search.trial import Tried
 
 RUNS_MAX = 5_000
+_EARLIER_MAX = 24  # Earlier messages that are tried for each.
+_MOVED_MAX = 8  # Messages for which that is done.
 
 T = TypeVar("T")
 
 
 class CountedRuns:
-    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for."""
+    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for.
+
+    A failure that takes more than `lines_max` lines to tell isn't it.
+    """
 
     def __init__(
         self,
         failure: WorldlineError,
+        lines_max: int,
         runs_max: int,
         seconds_max: float | None,
         progress: Callable[[int], None] | None,
     ) -> None:
         self.done = 0
         self._failure = failure
+        self._lines_max = lines_max
         self._max = runs_max
         self._seconds_max = seconds_max
         self._progress = progress
@@ -42,10 +50,15 @@ class CountedRuns:
         failure = self._tried(trial)
         if failure is None or failure is _UNKNOWN:
             return False
-        is_it = likeness_of(failure) == likeness_of(self._failure)
-        if isinstance(failure, Stuck) and not is_it:
+        if likeness_of(failure) == likeness_of(self._failure):
+            return trial.lines() <= self._lines_max
+        if isinstance(failure, Stuck):
             self.done = self._max  # Nobody wants to wait for more of that.
-        return is_it
+        return False
+
+    def shorten_to(self, trial: Tried) -> None:
+        """Accept nothing from now on that is longer than this trial, which fails."""
+        self._lines_max = min(self._lines_max, trial.lines())
 
     def passes(self, trial: Tried) -> bool:
         """Whether nothing is wrong with a trial; of none that is known once there were too many."""
@@ -88,6 +101,26 @@ def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]
         elif len(kept) == before:
             break
     return kept
+
+
+def made_earlier(numbers: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> None:
+    """Let what happens to messages of these numbers happen to earlier ones: to all by the same number, then to each.
+
+    What comes of it is what `fails` was last true of.
+    """
+    kept = list(numbers)
+    least = min(kept, default=0)
+    for shift in range(least, max(0, least - _EARLIER_MAX), -1):
+        shifted = [number - shift for number in kept]
+        if fails(shifted):
+            kept = shifted
+            break
+    for place in range(len(kept))[:_MOVED_MAX]:
+        for earlier in range(min(kept[place], _EARLIER_MAX)):
+            moved = [*kept[:place], earlier, *kept[place + 1 :]]
+            if fails(moved):
+                kept = moved
+                break
 
 
 def lessened(time: int, fails: Callable[[int], bool]) -> int:
