@@ -17,8 +17,7 @@ S3. Nothing goes below what the algorithm states as its least. Where it states n
     could: if these pass without faults, when every message takes the usual time, or on some of the seeds, then so must
     the fewer. If they pass nowhere, there is nothing to go by, and they stay.
 S4. What the user wants kept is kept.
-S5. It isn't longer to read: no form of the trial has a longer trace than the failure that was found, and what is taken
-    out of a form doesn't make its trace longer.
+S5. It isn't longer to read: nothing counts whose trace has more lines than that of the failure that was found.
 """
 
 from __future__ import annotations
@@ -128,7 +127,6 @@ def shrink(
     if MESSAGES not in kept:  # They are those of this very form.
         forms = _Forms(trial, kept, runs)
         trial, unsure = forms.smallest(), tuple(forms.unsure)
-    runs.shorten_to(trial)
     written = structs.replace(_written_down(trial), day=USUAL_DAY)
     if runs.fails(written):
         trial = _taken_out(written, kept, runs)
@@ -303,15 +301,14 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
 def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
     """Let the same happen to earlier messages of the same links, if it fails as soon then."""
     assert trial.script is not None
-    messages = list(trial.script.exceptions.items())
-    runs.shorten_to(trial)
+    messages, lines = list(trial.script.exceptions.items()), trial.lines()
 
     def fails_at(numbers: Sequence[int]) -> bool:
         nonlocal trial
         assert trial.script is not None
         moved = {(*message[:2], number): delays for (message, delays), number in zip(messages, numbers, strict=True)}
         changed = structs.replace(trial, script=Script(trial.script.usual[0], moved))
-        if len(moved) < len(messages) or not runs.fails(changed):
+        if len(moved) < len(messages) or not runs.fails(changed, lines):
             return False
         trial = changed
         return True

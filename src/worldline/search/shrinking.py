@@ -25,40 +25,36 @@ T = TypeVar("T")
 
 
 class CountedRuns:
-    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for.
-
-    A failure that takes more than `lines_max` lines to tell isn't it.
-    """
+    """Runs trials, and counts them: at some point it is enough. It knows the failure that was found, and its length."""
 
     def __init__(
         self,
         failure: WorldlineError,
-        lines_max: int,
+        lines: int,
         runs_max: int,
         seconds_max: float | None,
         progress: Callable[[int], None] | None,
     ) -> None:
         self.done = 0
         self._failure = failure
-        self._lines_max = lines_max
+        self._lines = lines
         self._max = runs_max
         self._seconds_max = seconds_max
         self._progress = progress
 
-    def fails(self, trial: Tried) -> bool:
-        """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
+    def fails(self, trial: Tried, lines_max: int | None = None) -> bool:
+        """Whether a trial fails in the way that is looked for; no trial does once there were too many.
+
+        If it takes more lines to tell than the failure that was found, or more than `lines_max`, it isn't shorter.
+        """
         failure = self._tried(trial)
         if failure is None or failure is _UNKNOWN:
             return False
         if likeness_of(failure) == likeness_of(self._failure):
-            return trial.lines() <= self._lines_max
+            return trial.lines() <= (self._lines if lines_max is None else lines_max)
         if isinstance(failure, Stuck):
             self.done = self._max  # Nobody wants to wait for more of that.
         return False
-
-    def shorten_to(self, trial: Tried) -> None:
-        """Accept nothing from now on that is longer than this trial, which fails."""
-        self._lines_max = min(self._lines_max, trial.lines())
 
     def passes(self, trial: Tried) -> bool:
         """Whether nothing is wrong with a trial; of none that is known once there were too many."""
