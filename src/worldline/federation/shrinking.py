@@ -39,7 +39,10 @@ Written = tuple[str, DrawnValue]
 
 @dataclass(frozen=True, kw_only=True)
 class ShrunkFederation:
-    """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults."""
+    """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults.
+
+    `has_clocks` if it has drawn how wrong clocks are.
+    """
 
     trial: FederationTrial
     failure: WorldlineError
@@ -47,6 +50,7 @@ class ShrunkFederation:
     happenings_before: int
     draws_before: int
     faults_before: int
+    has_clocks: bool
     runs: int
 
     @property
@@ -90,6 +94,7 @@ def shrink_federation(
         happenings_before=len(before),
         draws_before=len(seen.restless),
         faults_before=faults_before,
+        has_clocks=any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values()),
         runs=runs.done,
     )
 

@@ -17,7 +17,7 @@ S3. Nothing goes below what the algorithm states as its least. Where it states n
     could: if these pass without faults, when every message takes the usual time, or on some of the seeds, then so must
     the fewer. If they pass nowhere, there is nothing to go by, and they stay.
 S4. What the user wants kept is kept.
-S5. It isn't longer to read: nothing counts whose trace has more lines than that of the failure that was found.
+S5. It isn't longer to read than the failure that was found: see `search.shrinking`.
 """
 
 from __future__ import annotations

@@ -93,12 +93,16 @@ def as_day(text: str) -> Day:
 
 
 def draw_day(seed: int, kinds: Iterable[str]) -> Day:
-    """Draw the day of a seed, of whose faults there are these kinds. A day in four is a usual one."""
+    """Draw the day of a seed, for which these kinds of faults are asked. A day in four is a usual one.
+
+    Of several kinds some may be left out; if only one is asked for, it is what the search is about.
+    """
     draws = Stream(seed, "day")
+    kinds = sorted(kinds)
     is_usual = draws.randrange(4) == 0
     ordinary = draws.choice(_ORDINARY)
     slow = tuple(each for each in _SLOW if draws.randrange(2))
-    without = tuple(kind for kind in sorted(kinds) if Stream(seed, "day", kind).randrange(3) == 0)
+    without = tuple(kind for kind in kinds if len(kinds) > 1 and Stream(seed, "day", kind).randrange(3) == 0)
     return USUAL_DAY if is_usual else Day(ordinary=ordinary, slow=slow, without=without)
 
 

@@ -1,8 +1,9 @@
 """What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
 
 What is shrunk fails, and must go on failing in the same way (see `resemblance`). And it must not get longer for its
-reader: the measure is the number of lines that tell what happens up to the failure. Runs cost time, so there is an end
-to them, and what was found by then is what counts.
+reader. The measure is the number of lines that tell what happens up to the failure. Where that shows only at the end of
+the run, which ends no later, more lines are no harm: more goes on because less is amiss. Runs cost time, so there is an
+end to them, and what was found by then is what counts.
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ class CountedRuns:
         if failure is None or failure is _UNKNOWN:
             return False
         if likeness_of(failure) == likeness_of(self._failure):
-            return trial.lines() <= (self._lines if lines_max is None else lines_max)
+            return self._is_no_later_end(failure) or trial.lines() <= (self._lines if lines_max is None else lines_max)
         if isinstance(failure, Stuck):
             self.done = self._max  # Nobody wants to wait for more of that.
         return False
+
+    def _is_no_later_end(self, failure: WorldlineError) -> bool:
+        return failure.facts.get("during") is False and (failure.at or 0) <= (self._failure.at or 0)
 
     def passes(self, trial: Tried) -> bool:
         """Whether nothing is wrong with a trial; of none that is known once there were too many."""

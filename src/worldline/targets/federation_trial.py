@@ -14,6 +14,7 @@ from worldline.model.distributions import DrawnValue
 from worldline.model.drawn_faults import parse_fault_kinds
 from worldline.model.errors import ConfigurationError, shown
 from worldline.search.calm import WrittenDraws
+from worldline.search.day import as_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.quiet import quietly
 from worldline.targets.finding import found_federation
@@ -27,7 +28,7 @@ class TrialRequest:
     Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
     `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `table`
     replaces draws, as `--draws` names it. `draws` are those that a shrunk failure takes; with them, everything else is
-    calm.
+    calm. `day` is the kind of day, if it isn't up to the search.
     """
 
     target: str
@@ -40,6 +41,7 @@ class TrialRequest:
     only_faults: tuple[str, ...] | None = None
     table: str | None = None
     draws: dict[str, DrawnValue] | None = None
+    day: str | None = None
 
     @property
     def directory(self) -> Path:
@@ -69,6 +71,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         kinds=kinds,
         table=table,
         draws=None if request.draws is None else WrittenDraws(request.draws),
+        day=None if request.day is None else as_day(request.day),
     )
 
 
