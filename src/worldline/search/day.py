@@ -39,7 +39,7 @@ _WORDS = {
     "quick": "messages are quick",
     "tail": "one message in ten is slow",
     "slow-links": "some links are slow",
-    "bursts": "now and then several messages in a row are slow or lost",
+    "bursts": "now and then several messages in a row are slow",
 }
 
 _SLOW_MESSAGES, _SLOW_LINKS, _BURSTS = 1 / 10, 1 / 5, 1 / 8

@@ -17,7 +17,7 @@ from worldline.search.calm import WrittenDraws
 from worldline.search.day import as_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.quiet import quietly
-from worldline.targets.finding import found_federation
+from worldline.targets.finding import SEARCHED, found_federation
 from worldline.targets.ready import Options
 
 
@@ -61,7 +61,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
     )
     kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
     with quietly():
-        found, table = found_federation(request.target, options)
+        found, table = found_federation(request.target, options, SEARCHED)
         first = found if isinstance(found, Federation) else found()
         properties = tuple(load_property(name, request.directory) for name in request.properties)
     return FederationTrial(
