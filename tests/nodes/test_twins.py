@@ -120,6 +120,8 @@ def in_turn(run: Scheduler) -> bool:
 
 
 ROUNDS = Algorithm(name="rounds", node=Rounds, topology="clique:4", properties=(in_turn,))
+from worldline.search.day import USUAL_DAY
+
 CARELESS = structs.replace(ROUNDS, name="careless", node=Careless)
 
 
@@ -231,7 +233,7 @@ def test_each_algorithm_holds_with_the_least_that_it_states(name: str) -> None:
 
 # --- What is kept ---
 
-KEEPING = Trial(algorithm=CARELESS, kinds={"crash": 2, "link": 1, "loss": 0.05}, until=60 * 10**9)
+KEEPING = Trial(algorithm=CARELESS, kinds={"crash": 2, "link": 1, "loss": 0.05}, until=60 * 10**9, day=USUAL_DAY)
 
 
 @pytest.fixture(scope="module")
