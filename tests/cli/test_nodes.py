@@ -357,9 +357,10 @@ def test_any_number_of_workers_says_the_same(worldline: Command, hasty: str) -> 
     assert lines[0].endswith(f": seed {seed} fails")
     assert lines[1].endswith(": numbers come in order: that doesn't hold")
     day = re.fullmatch(r"  on this day, .*  \(--day (.*)\)", lines[2])
-    assert day is not None
-    assert lines[3:5] == ["to repeat it:", f"  worldline nodes --file hasty.py --day {day[1]} --seed {seed}"]
-    assert lines[5].startswith("shrunk in ")
+    told = 3 if day is None else 4
+    words = "" if day is None else f"--day {day[1]} "
+    assert lines[told - 1 : told + 1] == ["to repeat it:", f"  worldline nodes --file hasty.py {words}--seed {seed}"]
+    assert lines[told + 1].startswith("shrunk in ")
     assert "  message 2 from 0 to 1 takes " in out
     cut = lines.index("---")
     assert lines[cut - 2 : cut] == ["to repeat it:", "  worldline nodes --file hasty.py --schedule it.json"]

@@ -189,7 +189,7 @@ def test_a_schedule_runs_no_file_that_it_names_alone(tmp_path: Path) -> None:
 
 
 def test_an_algorithm_can_be_another_name_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "two.py").write_text(f"{MINE}\nother = Algorithm(name='other', node=Mine, topology='ring:5')\n")
+    (tmp_path / "two.py").write_text(f"{MINE}\nfrom worldline.nodes.algorithm import Algorithm\nother = Algorithm(name='other', node=Mine, topology='ring:5')\n")
     other = Path(f"{tmp_path / 'two.py'}:other")
     trial = load_trial(other, 3)
     assert (trial.algorithm.name, trial.seed) == ("other", 3)

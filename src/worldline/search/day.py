@@ -81,7 +81,7 @@ def as_day(text: str) -> Day:
     for word in words:
         if word not in _WORDS and not (word.startswith(_NO) and len(word) > len(_NO)):
             advice = nearest(word, _WORDS) or f"write usual, or some of {', '.join(_WORDS)}, and no-crash or the like"
-            raise ConfigurationError(f"{shown(text)} isn't a kind of day: {shown(word)}", advice=advice)
+            raise ConfigurationError(f"{shown(word)} isn't a kind of day", advice=advice)
     ordinary = [each for each in _ORDINARY if each in words]
     if len(ordinary) > 1:
         raise ConfigurationError(f"{shown(text)} isn't a kind of day", advice=f"use {' or '.join(ordinary)}, not both")
