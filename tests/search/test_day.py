@@ -87,7 +87,7 @@ def test_a_run_has_a_usual_day_and_a_search_draws_one() -> None:
     assert Trial(algorithm=find("bellman-ford"), day=USUAL_DAY).with_seed(seed).day == USUAL_DAY
 
 
-@pytest.mark.parametrize(("node", "seeds"), [(Undiscerning, 20), (Forgetful, 150)])
+@pytest.mark.parametrize(("node", "seeds"), [(Undiscerning, 20), pytest.param(Forgetful, 150, marks=pytest.mark.long)])
 def test_a_mistake_that_takes_a_very_slow_message_is_found(node: type[SuzukiKasami], seeds: int) -> None:
     """On usual days, it isn't found in 2,000 seeds."""
     trial = Trial(algorithm=algorithm(node))
