@@ -356,7 +356,7 @@ def test_any_number_of_workers_says_the_same(worldline: Command, hasty: str) -> 
     assert lines[0].startswith(f"{seed - 2} seeds, " if seed > 3 else "1 seed, ")
     assert lines[0].endswith(f": seed {seed} fails")
     assert lines[1].endswith(": numbers come in order: that doesn't hold")
-    day = re.fullmatch(r"  on this day, .*  \(--day (.*)\)", lines[2])
+    day = re.fullmatch(r"  on this day: .*  \(--day (.*)\)", lines[2])
     told = 3 if day is None else 4
     words = "" if day is None else f"--day {day[1]} "
     assert lines[told - 1 : told + 1] == ["to repeat it:", f"  worldline nodes --file hasty.py {words}--seed {seed}"]

@@ -473,7 +473,7 @@ def test_the_day_is_told_repeated_and_can_be_chosen(worldline: Command, folder: 
     tried = ("search", "talk.toml", "--property", "talk:answered", "--workers", "1", "--no-shrink")
     for seed in range(20):
         code, output, _ = worldline(*tried, "--seed", str(seed), "--seeds", "1", "--save", "it.json", "--force")
-        day = re.findall(r"^  on this day, .+  \(--day (.+)\)$", output, re.MULTILINE)
+        day = re.findall(r"^  on this day: .+  \(--day (.+)\)$", output, re.MULTILINE)
         if code == 1 and day:
             break
     assert json.loads((folder / "it.json").read_text())["day"] == day[0]

@@ -39,7 +39,7 @@ def show_failure(
 def show_day(console: Console, day: Day | None) -> None:
     """Say which kind of day a seed has drawn, unless it is a usual one."""
     if day is not None and day.words():
-        console.print(f"  on this day, {day.words()}  (--day {day})")
+        console.print(f"  on this day: {day.words()}  (--day {day})")
 
 
 class _StoryLine(NamedTuple):

@@ -74,7 +74,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
         graph, script = self.trial.graph(), self.trial.script
         exceptions = {} if script is None else script.exceptions
         day = "" if self.trial.day is None else self.trial.day.words()
-        usual = f"messages take what seed {self.trial.seed} draws{f' on a day on which {day}' if day else ''}"
+        usual = f"messages take what seed {self.trial.seed} draws{f' on this day: {day}' if day else ''}"
         if script is not None:
             usual = f"every message takes {format_time(script.usual[0])}"
         if exceptions or self.trial.faults:
@@ -222,7 +222,8 @@ class _Forms:
 
     def _known_abilities(self) -> list[Callable[[Trial, CountedRuns], bool]]:
         if self._abilities is None:  # It takes some runs.
-            self._abilities = [each for each in _ABILITIES if each(self._trial, self._runs)]
+            trial = self._with_faults(self._trial)  # As the forms have them.
+            self._abilities = [each for each in _ABILITIES if each(trial, self._runs)]
         return self._abilities
 
 
@@ -294,7 +295,8 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
             trial = with_messages(reduced(messages, lambda rest: runs.fails(with_messages(rest))))
             trial = _with_earlier_messages(trial, runs)
     if MESSAGES not in kept:
-        trial = _with_round_delays(trial, runs)
+        for _ in range(2):  # A message may have to be as slow as another one is.
+            trial = _with_round_delays(trial, runs)
     return trial if FAULTS in kept else _with_round_faults(trial, runs)
 
 

@@ -37,9 +37,9 @@ _USUAL = "usual"
 _WORDS = {
     "constant": "messages take the same time",
     "quick": "messages are quick",
-    "tail": "one message in ten is slow",
-    "slow-links": "some links are slow",
-    "bursts": "now and then several messages in a row are slow",
+    "tail": "one message in ten",
+    "slow-links": "some links",
+    "bursts": "several messages in a row",
 }
 
 _SLOW_MESSAGES, _SLOW_LINKS, _BURSTS = 1 / 10, 1 / 5, 1 / 8
@@ -68,8 +68,9 @@ class Day(Struct, frozen=True, kw_only=True):
 
     def words(self) -> str:
         """Say what kind of day it is; an empty text if it is a usual one."""
-        said = [_WORDS[word] for word in (self.ordinary, *self.slow) if word in _WORDS]
-        return "; ".join([*said, *(f"no {kind}" for kind in self.without)])
+        ordinary = [_WORDS[self.ordinary]] if self.ordinary in _WORDS else []
+        slow = [f"slow: {', '.join(_WORDS[each] for each in self.slow)}"] if self.slow else []
+        return "; ".join([*ordinary, *slow, *(f"no {kind}" for kind in self.without)])
 
 
 USUAL_DAY = Day()
