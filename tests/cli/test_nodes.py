@@ -356,11 +356,14 @@ def test_any_number_of_workers_says_the_same(worldline: Command, hasty: str) -> 
     assert lines[0].startswith(f"{seed - 2} seeds, " if seed > 3 else "1 seed, ")
     assert lines[0].endswith(f": seed {seed} fails")
     assert lines[1].endswith(": numbers come in order: that doesn't hold")
-    assert lines[2:4] == ["to repeat it:", f"  worldline nodes --file hasty.py --seed {seed}"]
-    assert lines[4].startswith("shrunk in ")
+    day = re.fullmatch(r"  on this day: .*  \(--day (.*)\)", lines[2])
+    told = 3 if day is None else 4
+    words = "" if day is None else f"--day {day[1]} "
+    assert lines[told - 1 : told + 1] == ["to repeat it:", f"  worldline nodes --file hasty.py {words}--seed {seed}"]
+    assert lines[told + 1].startswith("shrunk in ")
     assert "  message 2 from 0 to 1 takes " in out
     cut = lines.index("---")
-    assert lines[cut - 2 : cut] == ["to repeat it:", "  worldline nodes --schedule it.json"]
+    assert lines[cut - 2 : cut] == ["to repeat it:", "  worldline nodes --file hasty.py --schedule it.json"]
     code, again, err = worldline(*shlex.split(lines[cut - 1])[2:])
     assert code == 1
     assert err == f"worldline: {lines[-1]}\n"
@@ -409,7 +412,7 @@ def test_what_is_printed_repeats_the_failure(worldline: Command, hasty: str, opt
 def test_what_is_printed_repeats_the_run_exactly(worldline: Command, options: list[str], tmp_path: Path) -> None:
     lossy = HASTY.replace("node.heard == sorted(node.heard)", "len(node.heard) in (0, node.count)")
     (tmp_path / "lossy.py").write_text(lossy.replace("always", "at_end"))
-    code, out, _ = worldline("--file", "lossy.py", *options, "--seeds", "60", "--workers", "1", "--no-shrink", "-q")
+    code, out, _ = worldline("--file", "lossy.py", *options, "--seeds", "60", "--workers", "1", "--no-shrink", "-q", "--day", "usual")
     assert code == 1
     before = json_of(worldline, "--file", "lossy.py", *options, "--seed", out.split()[-1])
     after = json_of(worldline, *shlex.split(out.splitlines()[-1])[2:])
@@ -437,7 +440,7 @@ def test_no_shrink_leaves_it_as_it_is(worldline: Command, hasty: str) -> None:
 
 def test_what_fails_is_saved_even_if_it_is_not_shrunk(worldline: Command, hasty: str) -> None:
     worldline("--file", hasty, "--seeds", "40", "--workers", "1", "--no-shrink", "--save", "it.json")
-    assert worldline("--schedule", "it.json", "-q")[0] == 1
+    assert worldline("--file", hasty, "--schedule", "it.json", "-q")[0] == 1
 
 
 def workers_asked_for(worldline: Command, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
@@ -530,7 +533,6 @@ def refused(worldline: Command, *arguments: str) -> str:
         (["--schedule", "none.json"], "none.json can't be read: No such file"),
         (["--schedule", "hasty.py"], "hasty.py isn't a schedule"),
         (["--schedule", "it.json", "bellman-ford"], "a schedule says all of that itself"),
-        (["--schedule", "it.json", "--file", "hasty.py"], "a schedule says all of that itself"),
         (["--schedule", "it.json", "--topology", "ring:3"], "a schedule says all of that itself"),
         (["--schedule", "it.json", "--edges", "0-1"], "a schedule says all of that itself"),
         (["--schedule", "it.json", "--seeds", "3"], "--seeds can't be used with --schedule: a schedule says all of"),
@@ -649,7 +651,7 @@ def test_a_failure_comes_before_what_cannot_be_drawn(worldline: Command, hasty: 
     assert code == 1
     assert "numbers come in order" in err
     assert ElementTree.fromstring(Path("run.svg").read_text()).tag.endswith("svg")
-    assert worldline("--schedule", "it.json", "-q") == (1, "", err)
+    assert worldline("--file", hasty, "--schedule", "it.json", "-q") == (1, "", err)
 
 
 # --- As a process ---

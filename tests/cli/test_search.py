@@ -119,9 +119,11 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
     assert re.search(rf"  {sender}  sent  {topic}: {number}  \(doesn't reach {receiver}\)\n", output)
     assert "answered: that doesn't hold, since 1 are not" in output
 
+    named = ("--target", "talk.toml", "--property", "talk:answered")
+    assert f"worldline search found.json {shlex.join(named)}\n" in output
     saved = json.loads((folder / "found.json").read_text())
     assert (saved["seed"], saved["target"]) == (int(seed), "talk.toml")
-    code, again, _ = worldline("search", "found.json")
+    code, again, _ = worldline("search", "found.json", *named)
     assert (code, again.splitlines()[-1]) == (1, output.splitlines()[-1])
     code, once, _ = worldline(
         "search", "talk.toml", "--property", "talk:answered", "--seed", seed, "--seeds", "1", "--no-shrink"
@@ -129,7 +131,7 @@ def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path
     assert (code, once.splitlines()[1]) == (1, output.splitlines()[1])
 
     (folder / "talk.toml").write_text(FILE.replace("loss = 0.02", "loss = 0.0"))
-    unmade, fine = worldline("search", "found.json")[1].splitlines()
+    unmade, fine = worldline("search", "found.json", *named)[1].splitlines()
     assert unmade == f"found.json has draws that the run didn't make: {name}"
     assert fine.startswith("it doesn't fail any more, digest ")
 
@@ -191,9 +193,9 @@ def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command,
         (["bad.json"], "bad.json isn't a saved failure"),
         (["old.json"], "old.json has the format 99 (this version reads 1)"),
         (["cut.json"], "cut.json isn't a saved failure: Input data was truncated"),
-        (["old.json", "--seed", "3"], "old.json says itself what is to be run"),
-        (["old.json", "--seeds", "3"], "old.json says itself what is to be run"),
-        (["old.json", "--save", "new.json"], "old.json says itself what is to be run"),
+        (["old.json", "--seed", "3"], "old.json says itself which run it is"),
+        (["old.json", "--seeds", "3"], "old.json says itself which run it is"),
+        (["old.json", "--save", "new.json"], "old.json says itself which run it is"),
         (["talk.toml", "--property", "nowhere:answered"], "nowhere can't be imported: ModuleNotFoundError"),
         (["talk.toml", "--fault", "1s crash nobody"], "there is no participant 'nobody'"),
         (["talk.toml", "--fault", "3s crash asker"], "3s crash asker: the run ends at 2s"),
@@ -263,7 +265,7 @@ def test_what_programs_print_is_swallowed_in_every_process(
 def test_draws_of_a_saved_failure_that_are_not_made_any_more_are_named(worldline: Command, folder: Path) -> None:
     saved = {"format": 1, "target": "talk.toml", "seed": 0, "draws": {"loss/query/asker/answerer/3": True}}
     (folder / "found.json").write_text(json.dumps(saved))
-    code, output, _ = worldline("search", "found.json")
+    code, output, _ = worldline("search", "found.json", "--target", "talk.toml")
     assert code == 0
     assert output.splitlines()[0] == "found.json has draws that the run didn't make: loss/query/asker/answerer/3"
 
@@ -289,6 +291,11 @@ def test_drawn_faults_leave_room_for_the_given_ones(worldline: Command, folder: 
         assert (code, errors) == (0, "")
 
 
+def lines_up_to_the_command(output: str) -> list[str]:
+    lines = output.splitlines()
+    return lines[: lines.index("to repeat it:") + 2]
+
+
 def commands_in(output: str) -> list[list[str]]:
     """Return the commands that an output says to copy, as a shell takes them apart."""
     return [shlex.split(line)[1:] for line in output.splitlines() if line.startswith("  worldline ")]
@@ -305,9 +312,9 @@ def test_the_commands_that_repeat_a_failure_can_be_copied(
     code, output, _ = worldline(*tried, *option, "--workers", "1", "--seconds-max", "50", "--save", "it is.json")
     assert code == 1
     again, saved = commands_in(output)
-    assert saved == ["search", "it is.json"]
+    assert saved[:4] == ["search", "it is.json", "--target", "my talk.toml"]
     code, once, _ = worldline(*again, "--no-shrink")
-    assert (code, once.splitlines()) == (1, output.splitlines()[:4])
+    assert (code, once.splitlines()) == (1, lines_up_to_the_command(output))
     assert worldline(*saved)[1].splitlines()[-1] == output.splitlines()[1 if option else -1].strip()
 
 
@@ -329,9 +336,9 @@ def test_what_a_table_says_of_draws_stays_when_a_failure_is_shrunk_saved_and_rep
     assert "every question is answered: that doesn't hold, since 1 are not" in output
     assert f"to 0:\nbesides what {table} says, every message takes the usual time and none gets lost\n" in output
     again, saved = commands_in(output)
-    assert worldline(*again, "--no-shrink")[1].splitlines() == output.splitlines()[:4]
+    assert worldline(*again, "--no-shrink")[1].splitlines() == lines_up_to_the_command(output)
     assert worldline(*saved)[1].splitlines()[-1] == output.splitlines()[-1]
-    assert worldline(*saved, "--draws", table)[0] == 2
+    assert worldline(*saved[:-2])[0] == 2  # What names code has to be named.
 
     (folder / "tables" / "none.toml").write_text("loss = false\n")
     code, output, _ = worldline(*tried[:4], "--draws", "tables/none.toml", "--seeds", "5", "--workers", "2")
@@ -370,3 +377,109 @@ UNDISTURBED = """
 def undisturbed(story):
     return {each.who for each in story.befell()} != {"answerer"} or len(story.befell(whom="answerer")) < 3
 """
+
+
+def test_a_saved_failure_runs_no_code_that_it_alone_names(worldline: Command, folder: Path) -> None:
+    """It is data, and may come from a stranger."""
+    evil = folder / "evil"
+    evil.mkdir()
+    (evil / "evil.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n{PROGRAM}")
+    (evil / "evil.toml").write_text(FILE.replace("talk:", "evil:"))
+    (evil / "talk.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n{PROGRAM}")
+    entry, elsewhere = "participants.asker.entry=evil:ask", f"participants.asker.directory={evil}"
+    for names, given in [
+        ({"target": "evil/evil.toml"}, ()),
+        ({"target": str(evil / "evil.toml")}, ()),
+        ({"target": "talk.toml", "properties": ["evil.evil:answered"]}, ("--target", "talk.toml")),
+        ({"target": "talk.toml", "settings": [entry]}, ("--target", "talk.toml")),
+        ({"target": "talk.toml", "settings": [elsewhere]}, ("--target", "talk.toml", "--set", "link.loss=0.5")),
+        ({"target": "talk.toml", "table": "evil.evil:answered"}, ("--target", "talk.toml")),
+        ({"target": "talk.toml", "table": "evil.evil:answered"}, ("--target", "talk.toml", "--draws", "talk:third")),
+    ]:
+        (folder / "it.json").write_text(json.dumps({"format": 1, "seed": 0, **names}))
+        code, output, errors = worldline("search", "it.json", *given)
+        assert (code, output) == (2, "")
+        assert errors.startswith("worldline: it.json is data, and runs only what you name (if you trust what it names: ")
+        assert not (folder / "ran").exists()
+    code, _, errors = worldline("search", "talk.toml", "--target", "talk.toml")
+    assert (code, errors) == (
+        2,
+        "worldline: --target is for a saved failure, and talk.toml is a target itself (leave it out)\n",
+    )
+
+
+def test_what_is_no_federation_is_told_where_it_is_searched(worldline: Command, folder: Path) -> None:
+    (folder / "kernel.py").write_text("from worldline.kernel import Simulation\nmodel = Simulation()\n")
+    code, _, errors = worldline("search", "kernel.py")
+    assert code == 2
+    assert "only federations can be searched, and kernel.py is of the kind kernel (`worldline verify" in errors
+    code, _, errors = worldline("search", "raft")
+    assert "raft is of the kind nodes (`worldline nodes raft --seeds 100` tries it on many seeds)" in errors
+
+
+DRIFTING = """
+until = "1s"
+[link]
+latency = "uniform(1ms, 9ms)"
+[[participants]]
+name = "a"
+entry = "drifting:tell"
+publishes = ["x"]
+clock = { offset = "uniform(-50ms, 50ms)", drift = "uniform(-40ppm, 40ppm)", wander = "walk(1ppm, every=100ms, within=20ppm)" }
+[[participants]]
+name = "b"
+entry = "drifting:compare"
+subscribes = ["x"]
+clock = { offset = "uniform(-50ms, 50ms)" }
+"""
+DRIFTING_PROGRAM = """
+from worldline import MS
+from worldline.search import always
+
+def tell(me):
+    for _ in range(20):
+        me.publish("x", str(me.clock.now).encode())
+        me.advance(by="20ms")
+
+def compare(me):
+    for message in me.messages():
+        me.log(str(abs(me.clock.now - int(message.payload))))
+
+@always("clocks agree to 60 ms")
+def agree(story):
+    return all(int(note.text) < 60 * MS for note in story.noted())
+"""
+
+
+def test_clocks_are_shrunk_told_and_saved(worldline: Command, folder: Path) -> None:
+    (folder / "drifting.toml").write_text(DRIFTING)
+    (folder / "drifting.py").write_text(DRIFTING_PROGRAM)
+    tried = ("search", "drifting.toml", "--property", "drifting:agree", "--workers", "1", "--save", "it.json")
+    code, output, _ = worldline(*tried)
+    assert code == 1
+    told = output.partition("every message takes the usual time, none gets lost and clocks are right, but\n")[2]
+    one, other, *_ = told.splitlines()
+    assert re.fullmatch(r"  clock-offset/a/0 = -?\d+ms  \(the clock of a is \d+ms (fast|slow) at first\)", one)
+    assert re.fullmatch(r"  clock-offset/b/0 = -?\d+ms  \(the clock of b is \d+ms (fast|slow) at first\)", other)
+    saved = json.loads((folder / "it.json").read_text())["draws"]
+    assert sorted(saved) == ["clock-offset/a/0", "clock-offset/b/0"]
+    assert saved["clock-offset/a/0"] * saved["clock-offset/b/0"] < 0
+    assert 55 <= sum(map(abs, saved.values())) // 10**6 <= 70  # In round numbers.
+    again = worldline("search", "it.json", "--target", "drifting.toml", "--property", "drifting:agree")
+    assert (again[0], again[1].splitlines()[-1]) == (1, output.splitlines()[-1])
+
+
+def test_the_day_is_told_repeated_and_can_be_chosen(worldline: Command, folder: Path) -> None:
+    tried = ("search", "talk.toml", "--property", "talk:answered", "--workers", "1", "--no-shrink")
+    for seed in range(20):
+        code, output, _ = worldline(*tried, "--seed", str(seed), "--seeds", "1", "--save", "it.json", "--force")
+        day = re.findall(r"^  on this day: .+  \(--day (.+)\)$", output, re.MULTILINE)
+        if code == 1 and day:
+            break
+    assert json.loads((folder / "it.json").read_text())["day"] == day[0]
+    again = worldline("search", "it.json", "--target", "talk.toml", "--property", "talk:answered")[1]
+    assert again.splitlines()[-1] == output.splitlines()[1].strip()
+    assert worldline(*tried, "--seed", str(seed), "--seeds", "1", "--day", day[0])[1].startswith(output.splitlines()[0])
+    assert "on this day" not in worldline(*tried, "--seed", str(seed), "--day", "usual")[1]
+    code, _, errors = worldline(*tried, "--day", "qick")
+    assert (code, errors) == (2, "worldline: 'qick' isn't a kind of day (did you mean 'quick'?)\n")

@@ -10,7 +10,8 @@ from worldline import MS, Federation, Network, Participant, Program, link
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation, written_out
 from worldline.federation.trial import FederationTrial
 from worldline.model.faults import ENDED_BY, as_faults
-from worldline.search import Property, Story, at_end
+from worldline.search import Property, Story, always, at_end
+from worldline.search.calm import WrittenDraws
 
 COUNT = 50
 
@@ -41,7 +42,40 @@ def test_draws_that_a_fault_has_prevented_are_shrunk_too() -> None:
     assert shrunk.draws is not None
     ((name, is_lost),) = shrunk.draws.items()
     assert is_lost
-    assert int(name.rpartition("/")[2]) > 5
+    assert name == "loss/x/a/b/0"  # The same happens to an earlier message.
+
+
+def ask(me: Participant) -> None:
+    for _ in range(12):
+        asked = me.now
+        me.publish("ask", b"")
+        for message in me.advance(by="50ms"):
+            if message.arrival - asked > 19 * MS:
+                me.log("late")
+
+
+def answer(me: Participant) -> None:
+    for _ in me.messages():
+        me.publish("answer", b"")
+
+
+@always("answers come in time")
+def in_time(story: Story) -> bool:
+    return not story.noted()
+
+
+def test_it_happens_to_earlier_messages() -> None:
+    """It takes two slow messages of one round: they are those of the first."""
+    programs = {
+        "a": Program(ask, publishes=["ask"], subscribes=["answer"]),
+        "b": Program(answer, publishes=["answer"], subscribes=["ask"]),
+    }
+    federation = Federation(programs, Network(default=link("uniform(1ms, 10ms)")), until="1s")
+    slow = {"latency/ask/a/b/7": 9_900_000, "latency/answer/b/a/7": 9_800_000, "latency/ask/a/b/2": 3_000_000}
+    trial = FederationTrial(make=lambda: federation, properties=(in_time,), draws=WrittenDraws(slow))
+    shrunk = shrink_federation(trial)
+    assert sorted(shrunk.draws or {}) == ["latency/answer/b/a/0", "latency/ask/a/b/0"]
+    assert len(shrunk.happenings) < shrunk.happenings_before / 4
 
 
 @at_end("b is never without news for long")

@@ -15,7 +15,7 @@ from worldline.model.errors import ConfigurationError, UsageError
 from worldline.nodes import Topology, Violation
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import Fault, draw_faults
-from worldline.nodes.loading import load_file
+from worldline.nodes.loading import load_file, load_trial
 from worldline.nodes.schedule import FORMAT, load, save
 from worldline.nodes.script import Script
 from worldline.nodes.trial import Trial
@@ -101,7 +101,7 @@ def test_every_field_comes_back(options: dict[str, Any], mine: Path, tmp_path_fa
     path = tmp_path_factory.getbasetemp() / "there-and-back.json"
     trial = Trial(algorithm=load_file(mine), **options)
     save(trial, path, file=mine)
-    loaded, file = load(path)
+    loaded, file = load(path, mine)
     assert facts(loaded) == facts(trial)
     assert file == mine
     text = path.read_bytes()
@@ -118,7 +118,7 @@ def test_the_number_of_events_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [float("inf"), float("-inf")])
 def test_numbers_without_an_end_come_back(number: float, mine: Path, tmp_path: Path) -> None:
     save(Trial(algorithm=load_file(mine), parameters={"share": number}), tmp_path / "it.json", file=mine)
-    assert load(tmp_path / "it.json")[0].parameters == {"share": number}
+    assert load(tmp_path / "it.json", mine)[0].parameters == {"share": number}
 
 
 def test_what_a_seed_draws_is_written_down(tmp_path: Path) -> None:
@@ -175,6 +175,28 @@ def test_a_file_says_which_format_it_has(tmp_path: Path) -> None:
 # --- Where the algorithm is ---
 
 
+def test_a_schedule_runs_no_file_that_it_names_alone(tmp_path: Path) -> None:
+    """It is data, and may come from a stranger."""
+    (tmp_path / "own_alone.py").write_text(MINE)
+    save(Trial(algorithm=load_file(tmp_path / "own_alone.py")), tmp_path / "it.json", file=tmp_path / "own_alone.py")
+    (tmp_path / "own_alone.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{MINE}")
+    with pytest.raises(ConfigurationError, match=r"runs only one that you name \(if you trust .*: --file .*own_alone.py"):
+        load(tmp_path / "it.json")
+    assert not (tmp_path / "ran").exists()
+    save(Trial(algorithm=find("bellman-ford")), tmp_path / "ours.json")
+    with pytest.raises(ConfigurationError, match=r"is of 'bellman-ford', not of a file \(leave out --file\)"):
+        load(tmp_path / "ours.json", tmp_path / "own_alone.py")
+
+
+def test_an_algorithm_can_be_another_name_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(f"{MINE}\nfrom worldline.nodes.algorithm import Algorithm\nother = Algorithm(name='other', node=Mine, topology='ring:5')\n")
+    other = Path(f"{tmp_path / 'two.py'}:other")
+    trial = load_trial(other, 3)
+    assert (trial.algorithm.name, trial.seed) == ("other", 3)
+    save(trial, tmp_path / "it.json", file=other)
+    assert load(tmp_path / "it.json", other)[0].algorithm.name == "other"
+
+
 def test_an_algorithm_beside_the_schedule_is_found(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there" / "code").mkdir(parents=True)
     (tmp_path / "there" / "code" / "own_beside.py").write_text(MINE)
@@ -182,41 +204,22 @@ def test_an_algorithm_beside_the_schedule_is_found(mine: Path, tmp_path: Path, m
     own = Path("code/own_beside.py")
     trial = Trial(algorithm=load_file(own), seed=4)
     save(trial, Path("it.json"), file=own)
-    assert load(Path("it.json"))[0].run() == trial.run()
+    assert load(Path("it.json"), own)[0].run() == trial.run()
     monkeypatch.chdir(mine.parent)
-    loaded, file = load(tmp_path / "there" / "it.json")
+    there = tmp_path / "there" / "code" / "own_beside.py"
+    loaded, file = load(tmp_path / "there" / "it.json", there)
     assert loaded.run() == trial.run()
     assert file is not None
     assert file.samefile(tmp_path / "there" / "code" / "own_beside.py")
     (tmp_path / "there").rename(tmp_path / "moved")
-    assert load(tmp_path / "moved" / "it.json")[0].run() == trial.run()
-
-
-def test_an_algorithm_seen_from_here_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "own_here.py").write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    own = Path("own_here.py")
-    save(Trial(algorithm=load_file(own)), Path("out/it.json"), file=own)
-    found = load(Path("out/it.json"))[1]
-    assert found is not None
-    assert found.samefile(own)
-
-
-def test_an_algorithm_elsewhere_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "own_elsewhere.py").write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    own = Path("own_elsewhere.py")
-    save(Trial(algorithm=load_file(own)), Path("out/it.json"), file=own)
-    monkeypatch.chdir(tmp_path / "out")
-    assert load(Path("it.json"))[0].algorithm.name == "own_elsewhere"
+    moved = tmp_path / "moved" / "code" / "own_beside.py"
+    assert load(tmp_path / "moved" / "it.json", moved)[0].run() == trial.run()
 
 
 def test_an_algorithm_that_is_gone_is_named(mine: Path, tmp_path: Path) -> None:
     save(Trial(algorithm=load_file(mine)), tmp_path / "it.json", file=tmp_path / "gone.py")
     with pytest.raises(ConfigurationError, match=r"it\.json: there is no file .*gone\.py"):
-        load(tmp_path / "it.json")
+        load(tmp_path / "it.json", tmp_path / "gone.py")
 
 
 # --- What is refused ---
@@ -360,7 +363,7 @@ def test_a_failure_is_the_same_after_loading(tmp_path: Path) -> None:
     file = Path(__file__).parent.parent.parent / "examples" / "broken_mutex" / "broken_mutex.py"
     trial = Trial(algorithm=load_file(file), seed=26)
     save(trial, tmp_path / "it.json", file=file)
-    loaded, _ = load(tmp_path / "it.json")
+    loaded, _ = load(tmp_path / "it.json", file)
     here, there = trial.run(), loaded.run()
     assert isinstance(there.failure, Violation)
     assert str(here.failure) == str(there.failure)

@@ -120,6 +120,8 @@ def in_turn(run: Scheduler) -> bool:
 
 
 ROUNDS = Algorithm(name="rounds", node=Rounds, topology="clique:4", properties=(in_turn,))
+from worldline.search.day import USUAL_DAY
+
 CARELESS = structs.replace(ROUNDS, name="careless", node=Careless)
 
 
@@ -130,7 +132,7 @@ def test_it_does_not_slip_into_what_nobody_can_do() -> None:
     assert search(Trial(algorithm=ROUNDS), range(50)).failure is None
     failed = search(Trial(algorithm=CARELESS), range(50)).failure
     assert failed is not None
-    shrunk = shrink(Trial(algorithm=CARELESS, seed=failed.seed))
+    shrunk = shrink(Trial(algorithm=CARELESS).with_seed(failed.seed))
     assert structs.replace(shrunk.trial, algorithm=ROUNDS).run().failure is None, shrunk.text()
     assert (shrunk.trial.graph().num_nodes, shrunk.trial.parameters, shrunk.unsure) == (3, {}, ("rounds",))
 
@@ -200,7 +202,7 @@ def test_what_it_takes_to_stand_faults_stays() -> None:
     miscounts = structs.replace(INSISTS, node=Miscounts)
     failed = search(structs.replace(lossy, algorithm=miscounts), range(50)).failure
     assert failed is not None
-    shrunk = shrink(structs.replace(lossy, algorithm=miscounts, seed=failed.seed))
+    shrunk = shrink(structs.replace(lossy, algorithm=miscounts).with_seed(failed.seed))
     assert shrunk.unsure == ("attempts",)  # Without faults, too, it may be what it takes: an answer can be slow.
     assert shrunk.trial.graph().num_nodes == 3
     assert structs.replace(shrunk.trial, algorithm=INSISTS).run().failure is None, shrunk.text()
@@ -210,7 +212,7 @@ def test_what_is_mended_may_take_as_long_as_it_takes() -> None:
     """A failure comes early, a run that goes well takes longer: the limit of events is the user's."""
     failed = search(Trial(algorithm=CARELESS), range(50)).failure
     assert failed is not None
-    trial = Trial(algorithm=CARELESS, seed=failed.seed, events_max=123_456)
+    trial = Trial(algorithm=CARELESS, events_max=123_456).with_seed(failed.seed)
     assert shrink(trial, runs_max=50).trial.events_max == 123_456
 
 
@@ -231,14 +233,14 @@ def test_each_algorithm_holds_with_the_least_that_it_states(name: str) -> None:
 
 # --- What is kept ---
 
-KEEPING = Trial(algorithm=CARELESS, kinds={"crash": 2, "link": 1, "loss": 0.05}, until=60 * 10**9)
+KEEPING = Trial(algorithm=CARELESS, kinds={"crash": 2, "link": 1, "loss": 0.05}, until=60 * 10**9, day=USUAL_DAY)
 
 
 @pytest.fixture(scope="module")
 def failing() -> Trial:
     found = search(KEEPING, range(100)).failure
     assert found is not None
-    return structs.replace(KEEPING, seed=found.seed)
+    return KEEPING.with_seed(found.seed)
 
 
 def traced(trial: Trial) -> list[NodeRecord]:
@@ -277,7 +279,7 @@ def test_a_drawn_graph_can_be_kept() -> None:
     trial = Trial(algorithm=CARELESS, topology="random:6,degree=3,connected")
     found = search(trial, range(50)).failure
     assert found is not None
-    failing = structs.replace(trial, seed=found.seed)
+    failing = trial.with_seed(found.seed)
     assert shrink(failing, keep="topology", runs_max=200).trial.graph().neighbors == failing.graph().neighbors
 
 

@@ -16,6 +16,7 @@ from worldline.cli.interruption import interruptible
 from worldline.cli.nodes_run import NodesNarrator, NodesOutputs, run_one
 from worldline.cli.nodes_search import Search, run_many
 from worldline.cli.nodes_syntax import SYNTAX
+from worldline.cli.options import KindOfDay
 from worldline.loading.parameters import pairs
 from worldline.model import UsageError
 from worldline.model.reading import as_time
@@ -29,6 +30,7 @@ from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.trial import Trial
 from worldline.recording import Shelf
+from worldline.search.day import as_day
 from worldline.search.deadline import SECONDS_MAX
 
 EPILOG = SYNTAX
@@ -46,7 +48,11 @@ def nodes(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.py", help="Your own algorithm: a file with `model`, or with one node class."),
+        typer.Option(
+            metavar="FILE.py[:NAME]",
+            help="Your own algorithm: a file with `model`, or NAME, or with one node class. With --schedule: that of a"
+            " file, which a schedule doesn't choose.",
+        ),
     ] = None,
     topology: Annotated[
         str | None,
@@ -116,6 +122,7 @@ def nodes(
             rich_help_panel=_END, min=0.001, help="Consider a run endless after this many seconds of real time."
         ),
     ] = SECONDS_MAX,
+    day: KindOfDay = None,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule written by --save.")
     ] = None,
@@ -174,7 +181,7 @@ def nodes(
     target = ""
     if schedule is not None:
         _check_alone(context)
-        trial, source = load(schedule)
+        trial, source = load(schedule, file)
     else:
         source = file
         trial = _trial(algorithm, file, seed)
@@ -191,6 +198,7 @@ def nodes(
             "fifo": fifo,
             "until": None if until is None else as_time(until),
             "events_max": events_max,
+            "day": None if day is None else as_day(day),
         }
         trial = structs.replace(trial, **{name: value for name, value in said.items() if value is not None})
         if all(value is None or name in ("parameters", "until") for name, value in said.items()):
@@ -225,6 +233,7 @@ def nodes(
 # What goes with a schedule: how it is shown, not what happens.
 _BESIDE_A_SCHEDULE = (
     "schedule",
+    "file",
     "seconds_max",
     "record",
     "force",

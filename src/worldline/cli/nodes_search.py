@@ -12,6 +12,7 @@ from rich.console import Console
 
 from worldline.cli.bar import bar
 from worldline.cli.nodes_run import NO_PROPERTIES
+from worldline.cli.search_story import show_day
 from worldline.cli.seeds import processors, watched
 from worldline.model import format_time
 from worldline.model.counting import counted
@@ -23,6 +24,7 @@ from worldline.nodes.searching import search
 from worldline.nodes.shrinking import Shrunk, shrink
 from worldline.nodes.trace import text_of
 from worldline.nodes.trial import Trial
+from worldline.search.day import USUAL_DAY
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.searching import Report
 from worldline.search.shrinking import RUNS_MAX
@@ -51,7 +53,8 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
         if asked.save_to is not None:
             console.print(f"nothing failed, so {asked.save_to} wasn't written")
         return
-    failed = structs.replace(asked.trial, seed=report.failure.seed)
+    failed = asked.trial.with_seed(report.failure.seed)
+    show_day(console, failed.day)
     console.print("to repeat it:")
     console.print(f"  {command_of(failed, asked.source, asked.seconds_max)}")
     if asked.save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
@@ -62,9 +65,9 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
             short = shrink(failed, keep=asked.kept, seconds_max=asked.seconds_max, progress=progress)
         if asked.save_to is not None:
             save(short.trial, asked.save_to, file=asked.source)
-        _show_shrunk(console, short, asked.save_to, trace)
+        _show_shrunk(console, short, asked, trace)
     elif asked.save_to is not None:
-        console.print(f"  worldline nodes --schedule {shlex.quote(str(asked.save_to))}")
+        console.print(f"  {_command_of_saved(asked.save_to, asked.source)}")
     raise typer.Exit(failure.exit_code)
 
 
@@ -103,7 +106,7 @@ def _report(console: Console, asked: Search, report: Report) -> None:
         console.print(remark)
 
 
-def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: str) -> None:
+def _show_shrunk(console: Console, shrunk: Shrunk, asked: Search, trace: str) -> None:
     lines = len(shrunk.records)
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
     runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
@@ -116,11 +119,11 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
             f"(how small it may be isn't known, so {' and '.join(shrunk.unsure)} {stay}: set the minimum in its model:"
             f" least={{{least}}})"
         )
-    if saved is None:
+    if asked.save_to is None:
         console.print("(--save FILE.json keeps it, to be run again)")
     else:
         console.print("to repeat it:")
-        console.print(f"  worldline nodes --schedule {shlex.quote(str(saved))}")
+        console.print(f"  {_command_of_saved(asked.save_to, asked.source)}")
     if trace:
         console.print("---")
         console.print(text_of(shrunk.records, times=trace == "times"))
@@ -130,6 +133,12 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
 def _exact(number: float) -> str:
     """Write a number as somebody would: 2, not 2.0."""
     return str(int(number)) if number == int(number) else repr(number)
+
+
+def _command_of_saved(path: Path, source: Path | None) -> str:
+    return shlex.join(
+        ["worldline", "nodes", *([] if source is None else ["--file", str(source)]), "--schedule", str(path)]
+    )
 
 
 def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_MAX) -> str:
@@ -148,6 +157,7 @@ def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_M
     )
     words += ["--until", format_time(trial.until)] if trial.until is not None else []
     words += ["--events-max", str(trial.events_max)] if trial.events_max != EVENTS_MAX else []
+    words += ["--day", str(trial.day)] if trial.day is not None and trial.day != USUAL_DAY else []
     words += ["--no-properties"] if not trial.algorithm.properties else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(trial.seed)])

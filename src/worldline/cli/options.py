@@ -54,6 +54,15 @@ DrawnFaults = Annotated[
         help="Draw faults of participants by the seed, such as crash=1,hang=2; crash-after=1 waits for an event.",
     ),
 ]
+KindOfDay = Annotated[
+    str | None,
+    typer.Option(
+        "--day",
+        metavar="DAY",
+        help="The kind of day: usual, or some of constant, quick, tail, slow-links, bursts, no-crash and the like"
+        " (default: a search draws one for each seed).",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if they aren't recordings.")]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
 Timing = Annotated[

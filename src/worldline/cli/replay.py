@@ -63,6 +63,15 @@ def replay(
             help="Where the code is, as for `worldline run` (default: the recording's own, here or next to it).",
         ),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            rich_help_panel=_LIVE,
+            metavar="NAME=VALUE",
+            help="A setting of the recorded run that chooses code: a recording alone doesn't. May be repeated.",
+        ),
+    ] = None,
     debug: Annotated[
         bool,
         typer.Option(
@@ -98,9 +107,10 @@ def replay(
             if given is not None:
                 raise UsageError(f"{option} is for playing a recording", advice="leave out --only and --until-differs")
         pace = None if rate is None else Pace(rate)
-        _run_again(recording, only or [], target, debug, go_on, until_differs, pace, as_json=as_json, quiet=quiet)
+        code = (target, tuple(settings or ()))
+        _run_again(recording, only or [], code, debug, go_on, until_differs, pace, as_json=as_json, quiet=quiet)
         return
-    for option, is_given in (("--target", target), ("--pdb", debug), ("--go-on", go_on), ("--json", as_json)):
+    for option, is_given in (("--target", target), ("--set", settings), ("--pdb", debug), ("--go-on", go_on), ("--json", as_json)):
         if is_given:
             raise UsageError(f"{option} is for running members again", advice="name them: --only NAME")
     part = ShownPart(
@@ -119,7 +129,7 @@ def replay(
 def _run_again(
     recording: Recording,
     names: list[str],
-    target: str | None,
+    code: tuple[str | None, tuple[str, ...]],
     debug: bool,
     go_on: bool,
     until_differs: bool,
@@ -145,7 +155,8 @@ def _run_again(
             warn=warn,
             remark=remark,
         )
-        report = run_again(recording, names, target_of(recording, target), options)
+        target, settings = code
+        report = run_again(recording, names, target_of(recording, target), options, settings)
     if as_json:
         print(printable_json(msgspec.json.encode(report.as_json()).decode()))
     else:

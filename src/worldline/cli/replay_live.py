@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,11 +93,13 @@ class LiveReport:
         }
 
 
-def run_again(recording: Recording, names: Iterable[str], target: str, options: LiveOptions) -> LiveReport:
-    """Run these members again, or all; what can't be equal is said before."""
+def run_again(
+    recording: Recording, names: Iterable[str], target: str, options: LiveOptions, settings: Sequence[str] = ()
+) -> LiveReport:
+    """Run these members again, or all; what can't be equal is said before. `settings` are those that choose code."""
     intact(recording)
     members = members_of(recording, names)
-    ready = ready_as_recorded(recording, target)
+    ready = ready_as_recorded(recording, target, settings)
     _refuse(ready, recording, members, options)
     report = LiveReport(warnings=doubts(recording.header, ready))
     if missing := shortcoming(recording):

@@ -13,16 +13,14 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Settings
-from worldline.cli.search_story import show_failure
+from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, KindOfDay, Settings
+from worldline.cli.search_story import show_day, show_failure
 from worldline.cli.seeds import processors, watched
 from worldline.federation.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.trial import FederationTrial
 from worldline.model.counting import counted
-from worldline.model.distributions import DrawnValue
-from worldline.model.draw_words import draw_in_words
+from worldline.model.draw_words import draw_in_words, drawn_text
 from worldline.model.errors import Stuck, UsageError, shortened
-from worldline.model.time import format_time
 from worldline.saving.destination import destination
 from worldline.search.calm import WrittenDraws
 from worldline.search.deadline import SECONDS_MAX
@@ -30,7 +28,7 @@ from worldline.search.searching import Recipe, Report, search_seeds
 from worldline.search.shrinking import RUNS_MAX
 from worldline.search.trial import remarks_on
 from worldline.targets.federation_trial import TrialRequest, made_trial
-from worldline.targets.saved_trial import load_trial_request, save_trial
+from worldline.targets.saved_trial import command_of_saved, load_trial_request, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
@@ -60,6 +58,15 @@ def search(
     draws: DrawsTable = None,
     fault: Faults = None,
     faults: DrawnFaults = None,
+    day: KindOfDay = None,
+    code: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="FILE.toml|FILE.py[:NAME]",
+            help="With a saved failure: what to run. A saved failure is data, and chooses no code.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
     ] = None,
@@ -74,12 +81,18 @@ def search(
     ] = SECONDS_MAX,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
-    saved = None if save_to is None else _saved_at(save_to, force)
+    if save_to is not None:
+        _check_place(save_to, force)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        changes = (properties, seed is not None, until, settings, draws, fault, faults)
-        _repeat(console, Path(target), any((*changes, seeds != _SEEDS, keep_going, save_to)))
+        changes = (seed is not None, until, fault, faults, day, seeds != _SEEDS, keep_going, save_to)
+        named = TrialRequest(
+            target=code or "", settings=tuple(settings or ()), properties=tuple(properties or ()), table=draws
+        )
+        _repeat(console, Path(target), named, says_more=any(changes))
         return
+    if code is not None:
+        raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
     request = TrialRequest(
         target=target,
         seed=seed,
@@ -89,6 +102,7 @@ def search(
         faults=tuple(fault or ()),
         drawn_faults=faults,
         table=draws,
+        day=day,
     )
     trial = made_trial(request)
     for remark in trial.undrawn():
@@ -111,25 +125,38 @@ def search(
         if save_to is not None:
             console.print(f"nothing failed, so {save_to} wasn't written")
         return
-    failed = replace(request, seed=report.failure.seed)
+    failing = trial.with_seed(report.failure.seed)
+    show_day(console, failing.day)
     console.print("to repeat it:")
-    console.print(f"  {command_of(failed, seconds_max)}")
+    console.print(f"  {command_of(replace(request, seed=failing.seed), seconds_max)}")
+    failed = replace(request, seed=failing.seed, day=str(failing.day))
     if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
         save_trial(failed, save_to)
     if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with bar("runs", RUNS_MAX) as progress:
-            short = shrink_federation(trial.with_seed(report.failure.seed), seconds_max=seconds_max, progress=progress)
+            short = shrink_federation(failing, seconds_max=seconds_max, progress=progress)
         if save_to is not None:
             left = tuple(map(str, short.faults))
-            save_trial(replace(failed, faults=(), drawn_faults=None, only_faults=left, draws=short.draws), save_to)
-        _show_shrunk(console, short, saved, besides="" if draws is None else f"besides what {draws} says, ")
-    elif saved is not None:
-        console.print(f"  {saved}")
+            save_trial(
+                replace(
+                    failed,
+                    faults=(),
+                    drawn_faults=None,
+                    only_faults=left,
+                    draws=short.draws,
+                    day=None if short.draws is not None else failed.day,
+                ),
+                save_to,
+            )
+        besides = "" if draws is None else f"besides what {draws} says, "
+        _show_shrunk(console, short, save_to and command_of_saved(save_to, request), besides=besides)
+    elif save_to is not None:
+        console.print(f"  {command_of_saved(save_to, request)}")
     raise typer.Exit(failure.exit_code)
 
 
-def _saved_at(path: Path, force: bool) -> str:
-    """Return the command that runs what will be saved there, or refuse the place before anything has happened."""
+def _check_place(path: Path, force: bool) -> None:
+    """Refuse a place for what will be saved before anything has happened."""
     found = destination(path)
     if not found.is_stream and path.suffix != _SAVED:
         raise UsageError(f"--save {path}: it would not be known as a failure", advice=f"name it {path.name}{_SAVED}")
@@ -138,13 +165,14 @@ def _saved_at(path: Path, force: bool) -> str:
             f"--save {path}: it is there already, and may be another failure",
             advice="choose another name, or replace it with --force",
         )
-    return shlex.join(["worldline", "search", str(path)])
 
 
-def _repeat(console: Console, file: Path, says_more: bool) -> None:
+def _repeat(console: Console, file: Path, named: TrialRequest, *, says_more: bool) -> None:
     if says_more:
-        raise UsageError(f"{file} says itself what is to be run", advice="leave the other options out")
-    request = load_trial_request(file)
+        raise UsageError(
+            f"{file} says itself which run it is", advice="leave out all but --target, --property, --set and --draws"
+        )
+    request = load_trial_request(file, named)
     trial = made_trial(request)
     outcome, happenings = trial.told()
     if isinstance(trial.draws, WrittenDraws) and trial.draws.unasked:
@@ -178,20 +206,19 @@ def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_g
 def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, *, besides: str) -> None:
     runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
     if shrunk.draws is None:
-        console.print(f"shrunk in {runs}; it takes all that the seed draws for messages")
+        console.print(f"shrunk in {runs}; it takes all that the seed draws for messages and clocks")
     else:
         before, after = counted(shrunk.draws_before, "draw"), str(len(draws))
         if shrunk.faults_before:
             before += f" and {counted(shrunk.faults_before, 'fault')}"
             after = f"{counted(len(draws), 'draw')} and {counted(len(shrunk.faults), 'fault')}"
         console.print(f"shrunk in {runs}, from {before} to {after}:")
-        console.print(
-            f"{besides}every message takes the usual time and none gets lost"
-            + (", but" if draws or shrunk.faults else "")
-        )
+        calm = ", none gets lost and clocks are right" if shrunk.has_clocks else " and none gets lost"
+        but = ", but" if draws or shrunk.faults else ""
+        console.print(f"{besides}every message takes the usual time{calm}{but}")
     for name, value in draws.items():
         words = draw_in_words(name, value)
-        console.print(f"  {name} = {_drawn_text(value)}" + (f"  ({words})" if words else ""))
+        console.print(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
     for each in shrunk.faults:
         console.print(f"  {each}")
     if saved is None:
@@ -200,12 +227,6 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, 
         console.print("to repeat it:")
         console.print(f"  {saved}")
     show_failure(console, shrunk.happenings, draws, shrunk.failure)
-
-
-def _drawn_text(value: DrawnValue) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return format_time(value) if isinstance(value, int) else repr(value)
 
 
 def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
@@ -217,5 +238,6 @@ def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     words += ["--draws", request.table] if request.table is not None else []
     words += [word for fault in request.faults for word in ("--fault", fault)]
     words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
+    words += ["--day", request.day] if request.day is not None else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])

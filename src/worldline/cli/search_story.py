@@ -13,6 +13,7 @@ from worldline.model.draw_words import MessageFate, fate_of
 from worldline.model.errors import WorldlineError, shortened
 from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.time import format_time
+from worldline.search.day import Day
 from worldline.search.story import Happening
 
 _LINES_MAX = 40
@@ -33,6 +34,12 @@ def show_failure(
         for line in trace_of(failure).splitlines()[-_TRACE_LINES_MAX:]:
             console.print(line)
     console.print(str(failure), style="red")
+
+
+def show_day(console: Console, day: Day | None) -> None:
+    """Say which kind of day a seed has drawn, unless it is a usual one."""
+    if day is not None and day.words():
+        console.print(f"  on this day: {day.words()}  (--day {day})")
 
 
 class _StoryLine(NamedTuple):

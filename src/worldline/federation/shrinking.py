@@ -1,10 +1,12 @@
 """Shrinking a federation's failure: from a seed to the few draws and faults that it takes.
 
-All that the seed has drawn for links is written down: how long each message took, and which got lost or came twice; and
-so are the faults. What is written down is taken out again as far as the failure stays; a message of which nothing is
-written takes the usual time. Faults that can't be taken out are shortened, and slowness is lessened. What the programs
-draw themselves stays as the seed has it. Nothing gets worse on the way, as for nodes: no message gets lost that didn't,
-latencies stay within their bounds, faults happen only when they did, and the run ends when it did.
+All that the seed has drawn for links and clocks is written down: how long each message took, which got lost or came
+twice, and how wrong each clock was; and so are the faults. What is written down is taken out again as far as the
+failure stays; a message of which nothing is written takes the usual time, and such a clock is right. What can't be
+taken out happens to earlier messages if it can; clocks are off by less, faults are shortened, and slowness is lessened.
+What the programs draw themselves stays as the seed has it. Nothing gets worse on the way, as for nodes: no more
+messages get lost than did, latencies stay within their bounds, faults happen only when they did, the run ends when it
+did, and the story isn't longer.
 
 It ends when no single step helps any more, or after so many runs.
 """
@@ -17,13 +19,16 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from worldline.federation.trial import FederationTrial
-from worldline.model.distributions import DrawnValue
+from worldline.model.distributions import ClockOffset, ClockRate, DrawnValue
+from worldline.model.draw_names import numbered_message, renumbered
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, are_milder, as_faults, spans_of
+from worldline.model.latency import Latency
 from worldline.model.time import FOREVER, MS, SECOND
 from worldline.search.calm import DrawsSeen, WrittenDraws, rounded, usual
+from worldline.search.day import USUAL_DAY
 from worldline.search.deadline import SECONDS_MAX
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, reduced
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced
 from worldline.search.story import Happening
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
@@ -34,7 +39,10 @@ Written = tuple[str, DrawnValue]
 
 @dataclass(frozen=True, kw_only=True)
 class ShrunkFederation:
-    """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults."""
+    """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults.
+
+    `has_clocks` if it has drawn how wrong clocks are.
+    """
 
     trial: FederationTrial
     failure: WorldlineError
@@ -42,6 +50,7 @@ class ShrunkFederation:
     happenings_before: int
     draws_before: int
     faults_before: int
+    has_clocks: bool
     runs: int
 
     @property
@@ -68,11 +77,11 @@ def shrink_federation(
         raise UsageError("draws that a function makes can't be shrunk")
     federation = trial.federation()
     trial = replace(trial, faults=as_faults(federation.faults), kinds={})
-    seen = DrawsSeen(written)
+    seen = DrawsSeen(trial.draw_function())
     outcome, before = replace(trial, draws=seen).told()
     if outcome.failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
-    runs = CountedRuns(outcome.failure, runs_max, seconds_max, progress)
+    runs = CountedRuns(outcome.failure, len(before), runs_max, seconds_max, progress)
 
     faults_before = sum(each.verb in ENDED_BY for each in trial.faults or ())
     trial = _Shrinking(trial, federation.plan().end, seen, runs).finish()
@@ -85,6 +94,7 @@ def shrink_federation(
         happenings_before=len(before),
         draws_before=len(seen.restless),
         faults_before=faults_before,
+        has_clocks=any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values()),
         runs=runs.done,
     )
 
@@ -109,7 +119,7 @@ class _Shrinking:
         self._runs = runs
         self._faults = self._harshest = trial.faults or ()
         self._draws: dict[str, DrawnValue] | None = None
-        self._answers: dict[Hashable, bool] = {(self._faults, None): True}
+        self._answers: dict[Hashable, bool] = {(self._faults, None, None): True}
 
     def finish(self) -> FederationTrial:
         """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
@@ -119,24 +129,31 @@ class _Shrinking:
             self._try(faults=written_out(self._faults))
             reduced(self._faults, lambda rest: self._try(faults=tuple(rest)))
             self._leave_out_draws()
-            for name in self._draws or ():
+            self._make_earlier()
+            for name in tuple(self._draws or ()):
                 self._round_latency(name)
+                self._right_clock(name)
             for place, fault in enumerate(self._faults):
                 if fault.verb in ENDED_BY:
                     self._soften(place)
-        return replace(self._trial, faults=as_faults(self._faults))
+        day = self._trial.day if self._draws is None else USUAL_DAY
+        return replace(self._trial, faults=as_faults(self._faults), day=day)
 
     def _try(
-        self, *, faults: tuple[ParticipantFault, ...] | None = None, draws: dict[str, DrawnValue] | None = None
+        self,
+        *,
+        faults: tuple[ParticipantFault, ...] | None = None,
+        draws: dict[str, DrawnValue] | None = None,
+        lines_max: int | None = None,
     ) -> bool:
         """Have other faults or draws from now on, if it fails as before with them; return whether it does."""
         faults = self._faults if faults is None else faults
         draws = self._draws if draws is None else draws
         changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
-        asked = faults, None if draws is None else frozenset(draws.items())
+        asked = faults, None if draws is None else frozenset(draws.items()), lines_max
         if asked not in self._answers:  # The last round asks much that the one before has asked.
             milder = are_milder(faults, self._harshest) and _can_be(changed)
-            self._answers[asked] = milder and self._runs.fails(changed)
+            self._answers[asked] = milder and self._runs.fails(changed, lines_max)
         if self._answers[asked]:
             self._trial, self._faults, self._draws = changed, faults, draws
         return self._answers[asked]
@@ -144,16 +161,43 @@ class _Shrinking:
     def _leave_out_draws(self) -> None:
         if self._draws is None:
             if self._trial.draws is None:  # Without a fault, there may be messages that the seed draws something for.
-                self._seen = DrawsSeen(None)
+                self._seen = DrawsSeen(self._trial.draw_function())
                 replace(self._trial, draws=self._seen).run()
             if not self._try(draws=dict(self._seen.restless)):
                 return
         reduced(list((self._draws or {}).items()), lambda rest: self._try(draws=dict(rest)))
 
+    def _make_earlier(self) -> None:
+        """Let the same happen to earlier messages, if it fails as soon then; what happens to one message goes along."""
+        numbered = {name: parts for name in self._draws or () if (parts := numbered_message(name)) is not None}
+        messages = list(dict.fromkeys(numbered.values()))
+        if not messages:
+            return
+        draws, lines = dict(self._draws or {}), self._trial.lines()
+
+        def fails_at(numbers: Sequence[int]) -> bool:
+            moved = dict(zip(messages, numbers, strict=True))
+            names = {name: name if name not in numbered else renumbered(name, moved[numbered[name]]) for name in draws}
+            if len(set(names.values())) < len(names):
+                return False
+            for before, name in names.items():
+                self._seen.distributions.setdefault(name, self._seen.distributions[before])
+            return self._try(draws={names[name]: value for name, value in draws.items()}, lines_max=lines)
+
+        made_earlier([number for *_, number in messages], fails_at)
+
+    def _right_clock(self, name: str) -> None:
+        """Let a clock be off by less, and by a round number."""
+        assert self._draws is not None
+        distribution, value = self._seen.distributions.get(name), int(self._draws[name])
+        if isinstance(distribution, ClockOffset | ClockRate) and distribution.minimum <= 0 <= distribution.maximum:
+            sign = -1 if value < 0 else 1
+            lessened(abs(value), lambda less: self._try(draws={**(self._draws or {}), name: sign * less}))
+
     def _round_latency(self, name: str) -> None:
         assert self._draws is not None
-        latency, time = self._seen.latencies.get(name), self._draws[name]
-        if latency is None:
+        latency, time = self._seen.distributions.get(name), self._draws[name]
+        if not isinstance(latency, Latency):
             return
         unit = max(1, usual(latency) // _ROUND)
         near = rounded(latency, int(time), unit)

@@ -13,6 +13,7 @@ from worldline.model.draw_rows import DrawFunction, DrawInputs, read_draws
 from worldline.model.drawn_faults import draw_participant_faults, said_of_undrawn
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
+from worldline.search.day import Day, DayDraws, draw_day
 from worldline.search.deadline import Expired
 from worldline.search.properties import BrokenCheck, Property
 from worldline.search.quiet import quietly
@@ -26,6 +27,7 @@ class FederationTrial:
 
     `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults`
     are all there are. `table` replaces draws, and `draws` is a function that replaces those that the table leaves.
+    `day` is the kind of day; without one a run has a usual day, and a search draws one for each seed.
     """
 
     make: Callable[[], Federation]
@@ -35,9 +37,16 @@ class FederationTrial:
     faults: tuple[ParticipantFault, ...] | None = None
     table: DrawInputs = field(default_factory=DrawInputs)
     draws: DrawFunction | None = None
+    day: Day | None = None
 
     def with_seed(self, seed: int) -> FederationTrial:
-        return replace(self, seed=seed)
+        return replace(self, seed=seed, day=draw_day(seed, self.kinds) if self.day is None else self.day)
+
+    def draw_function(self) -> DrawFunction | None:
+        """Return what replaces the draws that the table leaves: what is written down, or the day."""
+        if self.draws is None and self.day is not None and self.day.changes_messages:
+            return DayDraws(self.day, self.seed)
+        return self.draws
 
     def federation(self) -> Federation:
         """Return what is run, with all of its faults written out."""
@@ -49,7 +58,7 @@ class FederationTrial:
         return made
 
     def _draw_inputs(self) -> DrawInputs:
-        rows, functions = read_draws(self.draws)
+        rows, functions = read_draws(self.draw_function())
         return DrawInputs((*rows, *self.table.rows), {**functions, **self.table.functions})  # The last row counts.
 
     def undrawn(self) -> list[str]:
@@ -58,7 +67,13 @@ class FederationTrial:
 
     def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
         plan = made.plan()
-        return draw_participant_faults(self.kinds, made.programs, plan.end, self.seed, given=plan.faults)
+        without = () if self.day is None else self.day.without
+        kinds = {kind: number for kind, number in self.kinds.items() if kind not in without}
+        return draw_participant_faults(kinds, made.programs, plan.end, self.seed, given=plan.faults)
+
+    def lines(self) -> int:
+        """Run it, and return how much has happened, up to the failure."""
+        return len(self.told()[1])
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""

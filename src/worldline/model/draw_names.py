@@ -163,6 +163,24 @@ def check_participants(pattern: str, participants: Iterable[str]) -> None:
             raise ConfigurationError(f"draw {pattern}: there is no participant {shown(part)}", advice=advice)
 
 
+def numbered_message(name: str) -> tuple[tuple[str, ...], int] | None:
+    """Return whose message a draw is about, and its number; None if it is about no message.
+
+    Draws about one message have the same; those about corruption count a sender's messages in another way.
+    """
+    purpose, *parts = names_in(name) or ("",)
+    named = PURPOSES.get(purpose, ())
+    if "topic" not in named:
+        return None
+    counted = ("corruption", parts[1], parts[2]) if purpose in _BY_RECEIVERS else (parts[0], parts[1])
+    return counted, int(parts[-1])
+
+
+def renumbered(name: str, number: int) -> str:
+    """Return the name of the same draw about another message."""
+    return f"{name.rpartition('/')[0]}/{number}"
+
+
 def drawn_by(name: str) -> str | None:
     """Return the participant on whose side a draw of this name is made; None if the network makes it."""
     names = names_in(name)

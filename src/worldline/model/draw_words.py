@@ -1,11 +1,25 @@
-"""What a draw of a link means, in words: which message gets lost, comes twice, or takes how long."""
+"""What a draw means, in words: which message gets lost, comes twice, or takes how long; whose clock is wrong."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from worldline.model.distributions import DrawnValue
-from worldline.model.draw_names import BOOT, DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER, names_in
+from worldline.model.draw_names import (
+    BOOT,
+    CLOCK_DRIFT,
+    CLOCK_OFFSET,
+    CLOCK_WALK,
+    CORRUPTION,
+    CORRUPTION_OF_COPY,
+    DUPLICATION,
+    LATENCY,
+    LATENCY_OF_COPY,
+    LOSS,
+    LOSS_AT_SENDER,
+    names_in,
+)
+from worldline.model.rates import format_rate
 from worldline.model.time import format_time
 
 
@@ -43,6 +57,25 @@ def fate_of(name: str, value: DrawnValue) -> MessageFate | None:
 def draw_in_words(name: str, value: DrawnValue) -> str:
     """Say what comes of a draw; an empty text if its name says it all."""
     purpose, *parts = names_in(name) or ("",)
-    if purpose == BOOT and not isinstance(value, bool | float):
-        return f"{parts[0]} takes {format_time(value)} to boot"
-    return str(fate_of(name, value) or "")
+    if isinstance(value, bool | float):
+        if purpose in (CORRUPTION, CORRUPTION_OF_COPY) and value is True:
+            _, sender, receiver, number = parts
+            what = "message" if purpose == CORRUPTION else "the copy of message"
+            return f"{what} {int(number) + 1} of all that {sender} sends is corrupted for {receiver}"
+        return str(fate_of(name, value) or "")
+    said = {
+        BOOT: f"{parts[0]} takes {format_time(value)} to boot",
+        CLOCK_OFFSET: f"the clock of {parts[0]} is {format_time(abs(value))} {'slow' if value < 0 else 'fast'} at first",
+        CLOCK_DRIFT: f"the clock of {parts[0]} {'loses' if value < 0 else 'gains'} {format_rate(abs(value))}",
+        CLOCK_WALK: f"the rate of the clock of {parts[0]} changes by {format_rate(value)}",
+    }.get(purpose)
+    return said or str(fate_of(name, value) or "")
+
+
+def drawn_text(name: str, value: DrawnValue) -> str:
+    """Write the value of a draw, as what its name says that it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return repr(value)
+    return format_rate(value) if name.partition("/")[0] in (CLOCK_DRIFT, CLOCK_WALK) else format_time(value)

@@ -11,7 +11,7 @@ from worldline.kernel.packing import size_of
 from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
-from worldline.nodes.script import LINK_DOWN, PARTITIONED, Script
+from worldline.nodes.script import LINK_DOWN, PARTITIONED, Deliveries
 from worldline.nodes.telling import Incoming
 
 TOPIC = "message"
@@ -77,7 +77,7 @@ class LinkEnd:
         """Go on counting and drawing where an earlier end of a link to the same neighbor has stopped."""
         self.number, self.last, self.path, self.delay = earlier.number, earlier.last, earlier.path, earlier.delay
 
-    def carry(self, message: Any, now: int, script: Script | None) -> tuple[tuple[int, ...], str]:
+    def carry(self, message: Any, now: int, script: Deliveries | None) -> tuple[tuple[int, ...], str]:
         """Return how long the next message is under way, and its copy; or why it isn't."""
         self.number += 1
         if not self.is_up:

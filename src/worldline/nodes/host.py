@@ -38,7 +38,7 @@ from worldline.nodes.events import (
     Timer,
 )
 from worldline.nodes.node import Executes, Node
-from worldline.nodes.script import Script
+from worldline.nodes.script import Deliveries
 from worldline.nodes.telling import (
     Incoming,
     tell_done,
@@ -67,7 +67,7 @@ class HostSetting(NamedTuple):
     over: Link  # What links are that nobody has said anything else about.
     others: Mapping[tuple[int, int], Link]  # Those of single edges.
     keeps: bool  # What is under way on a link that goes down, until it is up again.
-    script: Script | None
+    script: Deliveries | None
     executed: Callable[[int], None] | None  # Is called with the id of a node after each of its events.
 
     def end(self, node: int, neighbor: int, link: int, weight: int) -> LinkEnd:

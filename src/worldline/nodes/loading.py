@@ -17,15 +17,24 @@ FORM = 'write model = Algorithm(name="mine", node=Mine, topology="clique:3"), fr
 
 
 def load_trial(path: Path, seed: int | None = None) -> Trial:
-    """Return what a file defines: its `model`, or a single class of nodes; with its own seed, if none is given."""
-    made = None if defines_model(path) else lone_algorithm(path)
+    """Return what a file defines: its `model`, or a single class of nodes; with its own seed, if none is given.
+
+    The path may be that of another name in the file: FILE.py:NAME.
+    """
+    file, name = _parts_of(path)
+    made = None if name or defines_model(file) else lone_algorithm(file)
     if made is None:
-        found = definition_in(path, MODEL, (Algorithm, Trial), FORM)
+        found = definition_in(file, name or MODEL, (Algorithm, Trial), FORM)
         made = found.maker.make(seed, {})
         if not isinstance(made, Algorithm | Trial):
             raise unfit(found.where, "what its model returns", made, FORM)
     trial = Trial(algorithm=made) if isinstance(made, Algorithm) else made
     return trial if seed is None else structs.replace(trial, seed=seed)
+
+
+def _parts_of(path: Path) -> tuple[Path, str]:
+    before, _, name = str(path).rpartition(":")
+    return (Path(before), name) if before.endswith(".py") else (path, "")
 
 
 def load_file(path: Path) -> Algorithm:

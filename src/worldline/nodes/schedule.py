@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
 from worldline.saving.destination import save as save_file
+from worldline.search.day import as_day
 
 FORMAT = 1
 
@@ -54,6 +56,7 @@ class TrialFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     messages: tuple[Delivery, ...] = ()
     faults: tuple[str, ...] = ()
     no_properties: bool = False
+    day: str = ""
 
 
 def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
@@ -81,6 +84,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
         ),
         faults=tuple(map(str, trial.pinned().faults)),
         no_properties=not trial.algorithm.properties,
+        day="" if trial.day is None or trial.script is not None else str(trial.day),
     )
     try:
         text = json.format(json.encode(schedule, order="deterministic"), indent=1)
@@ -89,8 +93,11 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
     save_file(path, text + b"\n")
 
 
-def load(path: Path) -> tuple[Trial, Path | None]:
-    """Read a trial, and where its algorithm was loaded from if it isn't one of ours."""
+def load(path: Path, file: Path | None = None) -> tuple[Trial, Path | None]:
+    """Read a trial, and return where its algorithm was loaded from if it isn't one of ours.
+
+    That is `file`, which the caller names: a schedule is data, and chooses no code.
+    """
     try:
         schedule = json.decode(path.read_bytes(), type=TrialFile)
     except OSError as error:
@@ -99,7 +106,14 @@ def load(path: Path) -> tuple[Trial, Path | None]:
         raise ConfigurationError(f"{path} isn't a schedule: {error}") from error
     if schedule.format != FORMAT:
         raise ConfigurationError(f"{path} has the format {schedule.format}", advice=f"this version reads {FORMAT}")
-    file = path.parent / schedule.file if schedule.file else None
+    if schedule.file and file is None:
+        named = os.path.normpath(path.parent / schedule.file)
+        raise ConfigurationError(
+            f"{path} is of an algorithm in a file, and runs only one that you name",
+            advice=f"if you trust what it names: --file {shlex.quote(named)}",
+        )
+    if file is not None and not schedule.file:
+        raise ConfigurationError(f"{path} is of {shown(schedule.algorithm)}, not of a file", advice="leave out --file")
     try:
         trial = _trial(schedule, file)
         trial.scheduler()  # Whatever can't be run is refused there.
@@ -141,6 +155,7 @@ def _trial(schedule: TrialFile, file: Path | None) -> Trial:
         until=as_time(schedule.until) if schedule.until else None,
         events_max=schedule.events_max,
         script=script,
+        day=as_day(schedule.day) if schedule.day else None,
     )
 
 

@@ -24,7 +24,7 @@ from worldline.nodes.host import HostSetting, NodeHost
 from worldline.nodes.host_observer import HostObserver
 from worldline.nodes.node import Executes
 from worldline.nodes.reading import as_topology
-from worldline.nodes.script import Script
+from worldline.nodes.script import Deliveries
 from worldline.nodes.topology import Edge, Topology
 from worldline.nodes.trace import NodeRecord, text_of
 from worldline.search.deadline import Expired
@@ -60,7 +60,7 @@ class Scheduler:
         parameters: Mapping[str, Any] | None = None,
         faults: Iterable[Fault | str] = (),
         properties: Iterable[Property] = (),
-        script: Script | None = None,
+        script: Deliveries | None = None,
         trace: bool | Callable[[NodeRecord], None] = False,
     ) -> None:
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)

@@ -7,6 +7,7 @@ what isn't written down takes the usual time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from worldline.nodes.trace import NodeRecord
 
@@ -22,12 +23,22 @@ Delays = tuple[int, ...]
 """How long it is under way; a second one is that of its copy; none: it gets lost."""
 
 
+class Deliveries(Protocol):
+    """What decides how long messages are under way, in place of what the seed draws for their links."""
+
+    def delays(self, message: MessageId) -> Delays: ...
+
+
 class Script:
     """How long messages are under way: the usual time, but for those that are named."""
 
     def __init__(self, usual: int, exceptions: Mapping[MessageId, Delays]) -> None:
         self.usual = (usual,)
         self.exceptions = dict(exceptions)
+
+    def changed(self, message: MessageId, delays: Delays) -> Script:
+        """Return the same script, but for one message."""
+        return Script(self.usual[0], {**self.exceptions, message: delays})
 
     def delays(self, message: MessageId) -> Delays:
         return self.exceptions.get(message, self.usual)

@@ -8,15 +8,16 @@ What must not happen is that it slips into a failure that isn't the one that was
 fail as well. These keep it from that:
 
 S1. It is the same failure: see `resemblance`.
-S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.is_milder`), no message gets lost
-    that wouldn't, latencies stay in their range, and a network that was connected stays connected. The end of the run
-    stays where it was.
+S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.is_milder`), no more messages get
+    lost than did, latencies stay in their range, and a network that was connected stays connected. The end of the run
+    stays where it was. So fewer nodes have those of the faults that concern them, not others that another seed draws.
 S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
     nothing can work. A parameter without a stated least stays as it is: it may be how often something is tried again,
     without which a correct program couldn't stand a slow message. Fewer nodes count only if they can do what more
     could: if these pass without faults, when every message takes the usual time, or on some of the seeds, then so must
     the fewer. If they pass nowhere, there is nothing to go by, and they stay.
 S4. What the user wants kept is kept.
+S5. It isn't longer to read than the failure that was found: see `search.shrinking`.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from itertools import islice
 
 from msgspec import Struct, structs
 
-from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES
-from worldline.nodes.faults import ENDINGS, Fault, is_milder, time_of
+from worldline.nodes.faults import ENDINGS, Fault, check_faults, is_milder, time_of
 from worldline.nodes.keeping import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.reading import smaller
 from worldline.nodes.script import Delays, MessageId, Script, script_of
+from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
 from worldline.search.calm import rounded, usual
+from worldline.search.day import USUAL_DAY
 from worldline.search.deadline import SECONDS_MAX, deadline
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, reduced
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
@@ -70,7 +73,8 @@ class Shrunk(Struct, frozen=True, kw_only=True):
         """Describe the schedule in words."""
         graph, script = self.trial.graph(), self.trial.script
         exceptions = {} if script is None else script.exceptions
-        usual = f"messages take what seed {self.trial.seed} draws"
+        day = "" if self.trial.day is None else self.trial.day.words()
+        usual = f"messages take what seed {self.trial.seed} draws{f' on this day: {day}' if day else ''}"
         if script is not None:
             usual = f"every message takes {format_time(script.usual[0])}"
         if exceptions or self.trial.faults:
@@ -113,17 +117,17 @@ def shrink(
     # What takes much longer than the failure that is looked for isn't it.
     trial = structs.replace(trial, events_max=min(trial.events_max, _LONGER * outcome.events + _LONGER))
     before = _written_down(trial)
-    records_before = len(_history(trial))
+    records_before = trial.lines()
     if FAULTS in kept:
         trial = trial.pinned()
     elif TOPOLOGY in kept:
         trial = structs.replace(trial, topology=trial.graph())
-    runs = CountedRuns(failure, runs_max, seconds_max, progress)
+    runs = CountedRuns(failure, records_before, runs_max, seconds_max, progress)
     unsure: tuple[str, ...] = ()
     if MESSAGES not in kept:  # They are those of this very form.
         forms = _Forms(trial, kept, runs)
         trial, unsure = forms.smallest(), tuple(forms.unsure)
-    written = _written_down(trial)
+    written = structs.replace(_written_down(trial), day=USUAL_DAY)
     if runs.fails(written):
         trial = _taken_out(written, kept, runs)
     trial = structs.replace(trial, events_max=events_max)  # When it is mended, it may take as long as it takes.
@@ -167,7 +171,8 @@ class _Forms:
         self._trial = trial
         self._kept = kept
         self._runs = runs
-        self._is_connected = trial.graph().is_connected
+        self._graph = trial.graph()
+        self._pinned = trial.pinned()
         self._abilities: list[Callable[[Trial, CountedRuns], bool]] | None = None
         self.unsure: list[str] = []
 
@@ -203,15 +208,31 @@ class _Forms:
         """Return a form with the first seed on which it fails."""
         seeds: Iterable[int] = range(max(_SEEDS_MIN, min(2 * form.seed, _SEEDS_MAX)))
         for seed in [form.seed] if SEED in self._kept else seeds:
-            tried = structs.replace(form, seed=seed)
-            if (not self._is_connected or tried.graph().is_connected) and self._runs.fails(tried):
+            tried = self._with_faults(structs.replace(form, seed=seed))
+            if (not self._graph.is_connected or tried.graph().is_connected) and self._runs.fails(tried):
                 return tried
         return None
 
+    def _with_faults(self, form: Trial) -> Trial:
+        """Return a form with those of the trial's own faults that it can have."""
+        graph, faults = form.graph(), self._pinned.faults
+        if graph != self._graph:
+            faults = tuple(each for each in faults if _can_be(each, graph))
+        return structs.replace(form, faults=faults, kinds=self._pinned.kinds)
+
     def _known_abilities(self) -> list[Callable[[Trial, CountedRuns], bool]]:
         if self._abilities is None:  # It takes some runs.
-            self._abilities = [each for each in _ABILITIES if each(self._trial, self._runs)]
+            trial = self._with_faults(self._trial)  # As the forms have them.
+            self._abilities = [each for each in _ABILITIES if each(trial, self._runs)]
         return self._abilities
+
+
+def _can_be(fault: Fault, graph: Topology) -> bool:
+    try:
+        check_faults([fault], graph)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def _is_untroubled(trial: Trial) -> bool:
@@ -272,9 +293,30 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
             assert trial.script is not None
             messages = list(trial.script.exceptions.items())
             trial = with_messages(reduced(messages, lambda rest: runs.fails(with_messages(rest))))
+            trial = _with_earlier_messages(trial, runs)
     if MESSAGES not in kept:
-        trial = _with_round_delays(trial, runs)
+        for _ in range(2):  # A message may have to be as slow as another one is.
+            trial = _with_round_delays(trial, runs)
     return trial if FAULTS in kept else _with_round_faults(trial, runs)
+
+
+def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
+    """Let the same happen to earlier messages of the same links, if it fails as soon then."""
+    assert trial.script is not None
+    messages, lines = list(trial.script.exceptions.items()), trial.lines()
+
+    def fails_at(numbers: Sequence[int]) -> bool:
+        nonlocal trial
+        assert trial.script is not None
+        moved = {(*message[:2], number): delays for (message, delays), number in zip(messages, numbers, strict=True)}
+        changed = structs.replace(trial, script=Script(trial.script.usual[0], moved))
+        if len(moved) < len(messages) or not runs.fails(changed, lines):
+            return False
+        trial = changed
+        return True
+
+    made_earlier([number for (_, _, number), _ in messages], fails_at)
+    return trial
 
 
 # -- Odd times are replaced by round ones where that changes nothing
@@ -283,13 +325,23 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
 def _with_round_delays(trial: Trial, runs: CountedRuns) -> Trial:
     assert trial.script is not None
     latency, unit = trial.link().latency, _unit(trial)
+
+    def fails_with(message: MessageId, delays: Delays) -> bool:
+        nonlocal trial
+        assert trial.script is not None
+        changed = structs.replace(trial, script=trial.script.changed(message, delays))
+        if not runs.fails(changed):
+            return False
+        trial = changed
+        return True
+
     for message, delays in list(trial.script.exceptions.items()):
-        near = tuple(rounded(latency, delay, unit) for delay in delays)
-        if near != delays:
-            script = Script(trial.script.usual[0], {**trial.script.exceptions, message: near})
-            changed = structs.replace(trial, script=script)
-            if runs.fails(changed):
-                trial = changed
+        if len(delays) == 1 and delays[0] > latency.maximum:  # On another day than a usual one.
+            lessened(delays[0], lambda delay, message=message: fails_with(message, (delay,)))
+        else:
+            near = tuple(rounded(latency, delay, unit) for delay in delays)
+            if near != delays:
+                fails_with(message, near)
     return trial
 
 

@@ -16,13 +16,15 @@ from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
-from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithm import LATENCY, Algorithm
+from worldline.nodes.day_deliveries import DayDeliveries
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
-from worldline.nodes.script import Script
+from worldline.nodes.script import Deliveries, Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
+from worldline.search.day import Day, draw_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.trial import TrialOutcome
 from worldline.workers.executor import Executor, Inline, as_executor
@@ -31,7 +33,8 @@ from worldline.workers.executor import Executor, Inline, as_executor
 class Trial(Struct, frozen=True, kw_only=True):
     """Everything that a run depends on. What isn't given is up to the algorithm.
 
-    `kinds` are faults drawn from the seed, with how many of each; `faults` are written out.
+    `kinds` are faults drawn from the seed, with how many of each; `faults` are written out. `day` is the kind of day;
+    without one a run has a usual day, and a search draws one for each seed.
     """
 
     algorithm: Algorithm
@@ -45,6 +48,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     until: int | None = None
     events_max: int = EVENTS_MAX
     script: Script | None = None
+    day: Day | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.algorithm, Algorithm):
@@ -68,8 +72,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     def link(self) -> Link:
         return as_link(
             self.latency or self.algorithm.latency,
-            loss=self.kinds.get("loss", 0.0),
-            duplication=self.kinds.get("duplication", 0.0),
+            loss=self._todays().get("loss", 0.0),
+            duplication=self._todays().get("duplication", 0.0),
             fifo=self.algorithm.fifo if self.fifo is None else self.fifo,
         )
 
@@ -77,16 +81,30 @@ class Trial(Struct, frozen=True, kw_only=True):
         """Return what determines a run apart from the nodes themselves, for the header of a recording."""
         return plan_of(self.graph(), self.link(), self.seed, self.end())
 
+    def _todays(self) -> dict[str, float]:
+        """Return the kinds of faults that there are on this day."""
+        without = () if self.day is None else self.day.without
+        return {kind: number for kind, number in self.kinds.items() if kind not in without}
+
+    def deliveries(self) -> Deliveries | None:
+        """Return what decides how long messages take, unless they take what the seed draws for their links."""
+        if self.script is None and self.day is not None and self.day.changes_messages:
+            is_open = self.latency is None and self.algorithm.latency == LATENCY
+            return DayDeliveries(self.day, self.seed, self.link(), is_open=is_open)
+        return self.script
+
     def with_seed(self, seed: int) -> Trial:
-        return structs.replace(self, seed=seed)
+        day = draw_day(seed, self.kinds) if self.day is None else self.day
+        return structs.replace(self, seed=seed, day=day)
 
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written out."""
         graph = self.graph()
-        rest = {kind: number for kind, number in self.kinds.items() if kind in SHARES}
+        kinds = self._todays()
+        rest = {kind: number for kind, number in kinds.items() if kind in SHARES}
         drawn: tuple[Fault, ...] = ()
-        if rest != self.kinds:
-            drawn = draw_faults(self.kinds, graph, self.end() or self._length(graph), self.seed)
+        if rest != kinds:
+            drawn = draw_faults(kinds, graph, self.end() or self._length(graph), self.seed)
         return structs.replace(
             self, topology=graph, faults=tuple(sorted((*self.faults, *drawn), key=time_of)), kinds=rest
         )
@@ -94,7 +112,12 @@ class Trial(Struct, frozen=True, kw_only=True):
     def _length(self, graph: Topology) -> int:
         """Return how long it takes if nothing goes wrong: faults that come after the end strike nobody."""
         undisturbed = Scheduler.over(
-            graph, self.algorithm.node, seed=self.seed, link=self.link(), parameters=self.parameters, script=self.script
+            graph,
+            self.algorithm.node,
+            seed=self.seed,
+            link=self.link(),
+            parameters=self.parameters,
+            script=self.deliveries(),
         )
         undisturbed.start_all_nodes()
         with suppress(ModelError):  # It will fail again, and is judged then.
@@ -114,11 +137,23 @@ class Trial(Struct, frozen=True, kw_only=True):
             parameters=self.parameters,
             faults=pinned.faults,
             properties=self.algorithm.properties if properties is None else properties,
-            script=self.script,
+            script=self.deliveries(),
             trace=trace,
         )
         made.start_all_nodes()
         return made
+
+    def lines(self) -> int:
+        """Run it, and return how many lines its trace has."""
+        count = 0
+
+        def take(_: NodeRecord) -> None:
+            nonlocal count
+            count += 1
+
+        with suppress(ModelError):
+            self.scheduler(trace=take).run(self.end(), events_max=self.events_max)
+        return count
 
     def run(
         self,

@@ -1,10 +1,11 @@
-"""Calm circumstances: what isn't written down takes the usual time, and nothing gets lost."""
+"""Calm circumstances: what isn't written down takes the usual time, nothing gets lost, and clocks are right."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from worldline.model.distributions import Chance, Distribution, DrawnValue
+from worldline.model.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue
+from worldline.model.draw_rows import DrawFunction
 from worldline.model.latency import Latency
 from worldline.search.shrinking import in_units
 
@@ -17,6 +18,8 @@ def calm(_name: str, distribution: Distribution, value: DrawnValue) -> DrawnValu
         return usual(distribution)
     if isinstance(distribution, Chance) and distribution.probability < 1:
         return False
+    if isinstance(distribution, ClockOffset | ClockRate):
+        return min(max(0, distribution.minimum), distribution.maximum)
     return value
 
 
@@ -53,16 +56,15 @@ class WrittenDraws:
 class DrawsSeen:
     """A function of draws that changes none and remembers those that aren't as in calm circumstances."""
 
-    def __init__(self, given: WrittenDraws | None) -> None:
+    def __init__(self, given: DrawFunction | None) -> None:
         self._given = given
         self.restless: dict[str, DrawnValue] = {}
-        self.latencies: dict[str, Latency] = {}
+        self.distributions: dict[str, Distribution] = {}
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
         if self._given is not None:
             value = self._given(name, distribution, value)
         if value != calm(name, distribution, value):
             self.restless[name] = value
-            if isinstance(distribution, Latency):
-                self.latencies[name] = distribution
+            self.distributions[name] = distribution
         return value

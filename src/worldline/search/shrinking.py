@@ -1,7 +1,9 @@
 """What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
 
-What is shrunk fails, and must go on failing in the same way (see `resemblance`). Runs cost time, so there is an end to
-them, and what was found by then is what counts.
+What is shrunk fails, and must go on failing in the same way (see `resemblance`). And it must not get longer for its
+reader. The measure is the number of lines that tell what happens up to the failure. Where that shows only at the end of
+the run, which ends no later, more lines are no harm: more goes on because less is amiss. Runs cost time, so there is an
+end to them, and what was found by then is what counts.
 """
 
 from __future__ import annotations
@@ -17,35 +19,46 @@ from worldline.search.resemblance import likeness_of
 from worldline.search.trial import Tried
 
 RUNS_MAX = 5_000
+_EARLIER_MAX = 24  # Earlier messages that are tried for each.
+_MOVED_MAX = 8  # Messages for which that is done.
 
 T = TypeVar("T")
 
 
 class CountedRuns:
-    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for."""
+    """Runs trials, and counts them: at some point it is enough. It knows the failure that was found, and its length."""
 
     def __init__(
         self,
         failure: WorldlineError,
+        lines: int,
         runs_max: int,
         seconds_max: float | None,
         progress: Callable[[int], None] | None,
     ) -> None:
         self.done = 0
         self._failure = failure
+        self._lines = lines
         self._max = runs_max
         self._seconds_max = seconds_max
         self._progress = progress
 
-    def fails(self, trial: Tried) -> bool:
-        """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
+    def fails(self, trial: Tried, lines_max: int | None = None) -> bool:
+        """Whether a trial fails in the way that is looked for; no trial does once there were too many.
+
+        If it takes more lines to tell than the failure that was found, or more than `lines_max`, it isn't shorter.
+        """
         failure = self._tried(trial)
         if failure is None or failure is _UNKNOWN:
             return False
-        is_it = likeness_of(failure) == likeness_of(self._failure)
-        if isinstance(failure, Stuck) and not is_it:
+        if likeness_of(failure) == likeness_of(self._failure):
+            return self._is_no_later_end(failure) or trial.lines() <= (self._lines if lines_max is None else lines_max)
+        if isinstance(failure, Stuck):
             self.done = self._max  # Nobody wants to wait for more of that.
-        return is_it
+        return False
+
+    def _is_no_later_end(self, failure: WorldlineError) -> bool:
+        return failure.facts.get("during") is False and (failure.at or 0) <= (self._failure.at or 0)
 
     def passes(self, trial: Tried) -> bool:
         """Whether nothing is wrong with a trial; of none that is known once there were too many."""
@@ -88,6 +101,26 @@ def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]
         elif len(kept) == before:
             break
     return kept
+
+
+def made_earlier(numbers: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> None:
+    """Let what happens to messages of these numbers happen to earlier ones: to all by the same number, then to each.
+
+    What comes of it is what `fails` was last true of.
+    """
+    kept = list(numbers)
+    least = min(kept, default=0)
+    for shift in range(least, max(0, least - _EARLIER_MAX), -1):
+        shifted = [number - shift for number in kept]
+        if fails(shifted):
+            kept = shifted
+            break
+    for place in range(len(kept))[:_MOVED_MAX]:
+        for earlier in range(min(kept[place], _EARLIER_MAX)):
+            moved = [*kept[:place], earlier, *kept[place + 1 :]]
+            if fails(moved):
+                kept = moved
+                break
 
 
 def lessened(time: int, fails: Callable[[int], bool]) -> int:

@@ -17,7 +17,11 @@ class Tried(Protocol):
     @property
     def seed(self) -> int: ...
 
-    def with_seed(self, seed: int) -> Self: ...
+    def with_seed(self, seed: int) -> Self:
+        """Return it with another seed, and on the day which that seed draws unless it has one."""
+
+    def lines(self) -> int:
+        """Run it, and return how many lines tell what happens, up to the failure: what a reader has to read."""
 
     def run(self) -> TrialOutcome:
         """Run it; a failure of the model is an outcome, too."""

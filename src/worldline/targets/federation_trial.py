@@ -14,9 +14,10 @@ from worldline.model.distributions import DrawnValue
 from worldline.model.drawn_faults import parse_fault_kinds
 from worldline.model.errors import ConfigurationError, shown
 from worldline.search.calm import WrittenDraws
+from worldline.search.day import as_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.quiet import quietly
-from worldline.targets.finding import found_federation
+from worldline.targets.finding import SEARCHED, found_federation
 from worldline.targets.ready import Options
 
 
@@ -27,7 +28,7 @@ class TrialRequest:
     Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
     `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `table`
     replaces draws, as `--draws` names it. `draws` are those that a shrunk failure takes; with them, everything else is
-    calm.
+    calm. `day` is the kind of day, if it isn't up to the search.
     """
 
     target: str
@@ -40,6 +41,7 @@ class TrialRequest:
     only_faults: tuple[str, ...] | None = None
     table: str | None = None
     draws: dict[str, DrawnValue] | None = None
+    day: str | None = None
 
     @property
     def directory(self) -> Path:
@@ -59,7 +61,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
     )
     kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
     with quietly():
-        found, table = found_federation(request.target, options)
+        found, table = found_federation(request.target, options, SEARCHED)
         first = found if isinstance(found, Federation) else found()
         properties = tuple(load_property(name, request.directory) for name in request.properties)
     return FederationTrial(
@@ -69,6 +71,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         kinds=kinds,
         table=table,
         draws=None if request.draws is None else WrittenDraws(request.draws),
+        day=None if request.day is None else as_day(request.day),
     )
 
 

@@ -37,6 +37,7 @@ _SIMULATION = ("worldline.kernel.simulation", "Simulation")
 _ALGORITHM, _TRIAL = ("worldline.nodes.algorithm", "Algorithm"), ("worldline.nodes.trial", "Trial")
 _AGENTS = ("worldline.spacetime.simulation", "ForwardSimulation")
 _RECORDING = ".mcap"
+SEARCHED = "can be searched"
 
 
 def prepare(target: str, options: Options) -> Ready:
@@ -76,17 +77,21 @@ class FoundFederation(NamedTuple):
     draws: DrawInputs
 
 
-def found_federation(target: str, options: Options) -> FoundFederation:
-    """Return the federation that a target means."""
+def found_federation(target: str, options: Options, wanted_for: str = "have schedules to check") -> FoundFederation:
+    """Return the federation that a target means; what isn't one is refused, since only they can do what is wanted."""
     is_file = target.endswith(TOML)
     wanted = replace(options, executor=str(InProcess())) if is_file else options
 
     def made() -> federation.ReadyFederation:
         ready = prepare(target, wanted)
         if not isinstance(ready, federation.ReadyFederation):
+            is_nodes = wanted_for == SEARCHED and ready.kind == "nodes"
+            searched = f"nodes --file {target} --seeds 100" if parts_of(target)[0].suffix else f"nodes {target} --seeds 100"
             raise UsageError(
-                f"only federations have schedules to check, and {target} is of the kind {ready.kind}",
-                advice=f"`worldline verify {target}` runs it in many ways",
+                f"only federations {wanted_for}, and {target} is of the kind {ready.kind}",
+                advice=f"`worldline {searched}` tries it on many seeds"
+                if is_nodes
+                else f"`worldline verify {target}` runs it in many ways",
             )
         return ready
 

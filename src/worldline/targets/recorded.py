@@ -6,8 +6,9 @@ What can't be equal is said before anything is compared (`doubts`): another vers
 from __future__ import annotations
 
 import glob
+import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import TOML, WORLDS, parts_of
 
 _SHOWN_MAX = 5
+_CODE = ("entry", "command", "directory", "environment", "participants")
 
 
 def target_of(recording: Recording, given: str | None) -> str:
@@ -45,9 +47,10 @@ def target_of(recording: Recording, given: str | None) -> str:
     named = recording.header.target
     if not named:
         raise UsageError(f"{recording.path} doesn't say what was run", advice="name it: --target FILE")
-    file, _ = parts_of(named)
+    file, name = parts_of(named)
     if not file.suffix:
         return named  # It comes with Worldline.
+    named = f"{file.name}:{name}" if name else file.name  # Whatever it says, it doesn't choose the folder.
     for folder in (Path(), recording.path.parent):
         if (folder / file.name).is_file():
             return str(folder / named)
@@ -74,9 +77,22 @@ def _has_code(folder: Path, header: Header) -> bool:
     return bool(header.code) and all(hash_of(folder / name) == digest for name, digest in header.code.items())
 
 
-def ready_as_recorded(recording: Recording, target: str) -> Ready:
-    """Make a target ready to be run as it was: with the same settings and seed, until the same time."""
+def ready_as_recorded(recording: Recording, target: str, named: Sequence[str] = ()) -> Ready:
+    """Make a target ready to be run as it was: with the same settings and seed, until the same time.
+
+    Settings that choose code count only if they are `named` by whoever wants it run: a recording is data.
+    """
     header = recording.header
+    chosen = [each for each in header.settings if _chooses_code(each)]
+    unnamed = [each for each in chosen if each not in named]
+    if unnamed:
+        raise UsageError(
+            f"{recording.path} was made with --set {shown(unnamed[0])}, and a recording doesn't choose the code",
+            advice=f"if you trust it: {' '.join(f'--set {shlex.quote(each)}' for each in chosen)}",
+        )
+    for each in named:
+        if each not in header.settings:
+            raise UsageError(f"{recording.path} wasn't made with --set {each}", advice="leave it out")
     says_no_end = parts_of(target)[0].suffix in WORLDS
     until = format_time(header.end) if says_no_end and header.end is not None else None
     options = Options(settings=header.settings, until=until, only_faults=header.faults or None)
@@ -88,6 +104,11 @@ def ready_as_recorded(recording: Recording, target: str) -> Ready:
         until = str(header.end / SECOND) if ready.kind == "spacetime" else format_time(header.end)
         ready = _prepared(target, msgspec.structs.replace(options, until=until))
     return ready
+
+
+def _chooses_code(setting: str) -> bool:
+    """Whether a setting of a federation's file says which programs are run, or where they are."""
+    return setting.partition("=")[0].strip().rpartition(".")[2] in _CODE or ".environment." in setting.partition("=")[0]
 
 
 def _prepared(target: str, options: Options) -> Ready:

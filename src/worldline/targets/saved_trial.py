@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, json
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, UsageError
 from worldline.saving.destination import save
 from worldline.targets.draw_files import is_table_file
 from worldline.targets.federation_trial import TrialRequest
@@ -32,6 +33,7 @@ class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     only_faults: tuple[str, ...] | None = None
     table: str | None = None
     draws: dict[str, bool | int | float] | None = None
+    day: str | None = None
 
 
 def save_trial(request: TrialRequest, path: Path) -> None:
@@ -51,12 +53,17 @@ def save_trial(request: TrialRequest, path: Path) -> None:
         only_faults=request.only_faults,
         table=_moved(request.table, lambda table: os.path.relpath(Path(table).resolve(), folder)),
         draws=request.draws,
+        day=request.day,
     )
     save(path, json.format(json.encode(saved), indent=1) + b"\n")
 
 
-def load_trial_request(path: Path) -> TrialRequest:
-    """Read what was written down."""
+def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
+    """Read what was written down; what it runs is what is `named` by whoever wants it run.
+
+    Such a file is data, and may come from a stranger. So its target, properties, settings and table of draws, all of
+    which name code, count only if the user names them, too.
+    """
     try:
         saved = json.decode(path.read_bytes(), type=_SavedTrial)
     except OSError as error:
@@ -67,12 +74,43 @@ def load_trial_request(path: Path) -> TrialRequest:
         ) from error
     if saved.format != FORMAT:
         raise ConfigurationError(f"{path} has the format {saved.format}", advice=f"this version reads {FORMAT}")
-    request = TrialRequest(**{name: getattr(saved, name) for name in saved.__struct_fields__ if name != "format"})
-    return replace(
-        request,
-        target=os.path.normpath(path.parent / saved.target),
-        table=_moved(saved.table, lambda table: os.path.normpath(path.parent / table)),
+    tables = tuple(None if each is None or is_table_file(each) else each for each in (saved.table, named.table))
+    is_named = (
+        bool(named.target)
+        and (sorted(named.properties), sorted(named.settings)) == (sorted(saved.properties), sorted(saved.settings))
+        and (saved.table is None) == (named.table is None)
+        and tables[0] == tables[1]
     )
+    if not is_named:
+        says = TrialRequest(
+            target=os.path.normpath(path.parent / saved.target),
+            settings=saved.settings,
+            properties=saved.properties,
+            table=_moved(saved.table, lambda table: os.path.normpath(path.parent / table)),
+        )
+        raise UsageError(
+            f"{path} is data, and runs only what you name",
+            advice=f"if you trust what it names: {command_of_saved(path, says)}",
+        )
+    return replace(
+        named,
+        seed=saved.seed,
+        until=saved.until,
+        faults=saved.faults,
+        drawn_faults=saved.drawn_faults,
+        only_faults=saved.only_faults,
+        draws=saved.draws,
+        day=saved.day,
+    )
+
+
+def command_of_saved(path: Path, request: TrialRequest) -> str:
+    """Return the command that runs a saved failure."""
+    words = ["worldline", "search", str(path), "--target", request.target]
+    words += [word for name in request.properties for word in ("--property", name)]
+    words += [word for setting in request.settings for word in ("--set", setting)]
+    words += ["--draws", request.table] if request.table is not None else []
+    return shlex.join(words)
 
 
 def _moved(table: str | None, move: Callable[[str], str]) -> str | None:
