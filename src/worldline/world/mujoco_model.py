@@ -7,6 +7,7 @@ priority decides alone. So a geom's priority is the higher the smaller its coeff
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, isfinite
 from struct import pack
 from typing import Any
@@ -29,7 +30,10 @@ from worldline.world.inertia import Moments, combined
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
 from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
 
-MOTOR_LAG = 0.01  # Seconds that wheels and velocity drives take for most of the way to a new speed.
+MOTOR_LAG = 0.01  # Seconds that velocity drives take for most of the way to a new speed.
+_WHEEL_LAG = 1e-4  # The same for wheels. Gazebo's have no lag; one of 10 ms lets a load slow them down by percents.
+_GRIP = 100.0  # How much harder friction is than contacts are: with 1, what rests on a slope creeps by mm/s.
+_SINKING = 0.001  # Meters by which contacts give way at most, whatever rests on them.
 _UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
 
 
@@ -62,6 +66,8 @@ class MujocoBuilder:
         option.gravity = world.gravity
         option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
         option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        option.impratio = _GRIP
         option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_WARMSTART) | int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
 
     def compiled(self) -> tuple[Any, Any]:
@@ -79,6 +85,7 @@ class MujocoBuilder:
             [(link, None) for link in model.links] if fixed else link_tree(model)
         )
         links = {link.name: link for link in model.links}
+        wheels = _wheels(model)
         for link, held in tree:
             parent = held.parent if held is not None else None
             if parent is None:
@@ -95,7 +102,8 @@ class MujocoBuilder:
             if not fixed:
                 self._hold(body, model, held)
             for collision in link.collisions:
-                _add_geom(body, collision)
+                for part in _crowned(collision) if link.name in wheels else (collision,):
+                    _add_geom(body, part)
         if not fixed and not model.self_collide:
             solid = [link for link in model.links if link.collisions]
             for number, one in enumerate(solid):
@@ -139,7 +147,7 @@ class MujocoBuilder:
         efforts = {joint.name: joint.effort for joint in model.joints}
         for wheel in wheels:
             motor = self._spec.add_actuator(target=_joint_name(model, wheel), trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            motor.set_to_velocity(kv=mass / len(wheels) * drive.wheel_radius * drive.wheel_radius / MOTOR_LAG)
+            motor.set_to_velocity(kv=mass / len(wheels) * drive.wheel_radius * drive.wheel_radius / _WHEEL_LAG)
             if efforts[wheel] < inf:
                 motor.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
                 motor.forcerange = (-efforts[wheel], efforts[wheel])
@@ -167,6 +175,28 @@ def _body_name(model: WorldModel, link: RigidLink) -> str:
 
 def _joint_name(model: WorldModel, joint: str) -> str:
     return f"{len(model.name)} {model.name} {joint}"
+
+
+def _wheels(model: WorldModel) -> frozenset[str]:
+    """Return the links that a drive turns."""
+    if not isinstance(model.drive, DiffDrive):
+        return frozenset()
+    turned = {*model.drive.left_joints, *model.drive.right_joints}
+    return frozenset(joint.child for joint in model.joints if joint.name in turned)
+
+
+def _crowned(wheel: Collision) -> tuple[Collision, ...]:
+    """Return a wheel's cylinder with a tread along its middle, by a hair larger than the rest, as tires are crowned.
+
+    MuJoCo has a cylinder stand on the two ends of a line. Then a vehicle turns about the outer ends of its wheels, so
+    it turns too slowly, by as much as its wheels are broad.
+    """
+    shape = wheel.shape
+    if not isinstance(shape, CylinderShape):
+        return (wheel,)
+    lower = shape.radius - min(shape.radius / 10, max(shape.radius / 100, _SINKING))
+    tread, rim = CylinderShape(shape.radius, shape.length / 50), CylinderShape(lower, shape.length)
+    return replace(wheel, shape=tread), replace(wheel, shape=rim)
 
 
 def _add_geom(body: Any, collision: Collision) -> None:
