@@ -170,9 +170,9 @@ def test_robots_collide_in_one_group_and_pass_through_each_other_in_two() -> Non
 def test_two_robots_push_a_box() -> None:
     found = read_world(EXAMPLES / "world" / "push_box.sdf")
     running = started(open_engine("mujoco", found), found)
-    running.advance(4000)
+    running.advance(3900)
     assert abs(position(running, "box")[0]) < 0.01
-    running.advance(1000)
+    running.advance(1100)
     assert position(running, "box")[0] > 0.3
     running.advance(800)
     touching = {(each.one[0], each.other[0]) for each in running.contacts()}
