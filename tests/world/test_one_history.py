@@ -34,9 +34,7 @@ def racer(name: str, x: float, y: float, yaw: float) -> WorldModel:
     drive = slow.drive
     assert isinstance(drive, DiffDrive)
     limits = SpeedLimits(acceleration_min=-6.0, acceleration_max=6.0)
-    return replace(
-        slow, drive=replace(drive, linear=limits), commands=(DriveCommand(time=0, linear=(3.0, 0.0, 0.0)),)
-    )
+    return replace(slow, drive=replace(drive, linear=limits), commands=(DriveCommand(time=0, linear=(3.0, 0.0, 0.0)),))
 
 
 def crossing() -> WorldDescription:

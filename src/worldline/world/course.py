@@ -516,7 +516,9 @@ class Course:
         value = checked_motor_command(change.value)
         told = sorted(name for name, topic in heard if topic == change.topic)
         if not told:
-            advice = nearest(change.topic, sorted({topic for _, topic in heard})) or "--check lists the topics of motors"
+            advice = (
+                nearest(change.topic, sorted({topic for _, topic in heard})) or "--check lists the topics of motors"
+            )
             raise UsageError(f"no motor of a loaded model hears {shown(change.topic)}", advice=advice)
         self._drives += [MotorOrder(name, change.topic, value) for name in told]
 

@@ -42,6 +42,7 @@ class LoadingNote:
     """Something that a file says and that isn't simulated, or isn't simulated as somebody might expect."""
 
     line: int
+    """0 if it is about no line of its own."""
     text: str
     file: str = ""
     """The included file that says it; empty for the world's own."""
@@ -49,7 +50,8 @@ class LoadingNote:
     """Whether nothing moves in another way because of it: lights, sensors, what is drawn."""
 
     def __str__(self) -> str:
-        return f"{self.file}: line {self.line}: {self.text}" if self.file else f"line {self.line}: {self.text}"
+        where = f"line {self.line}: " if self.line else ""
+        return f"{self.file}: {where}{self.text}" if self.file else f"{where}{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +487,6 @@ class WorldModel:
             if wheel in seen:
                 raise ConfigurationError(f"the drive names joint {shown(wheel)} twice", about=("wheel", index))
             seen.add(wheel)
-
 
     def _check_motors(self) -> None:
         if self.static and self.motors:
