@@ -49,7 +49,8 @@ def _lines(world: WorldDescription, notes: Sequence[LoadingNote]) -> Iterator[st
         if moved := _moved(model):
             yield f"  {model.name}: {moved}"
         for motor in model.motors:
-            yield f"  {model.name}: {motor.kind} of joint {motor.joint}, told by {absolute_topic(motor.topic, model.name)}"
+            topic = absolute_topic(motor.topic, model.name)
+            yield f"  {model.name}: {motor.kind} of joint {motor.joint}, told by {topic}"
     yield _count(len(world.performers), "performer")
     for performer in world.performers:
         yield f"  {_performer(performer)}"

@@ -94,7 +94,7 @@ class SdfLibrary:
             except (OSError, ValueError):  # Too long a name, or one that no file can have.
                 continue
         if outside is not None:
-            folder = shown(os.path.dirname(os.path.realpath(outside)))
+            folder = shown(str(Path(os.path.realpath(outside)).parent))
             raise uri.error(
                 f"{shown(word)} is outside of the world's folder and of the resource paths",
                 f"if its folder is to be trusted, add it to {_PATHS[0]}: {folder}",
