@@ -94,10 +94,10 @@ class SdfLibrary:
             except (OSError, ValueError):  # Too long a name, or one that no file can have.
                 continue
         if outside is not None:
-            folder = shown(str(Path(os.path.realpath(outside)).parent))
+            real = Path(os.path.realpath(outside))
             raise uri.error(
                 f"{shown(word)} is outside of the world's folder and of the resource paths",
-                f"if its folder is to be trusted, add it to {_PATHS[0]}: {folder}",
+                f"to allow its folder, add it to {_PATHS[0]}: {shown(str(real.parent if real.suffix else real))}",
             )
         raise uri.error(
             f"there is no file {shown(str(self._folders[uri.owner] / named))} to include",
