@@ -77,8 +77,8 @@ class Hosting:
             self._regroup(order)
         if order.back:
             self._go_back()
-        for group, speed in order.speeds.items():
-            self._groups[group].limit_speeds(speed)
+        for name, speed in order.speeds.items():
+            self._groups[name].limit_speeds(speed)
         for told in order.drives:
             group = self._group_of(told.entity)
             match told:

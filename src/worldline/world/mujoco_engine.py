@@ -130,13 +130,11 @@ class MujocoEngine:
             pose = pose_at(model.motion, step * step_ns)
             position, (center, half) = pose.position, _box_at(model, pose)
             fastest = _scripted_speed(model, step, step_ns, steps)
-        elif model.motors:  # What their controllers do depends on where joints are: that takes a model.
-            group = self.build([entity])
-            group.set_states(step, {entity: self._state_at(model, alone, step)})
-            return Newcomer(self._state_at(model, alone, step), position, group.extents(steps)[entity])
-        elif model.drive is not None:
+        else:
             wanted, commands = command_in_force(model, step_ns, step), command_steps(model, step_ns)
             fastest = _wanted_speed(wanted, commands, alone.arm, step, steps)
+            told = motor_commands_in_force(model, step_ns, step)
+            fastest += _servo_speed(model, told, [0.0] * len(told), step_ns / SECOND)
         extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
         check_extents({entity: extent}, step, step_ns)
         return Newcomer(self._state_at(model, alone, step), position, extent)
@@ -706,11 +704,10 @@ class _MujocoTrack:
         if self.model.motion is not None:
             return _scripted_speed(self.model, step, self._step_ns, steps)
         speed = _wanted_speed(self.wanted, self._commands, self.arm(), step, steps)
-        for (motor, place, dof, _, servo), state in zip(self._motors, self._motor_states, strict=True):
-            if servo is not None:
-                wanted = motor_speed(motor, state.wanted, float(self._data.qpos[place]), self._seconds)
-                speed += min(abs(wanted), servo.speed_max) * float(self.arms[dof - self.dofs.start])
-        return speed
+        if not self._motors:
+            return speed
+        places = [float(self._data.qpos[each.place]) for each in self._motors]
+        return speed + _servo_speed(self.model, [each.wanted for each in self._motor_states], places, self._seconds)
 
     def arm(self) -> float:
         """Return how far from the model's origin the origin of a link can be, if poses are those of now."""
@@ -747,6 +744,20 @@ def _wanted_speed(wanted: Twist, commands: Mapping[int, Twist], arm: float, step
     """Return how fast a drive will want links to be whose origins are within `arm` of the model's."""
     twists = [wanted, *(commands[later] for later in range(step + 1, step + steps) if later in commands)]
     return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+
+def _servo_speed(model: WorldModel, wanted: list[float], places: list[float], seconds: float) -> float:
+    """Return how fast motors that set speeds will have links move, given what they are told and where joints are."""
+    fastest = 0.0
+    if not model.motors:
+        return fastest
+    held = {joint.name: (link, joint) for link, joint in link_tree(model) if joint is not None}
+    for motor, told, place in zip(model.motors, wanted, places, strict=True):
+        if motor.sets_speed:
+            link, joint = held[motor.joint]
+            (arm,) = _arms(model, link, joint).tolist()
+            fastest += min(abs(motor_speed(motor, told, place, seconds)), joint.velocity) * arm
+    return fastest
 
 
 def _is_same(one: WorldModel, other: WorldModel) -> bool:
