@@ -19,6 +19,9 @@ from worldline.world.description import (
     DriveCommand,
     Friction,
     Joint,
+    JointMotor,
+    MotorCommand,
+    PidGains,
     RigidLink,
     ScriptedMotion,
     SpeedLimits,
@@ -124,6 +127,30 @@ def pendulum(name: str, x: float, y: float) -> WorldModel:
     )
 
 
+def crane(name: str, x: float, y: float) -> WorldModel:
+    """Stands on the ground, turns and lifts: by a controller, at a speed and by a force."""
+    return WorldModel(
+        name=name,
+        pose=Pose((x, y, 0.2)),
+        links=(
+            solid("foot", BoxShape((0.5, 0.5, 0.4)), 20.0),
+            solid("boom", BoxShape((1.0, 0.1, 0.1)), 1.0, (0.3, 0, 0.4)),
+            solid("hook", SphereShape(0.1), 0.5, (0.7, 0, 0.2)),
+        ),
+        joints=(
+            Joint(name="turn", kind="revolute", child="boom", parent="foot", anchor=(-0.3, 0, 0), damping=0.1),
+            Joint(name="lift", kind="prismatic", child="hook", parent="boom", lower=-0.4, upper=0.3, effort=30.0),
+        ),
+        canonical_link="foot",
+        motors=(
+            JointMotor(joint="turn", kind="position", topic="turn", initial=0.5, gains=PidGains(p=9.0, i=1.0, d=1.0)),
+            JointMotor(joint="lift", kind="velocity", topic="/lift", initial=0.3),
+            JointMotor(joint="turn", kind="force", topic="push", initial=0.2),
+        ),
+        motor_commands=(MotorCommand(time=150 * MS, topic="/lift", value=-0.5),),
+    )
+
+
 def crowd(seed: int = 0) -> WorldDescription:
     """Robots that meet head on, a stack that falls, pendulums, a scripted pusher, and a hovering pusher."""
     random = Random(seed)
@@ -135,6 +162,7 @@ def crowd(seed: int = 0) -> WorldDescription:
         robot("robot_b", 0.0, 0.1, 2 * TURN, 1.2, turning=0.3),
         robot("robot_c", 6.0, 0.0, TURN, 1.0, turning=1.0),
         pendulum("pendulum", 4.0, 4.0),
+        crane("crane", 1.0, 3.0),
         WorldModel(
             name="hoverer",
             pose=Pose((-4.0, 4.0, 0.5)),

@@ -27,6 +27,7 @@ from worldline.world.commands import (
 from worldline.world.console import ConsoleSession, LineFeed, ScriptSession, parse_script, read_script
 from worldline.world.interactions import (
     AnyInteraction,
+    CommandMotors,
     InsertPerformer,
     Play,
     Quit,
@@ -55,6 +56,7 @@ COMMANDS: list[tuple[str, ConsoleCommand | None]] = [
     ("reset", Reset()),
     ("command robot_1 1 0 -2.5", SetCommand("robot_1", (1.0, 0.0, -2.5), ZERO)),
     ("command 'a robot' 1 0 0 0 0 1e-1", SetCommand("a robot", (1.0, 0.0, 0.0), (0.0, 0.0, 0.1))),
+    ("motor /model/m/joint/j/cmd_vel -2.5", CommandMotors("/model/m/joint/j/cmd_vel", -2.5)),
     ("pose crate 1 2 3", SetPose("crate", (1.0, 2.0, 3.0), UPRIGHT)),
     ("pose crate 1 2 3 0 0 1.5", SetPose("crate", (1, 2, 3), Pose.from_rpy((1, 2, 3), 0, 0, 1.5).quaternion)),
     ("pose crate 1 2 3 0 1 0 0", SetPose("crate", (1.0, 2.0, 3.0), (0.0, 1.0, 0.0, 0.0))),
@@ -98,6 +100,8 @@ def test_commands_are_read(line: str, command: ConsoleCommand | None) -> None:
         ("command r 1 2", "command: it takes 3 or 6 numbers, not 2 (write: command MODEL X Y Z [RX RY RZ])"),
         ("command r 1 2 x", "command: 'x' is no number (write: command MODEL X Y Z [RX RY RZ])"),
         ("command r 1 2 inf", "command: 'inf' is no finite number (write: command MODEL X Y Z [RX RY RZ])"),
+        ("motor", "motor: a topic is missing (write: motor TOPIC VALUE)"),
+        ("motor /t 1 2", "motor: it takes 1 number, not 2 (write: motor TOPIC VALUE)"),
         ("pose r 1 2 3 4", "pose: a pose takes 3, 6 or 7 numbers, not 4 (write: pose MODEL X Y Z [ROLL PITCH YAW])"),
         ("remove", "remove: a name is missing (write: remove NAME)"),
         ("help stpe", "help: there is no command 'stpe' (did you mean 'step'?; write: help [COMMAND])"),
@@ -137,6 +141,7 @@ interactions = st.one_of(
     st.builds(StepBy, st.integers(0, 10**15 - 1)),
     st.builds(RunTo, st.integers(0, TIME_MAX)),
     st.builds(SetCommand, names, vectors, vectors | st.just(ZERO)),
+    st.builds(CommandMotors, names, numbers),
     st.builds(SetPose, names, vectors, quaternions),
     st.builds(InsertPerformer, names, names, vectors, quaternions, st.none() | vectors),
     st.builds(RemovePerformer, names),
@@ -151,7 +156,7 @@ def test_what_is_written_is_read_back_to_the_last_bit(interaction: AnyInteractio
 def test_help_has_every_command() -> None:
     lines = help_lines()
     assert " ".join(line.split()[0] for line in lines) == (
-        "play pause step run reset command pose insert remove status where levels help quit"
+        "play pause step run reset command motor pose insert remove status where levels help quit"
     )
     assert help_lines("step") == ["step [N]", "advance exactly N steps, by default 1, and pause"]
 

@@ -29,13 +29,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "world"
 
 
 def racer(name: str, x: float, y: float, yaw: float) -> WorldModel:
-    """Return a robot that goes straight on as fast as it can."""
+    """Return a robot that goes straight on, and as fast as it can without spinning its wheels."""
     slow = robot(name, x, y, yaw, 0.0)
     drive = slow.drive
     assert isinstance(drive, DiffDrive)
-    return replace(
-        slow, drive=replace(drive, linear=SpeedLimits()), commands=(DriveCommand(time=0, linear=(3.0, 0.0, 0.0)),)
-    )
+    limits = SpeedLimits(acceleration_min=-6.0, acceleration_max=6.0)
+    return replace(slow, drive=replace(drive, linear=limits), commands=(DriveCommand(time=0, linear=(3.0, 0.0, 0.0)),))
 
 
 def crossing() -> WorldDescription:

@@ -27,7 +27,7 @@ def test_the_report(tmp_path: Path) -> None:
         "1 level",
         "  l: box 1 1 1 at 0 0 0, buffer 0: door",
         "always loaded: ground, robot",
-        "not supported, or not as one might expect:",
+        "not supported, but nothing moves in another way because of it:",
         "  line 3: <gui> in <world> isn't supported",
     ]
 

@@ -19,8 +19,8 @@ from worldline.model import as_time
 from worldline.model.errors import UsageError
 from worldline.world.description import WorldDescription
 from worldline.world.discovery import DiscoveryOptions, PeerRole
-from worldline.world.engines import ENGINES, open_engine
-from worldline.world.report import world_report
+from worldline.world.engines import ENGINES, first_notes, open_engine
+from worldline.world.report import load_remarks, world_report
 from worldline.world.roles import network_part
 from worldline.world.sdf import read_world
 from worldline.world.secondary import SILENCE_S
@@ -156,11 +156,11 @@ def world(
         remark(warning)
     description = read_world(file)
     if check:
-        for line in world_report(description):
-            PlainConsole().print(line)
+        _check(description, engine)
         return
-    _tell_notes(file, description)
     opened = open_engine(engine, description)
+    for line in load_remarks(description, first_notes(opened)):
+        remark(f"{file}: {line}")
     network = WorldNetwork(
         federation=federation,
         token=token_in(token_file),
@@ -246,10 +246,17 @@ def _is_script(text: str) -> bool:
     return text == _STDIN or not (text.startswith("-") or text.endswith((".sdf", ".world")))
 
 
-def _tell_notes(file: Path, description: WorldDescription) -> None:
-    """Say what isn't simulated, or not as somebody might expect: once, before anything happens."""
-    for note in description.notes:
-        remark(f"{file}: {note}")
+def _check(description: WorldDescription, engine: str) -> None:
+    """Say what is in a world. What passes can be run, so the engine builds it, if it is installed."""
+    try:
+        opened = open_engine(engine, description)
+    except UsageError as error:
+        remark(f"not checked by an engine: {error.text()}")
+        found = []
+    else:
+        found = first_notes(opened)
+    for line in world_report(description, found):
+        PlainConsole().print(line)
 
 
 def _refuse_on_secondary(given: dict[str, object]) -> None:

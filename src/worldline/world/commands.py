@@ -13,6 +13,7 @@ from worldline.model.nearest import nearest
 from worldline.model.time import format_time
 from worldline.world.interactions import (
     AnyInteraction,
+    CommandMotors,
     InsertPerformer,
     Play,
     Quit,
@@ -91,6 +92,8 @@ def format_command(interaction: AnyInteraction) -> str:
             return f"run to {format_time(until)}"
         case SetCommand(entity, linear, angular):
             return _joined("command", entity, *linear, *(() if _is_same(angular, ZERO) else angular))
+        case CommandMotors(topic, value):
+            return _joined("motor", topic, value)
         case SetPose(entity, position, quaternion):
             return _joined("pose", entity, *_pose_words(position, quaternion))
         case InsertPerformer(name, like, position, quaternion, size):
@@ -144,6 +147,15 @@ def _command(words: list[str]) -> SetCommand:
     linear, *rest = _vectors(_numbers(words), 1, 2)
     _no_more(words)
     return SetCommand(entity, linear, rest[0] if rest else ZERO)
+
+
+def _motor(words: list[str]) -> CommandMotors:
+    topic = _take(words, "a topic")
+    numbers = _numbers(words)
+    _no_more(words)
+    if len(numbers) != 1:
+        raise UsageError(f"it takes 1 number, not {len(numbers)}")
+    return CommandMotors(topic, numbers[0])
 
 
 def _pose(words: list[str]) -> SetPose:
@@ -266,6 +278,9 @@ _FORMS: dict[str, _CommandForm] = {
     "reset": _CommandForm("reset", "have everything as in the file, at step 0", _plain(Reset())),
     "command": _CommandForm(
         "command MODEL X Y Z [RX RY RZ]", "have a drive move at these velocities, in m/s and rad/s", _command
+    ),
+    "motor": _CommandForm(
+        "motor TOPIC VALUE", "have motors of joints go to this position, speed or force, as --check lists", _motor
     ),
     "pose": _CommandForm(
         "pose MODEL X Y Z [ROLL PITCH YAW]", "put a model there, at rest; W X Y Z instead is a quaternion", _pose

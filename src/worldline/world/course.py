@@ -35,13 +35,15 @@ from typing import NamedTuple
 from msgspec import structs
 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, shown
+from worldline.model.nearest import nearest
 from worldline.world.arrangement import NO_NEWS, Arrangement, arrange, news
 from worldline.world.cast import Cast
-from worldline.world.description import WorldModel
-from worldline.world.engine import Extent, PhysicsEngine, checked_pose, checked_twist
+from worldline.world.description import WorldModel, absolute_topic
+from worldline.world.engine import Extent, PhysicsEngine, checked_motor_command, checked_pose, checked_twist
 from worldline.world.groups import Mover
 from worldline.world.interactions import (
     Change,
+    CommandMotors,
     InsertPerformer,
     RemovePerformer,
     Reset,
@@ -53,6 +55,7 @@ from worldline.world.orders import (
     DriveOrder,
     LookSeen,
     ModelCopy,
+    MotorOrder,
     PoseOrder,
     StepAck,
     StepOrder,
@@ -137,7 +140,7 @@ class Course:
         self._seen: dict[str, _MoverSeen] = {}
         self._gone: set[str] = set()  # Those who were removed since groups were last worked out, if still simulated.
         self._last: list[tuple[list[str], bytes]] = []  # The positions of movers after the last step, packed.
-        self._drives: list[DriveOrder] = []
+        self._drives: list[DriveOrder | MotorOrder] = []
         self._puts: list[PoseOrder] = []
         self._changed: set[str] = set()  # Performers whose levels changed since groups were last worked out.
         self._look_at = self.iteration  # The iteration of the next look.
@@ -480,6 +483,8 @@ class Course:
         match change:
             case SetCommand():
                 self._command(change)
+            case CommandMotors():
+                self._command_motors(change)
             case SetPose():
                 self._put_elsewhere(change)
             case InsertPerformer():
@@ -500,6 +505,22 @@ class Course:
             raise UsageError(f"model {shown(change.entity)} has no drive, so it takes no commands")
         linear, angular = checked_twist(change.linear, change.angular)
         self._drives.append(DriveOrder(change.entity, linear, angular))
+
+    def _command_motors(self, change: CommandMotors) -> None:
+        """Tell all motors that hear the topic: a topic of the file's own may be that of several models."""
+        heard = {
+            (name, absolute_topic(motor.topic, name))
+            for name, model in self._cast.loaded().items()
+            for motor in model.motors
+        }
+        value = checked_motor_command(change.value)
+        told = sorted(name for name, topic in heard if topic == change.topic)
+        if not told:
+            advice = (
+                nearest(change.topic, sorted({topic for _, topic in heard})) or "--check lists the topics of motors"
+            )
+            raise UsageError(f"no motor of a loaded model hears {shown(change.topic)}", advice=advice)
+        self._drives += [MotorOrder(name, change.topic, value) for name in told]
 
     def _put_elsewhere(self, change: SetPose) -> None:
         model = self._cast.mover(change.entity)

@@ -9,10 +9,10 @@ one of several has the fact `about`, a kind and an index, by which a reader find
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
-from math import inf, isfinite
+from math import cos, inf, isfinite, sin
 from typing import Literal, Protocol, TypeVar
 
 from worldline.model.errors import ConfigurationError, shown
@@ -42,12 +42,16 @@ class LoadingNote:
     """Something that a file says and that isn't simulated, or isn't simulated as somebody might expect."""
 
     line: int
+    """0 if it is about no line of its own."""
     text: str
     file: str = ""
     """The included file that says it; empty for the world's own."""
+    is_cosmetic: bool = False
+    """Whether nothing moves in another way because of it: lights, sensors, what is drawn."""
 
     def __str__(self) -> str:
-        return f"{self.file}: line {self.line}: {self.text}" if self.file else f"line {self.line}: {self.text}"
+        where = f"line {self.line}: " if self.line else ""
+        return f"{self.file}: {where}{self.text}" if self.file else f"{where}{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class RigidLink:
 
 JointKind = Literal["revolute", "prismatic", "fixed", "ball"]
 JOINT_KINDS: tuple[JointKind, ...] = ("revolute", "prismatic", "fixed", "ball")
+_JOINT_FAR = 1e9  # Radians or meters.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +146,7 @@ class Joint:
             raise ConfigurationError(f"a joint needs an anchor of finite numbers, not {shown(self.anchor)}")
         if not abs(length(self.axis) - 1) < 1e-6:
             raise ConfigurationError(f"a joint needs an axis of length 1, not {shown(self.axis)}")
-        if not self.lower <= self.upper:
+        if not (self.lower <= self.upper and self.lower <= _JOINT_FAR and self.upper >= -_JOINT_FAR):
             raise ConfigurationError(f"a joint can't move between {shown(self.lower)} and {shown(self.upper)}")
         for what in ("effort", "velocity", "damping", "friction"):
             number = getattr(self, what)
@@ -150,6 +155,22 @@ class Joint:
         for what in ("damping", "friction"):
             if getattr(self, what) == inf:
                 raise ConfigurationError(f"a joint's {what} must be finite")
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether its limits leave it a single position."""
+        return self.kind in ("revolute", "prismatic") and self.lower == self.upper
+
+    @property
+    def locked_pose(self) -> Pose:
+        """Where a locked joint has its child, seen from where the file puts it."""
+        at, (x, y, z), (a, b, c) = self.lower, self.axis, self.anchor
+        if self.kind == "prismatic":
+            return Pose((x * at, y * at, z * at))
+        half = sin(at / 2)
+        turn = Pose.from_quaternion(ZERO, (cos(at / 2), x * half, y * half, z * half))
+        p, q, r = turn.rotate(self.anchor)
+        return Pose((a - p, b - q, c - r), turn.quaternion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +242,87 @@ class DriveCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PidGains:
+    """A controller's gains, as Gazebo has them: the integral and the output are kept between a minimum and a maximum.
+
+    A minimum above its maximum is no limit.
+    """
+
+    p: float = 1.0
+    i: float = 0.0
+    d: float = 0.0
+    i_min: float = -1.0
+    i_max: float = 1.0
+    output_min: float = -1000.0
+    output_max: float = 1000.0
+    output_offset: float = 0.0
+
+
+MotorKind = Literal["position", "velocity", "force"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointMotor:
+    """Moves a joint by what is commanded on its topic: a position, a velocity, or a force (for a turn, a torque).
+
+    With `gains`, a controller works out a force that leads there. Without them, the joint moves at the velocity that
+    is commanded or that leads to the position in one step, but no faster than `speed_max`. A topic that doesn't begin
+    with a slash is the model's own, below `/model/NAME/`.
+    """
+
+    joint: str
+    kind: MotorKind
+    topic: str
+    initial: float = 0.0
+    gains: PidGains | None = None
+    speed_max: float = inf
+
+    def __post_init__(self) -> None:
+        check_topic(self.topic)
+        if not isfinite(self.initial):
+            raise ConfigurationError(f"a motor's first command must be finite, not {shown(self.initial)}")
+        if not self.speed_max >= 0:
+            raise ConfigurationError(f"a motor's fastest speed must be at least 0, not {shown(self.speed_max)}")
+
+    @property
+    def sets_speed(self) -> bool:
+        """Whether it moves the joint at a speed, whatever force that takes, rather than by a force."""
+        return self.gains is None and self.kind != "force"
+
+    def hears(self, topic: str, model: str) -> bool:
+        """Whether it takes the commands on a topic, if it is this model's."""
+        return absolute_topic(self.topic, model) == absolute_topic(topic, model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorCommand:
+    """From `time` on, the motors that hear a topic are to do this. The topic may be the model's own, as a motor's."""
+
+    time: int
+    topic: str
+    value: float
+
+    def __post_init__(self) -> None:
+        check_topic(self.topic)
+        if not is_time(self.time):
+            raise ConfigurationError(f"a command needs a time in whole nanoseconds, not {shown(self.time)}")
+        if not isfinite(self.value):
+            raise ConfigurationError("a command needs a finite number")
+
+
+def absolute_topic(topic: str, model: str) -> str:
+    return topic if topic.startswith("/") else f"/model/{model}/{topic}"
+
+
+def check_topic(topic: str) -> None:
+    if not topic.strip("/") or len(topic) > _TOPIC_LENGTH_MAX:
+        raise ConfigurationError(f"{shown(topic)} is no topic")
+
+
+_TOPIC_LENGTH_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waypoint:
     """Where a scripted model is at a time: a pose relative to the world."""
 
@@ -257,7 +359,7 @@ class WorldModel:
 
     Later on, its pose follows from that of its `canonical_link`, by default the first by name. Links that no joint
     connects move on their own. Its links collide with each other only if it says `self_collide`, and never across a
-    joint.
+    joint. A joint that is locked is fixed, and its links are where it has them.
     """
 
     name: str
@@ -270,11 +372,14 @@ class WorldModel:
     drive: Drive | None = None
     commands: tuple[DriveCommand, ...] = ()
     motion: ScriptedMotion | None = None
+    motors: tuple[JointMotor, ...] = ()
+    motor_commands: tuple[MotorCommand, ...] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name, "a model")
         object.__setattr__(self, "links", by_name("link", self.links))
         self._check_joints()
+        self._fix_locked_joints()
         object.__setattr__(self, "joints", by_name("joint", self.joints))
         if not self.links:
             raise ConfigurationError(f"model {shown(self.name)} has no link")
@@ -285,6 +390,7 @@ class WorldModel:
         check_ascending("command", [each.time for each in self.commands])
         self._check_planes()
         self._check_movers()
+        self._check_motors()
 
     def _check_joints(self) -> None:
         links = {link.name for link in self.links}
@@ -316,6 +422,30 @@ class WorldModel:
                 way[link] = None
                 link = held[link].parent if link in held else None
             rooted.update(way)
+
+    def _fix_locked_joints(self) -> None:
+        """Have locked joints fixed, with all that hangs on them where they hold it. There is no circle of joints."""
+        locked = sorted((joint for joint in self.joints if joint.is_locked), key=lambda joint: joint.name)
+        if not locked:
+            return
+        below: dict[str, list[str]] = {}
+        for joint in self.joints:
+            if joint.parent is not None:
+                below.setdefault(joint.parent, []).append(joint.child)
+        poses = {link.name: link.pose for link in self.links}
+        for joint in locked:
+            if joint.lower:
+                at = poses[joint.child]
+                moved = at.compose(joint.locked_pose).compose(at.inverse())
+                hanging = [joint.child]
+                while hanging:
+                    link = hanging.pop()
+                    poses[link] = moved.compose(poses[link])
+                    hanging += below.get(link, [])
+        links = (link if poses[link.name] is link.pose else replace(link, pose=poses[link.name]) for link in self.links)
+        object.__setattr__(self, "links", tuple(links))
+        fixed = (replace(joint, kind="fixed") if joint.is_locked else joint for joint in self.joints)
+        object.__setattr__(self, "joints", tuple(fixed))
 
     def _check_planes(self) -> None:
         if not self.static:
@@ -357,6 +487,31 @@ class WorldModel:
             if wheel in seen:
                 raise ConfigurationError(f"the drive names joint {shown(wheel)} twice", about=("wheel", index))
             seen.add(wheel)
+
+    def _check_motors(self) -> None:
+        if self.static and self.motors:
+            raise ConfigurationError(f"model {shown(self.name)} is static and can't have motors")
+        kinds = {joint.name: joint.kind for joint in self.joints}
+        drive = self.drive
+        paced = {*drive.left_joints, *drive.right_joints} if isinstance(drive, DiffDrive) else set()
+        for motor in self.motors:
+            if kinds.get(motor.joint) not in ("revolute", "prismatic"):
+                raise ConfigurationError(
+                    f"a motor is to move joint {shown(motor.joint)}, and model {shown(self.name)} has none that moves"
+                )
+            if motor.sets_speed:
+                if motor.joint in paced:
+                    raise ConfigurationError(f"joint {shown(motor.joint)} can't move at two speeds at once")
+                paced.add(motor.joint)
+        times = [each.time for each in self.motor_commands]
+        if times != sorted(times):
+            raise ConfigurationError("commands of motors are given in the order of their times")
+        for index, command in enumerate(self.motor_commands):
+            if not any(motor.hears(command.topic, self.name) for motor in self.motors):
+                raise ConfigurationError(
+                    f"model {shown(self.name)} has no motor that hears {shown(command.topic)}",
+                    about=("motor command", index),
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +583,7 @@ class WorldDescription:
         object.__setattr__(self, "models", {name: self.models[name] for name in sorted(self.models)})
         object.__setattr__(self, "levels", by_name("level", self.levels))
         object.__setattr__(self, "performers", by_name("performer", self.performers))
-        object.__setattr__(self, "notes", tuple(sorted(self.notes, key=lambda note: (note.file, note.line, note.text))))
+        object.__setattr__(self, "notes", tuple(sorted(self.notes, key=_note_order)))
         named = {entity for level in self.levels for entity in level.entities}
         object.__setattr__(self, "default_entities", tuple(name for name in self.models if name not in named))
 
@@ -436,6 +591,11 @@ class WorldDescription:
         """Return what stands for all that is simulated, wherever it was read from: other worlds have others."""
         content = (self.name, self.gravity, self.step, self.models, self.levels, self.performers)
         return blake2b(repr(content).encode(), digest_size=16).hexdigest()  # Floats are written exactly.
+
+
+def _note_order(note: LoadingNote) -> tuple[bool, str, int, str]:
+    """What changes motion comes first."""
+    return note.is_cosmetic, note.file, note.line, note.text
 
 
 def check_levels(levels: Sequence[Level], performers: Sequence[Performer], models: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Drives and scripted motions: what commands and waypoints ask of a model at a step, whatever the engine."""
+"""Drives, motors and scripted motions: what commands and waypoints ask of a model at a step, whatever the engine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from math import acos, sin
 from struct import Struct
+from typing import NamedTuple
 
 from worldline.model.time import SECOND
 from worldline.world.description import (
     DiffDrive,
     DriveCommand,
+    JointMotor,
+    PidGains,
     ScriptedMotion,
     SpeedLimits,
     VelocityDrive,
@@ -67,6 +70,51 @@ def wheel_speeds(drive: DiffDrive, linear: float, angular: float) -> tuple[float
     """Return how fast the left and the right wheels must turn, in radians per second."""
     across = angular * drive.wheel_separation / 2
     return (linear - across) / drive.wheel_radius, (linear + across) / drive.wheel_radius
+
+
+def motor_command_steps(model: WorldModel, step_ns: int) -> Mapping[int, Mapping[int, float]]:
+    """Return the file's commands of motors by the step at which they come into force: values by a motor's number."""
+    found: dict[int, dict[int, float]] = {}
+    for each in model.motor_commands:
+        for number, motor in enumerate(model.motors):
+            if motor.hears(each.topic, model.name):
+                found.setdefault(-(-each.time // step_ns), {})[number] = each.value
+    return found
+
+
+def motor_commands_in_force(model: WorldModel, step_ns: int, step: int) -> list[float]:
+    """Return what the file wants each motor to do at a step, whatever others have commanded."""
+    values = [motor.initial for motor in model.motors]
+    for at, changed in motor_command_steps(model, step_ns).items():
+        if at <= step:
+            for number, value in changed.items():
+                values[number] = value
+    return values
+
+
+class MotorState(NamedTuple):
+    """What a motor carries from step to step: what it was last told, and its controller's integral and last error."""
+
+    wanted: float
+    integral: float = 0.0
+    error: float = 0.0
+
+
+def controlled(gains: PidGains, state: MotorState, error: float, seconds: float) -> tuple[float, MotorState]:
+    """Return a controller's output, and its state after that. The error is what is, less what is wanted."""
+    integral = state.integral + gains.i * seconds * error
+    if gains.i_min <= gains.i_max:
+        integral = min(max(integral, gains.i_min), gains.i_max)
+    output = gains.output_offset - gains.p * error - integral - gains.d * (error - state.error) / seconds
+    if gains.output_min <= gains.output_max:
+        output = min(max(output, gains.output_min), gains.output_max)
+    return output, MotorState(state.wanted, integral, error)
+
+
+def motor_speed(motor: JointMotor, wanted: float, position: float, seconds: float) -> float:
+    """Return how fast a motor that sets a speed has its joint move in the next step."""
+    speed = wanted if motor.kind == "velocity" else (wanted - position) / seconds
+    return min(max(speed, -motor.speed_max), motor.speed_max)
 
 
 def pose_at(motion: ScriptedMotion, time_ns: int) -> Pose:

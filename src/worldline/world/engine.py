@@ -41,6 +41,9 @@ from worldline.world.pose import Pose, Vector
 RATE_MAX = 1e6
 """What anybody may command, in meters and radians per second."""
 
+FORCE_MAX = 1e9
+"""What anybody may command a motor, in meters, radians, newtons and all that."""
+
 FAR_MAX = 1e9
 """How far from the origin anybody may put something, along each axis, in meters: doubles are 0.1 µm apart there."""
 
@@ -92,6 +95,9 @@ class SimulatedGroup(Protocol):
 
     def command(self, entity: str, linear: Vector, angular: Vector) -> None:
         """Have an entity's drive move like this from now on, until the file's next command."""
+
+    def command_motors(self, entity: str, topic: str, value: float) -> None:
+        """Have those of an entity's motors that hear a topic do this from now on, until the file's next command."""
 
     def place(self, entity: str, pose: Pose) -> None:
         """Put an entity somewhere else, as the file has it but for the pose, and at rest."""
@@ -183,6 +189,13 @@ def checked_twist(linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
             advice=f"command at most {RATE_MAX:g} m/s and rad/s along each axis",
         )
     return linear, angular
+
+
+def checked_motor_command(value: float) -> float:
+    """Return what somebody commands a motor, if it can do anything with it."""
+    if not abs(value) <= FORCE_MAX:
+        raise UsageError(f"a motor needs a finite number up to {FORCE_MAX:g}, not {shown(value)}")
+    return value
 
 
 def checked_pose(pose: Pose) -> Pose:

@@ -1,9 +1,11 @@
-"""Which physics engines there are, by name."""
+"""Which physics engines there are, by name, and what one has to say of a world before it runs."""
 
 from __future__ import annotations
 
-from worldline.model.errors import UsageError, shown
-from worldline.world.description import WorldDescription
+from contextlib import suppress
+
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.world.description import LoadingNote, WorldDescription
 from worldline.world.engine import PhysicsEngine
 from worldline.world.kinematic_engine import KinematicEngine
 
@@ -23,3 +25,30 @@ def open_engine(name: str, world: WorldDescription) -> PhysicsEngine:
             raise
         raise UsageError("MuJoCo isn't installed", advice="pip install 'worldline[mujoco]'") from error
     return MujocoEngine(world)
+
+
+_DEEP = 0.01  # Meters.
+
+
+def first_notes(engine: PhysicsEngine) -> list[LoadingNote]:
+    """Build the whole world once, so that what can't be built is known, and return what somebody should know of it."""
+    models = engine.world.models
+    movers = [name for name, model in models.items() if not model.static]
+    group = engine.build(movers, [name for name, model in models.items() if model.static])
+    group.set_states(0, {name: engine.initial_state(name) for name in movers})
+    with suppress(ModelError):  # Whoever runs it is told.
+        group.advance()
+    deepest: dict[tuple[str, str], float] = {}
+    for contact in group.contacts():
+        pair = contact.one[0], contact.other[0]
+        if contact.depth > _DEEP:
+            deepest[pair] = max(contact.depth, deepest.get(pair, 0.0))
+    if not deepest:
+        return []
+    (one, other), depth = max(deepest.items(), key=lambda each: each[1])
+    pairs = f"{len(deepest)} pairs of models start" if len(deepest) > 1 else "two models start"
+    text = (
+        f"{pairs} more than {100 * _DEEP:g} cm deep in each other and will be hurled apart: "
+        f"{shown(one)} and {shown(other)} by {100 * depth:.3g} cm"
+    )
+    return [LoadingNote(0, text)]

@@ -18,8 +18,10 @@ from worldline.world.engine import Extent, PhysicsEngine, SimulatedGroup
 from worldline.world.orders import (
     HASH_MODULUS,
     HASH_SIZE,
+    DriveOrder,
     GroupOrder,
     LookSeen,
+    MotorOrder,
     StepAck,
     StepFailure,
     StepOrder,
@@ -75,10 +77,15 @@ class Hosting:
             self._regroup(order)
         if order.back:
             self._go_back()
-        for group, speed in order.speeds.items():
-            self._groups[group].limit_speeds(speed)
-        for drive in order.drives:
-            self._group_of(drive.entity).command(drive.entity, drive.linear, drive.angular)
+        for name, speed in order.speeds.items():
+            self._groups[name].limit_speeds(speed)
+        for told in order.drives:
+            group = self._group_of(told.entity)
+            match told:
+                case DriveOrder(entity, linear, angular):
+                    group.command(entity, linear, angular)
+                case MotorOrder(entity, topic, value):
+                    group.command_motors(entity, topic, value)
         for put in order.poses:
             self._group_of(put.entity).place(put.entity, Pose(put.position, put.quaternion))
         if order.back or order.unload or order.load or order.drives or order.poses:

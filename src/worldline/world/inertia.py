@@ -16,6 +16,7 @@ from worldline.world.shapes import (
     PlaneShape,
     Shape,
     SphereShape,
+    check_size,
 )
 
 Moments = tuple[float, float, float, float, float, float]
@@ -73,6 +74,17 @@ def shape_inertia(shape: Shape, density: float) -> Inertia:
         case PlaneShape():
             raise ConfigurationError("a plane has no mass", advice="give its link an inertial of its own")
     return Inertia(mass, ORIGIN, (*principal, 0.0, 0.0, 0.0))
+
+
+def cone_inertia(radius: float, height: float, density: float) -> Inertia:
+    """Return the inertia of a solid cone that points up, in a frame in the middle of its height."""
+    check_size("cone", "radius", radius)
+    check_size("cone", "length", height)
+    cylinder = shape_inertia(CylinderShape(radius, height), density)
+    mass = cylinder.mass / 3
+    across = mass * (3 / 20 * radius * radius + 3 / 80 * height * height)
+    moments = (across, across, 3 / 10 * mass * radius * radius, 0.0, 0.0, 0.0)
+    return Inertia(mass, Pose((0.0, 0.0, -height / 4)), moments)
 
 
 def combined(parts: Sequence[tuple[Pose, Inertia]]) -> Inertia:

@@ -58,6 +58,13 @@ class SetCommand(Interaction, frozen=True, tag="command"):
     angular: Vector
 
 
+class CommandMotors(Interaction, frozen=True, tag="motor"):
+    """Have the motors that hear a topic move their joints like this until their next command."""
+
+    topic: str
+    value: float
+
+
 class SetPose(Interaction, frozen=True, tag="pose"):
     """Put a model somewhere else, at rest."""
 
@@ -86,8 +93,18 @@ class RemovePerformer(Interaction, frozen=True, tag="remove"):
 
 
 AnyInteraction = (
-    Play | StandStill | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+    Play
+    | StandStill
+    | StepBy
+    | RunTo
+    | Quit
+    | Reset
+    | SetCommand
+    | CommandMotors
+    | SetPose
+    | InsertPerformer
+    | RemovePerformer
 )
 
-Change = Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+Change = Reset | SetCommand | CommandMotors | SetPose | InsertPerformer | RemovePerformer
 """Those that change the world, rather than how fast it goes."""

@@ -101,6 +101,10 @@ class KinematicGroup:
             raise UsageError(f"model {shown(entity)} has no drive")
         track.wanted = checked_twist(linear, angular)
 
+    def command_motors(self, entity: str, topic: str, value: float) -> None:
+        """No joint moves, whatever motors are told."""
+        self._track(entity)
+
     def place(self, entity: str, pose: Pose) -> None:
         track = self._track(entity)
         if track.model.motion is not None:

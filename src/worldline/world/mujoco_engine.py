@@ -4,7 +4,8 @@ What makes the guarantees of `engine` hold:
 
 *States (E1).* With these options, all that a step uses of the last one is qpos and qvel: the solver starts cold, there
 are no activations, nothing sleeps. Controls and applied forces are set in every step from the drive's own state: the
-command in force and, for wheels, the speeds that the ramp has reached. MuJoCo's clock isn't used.
+command in force and, for wheels, the speeds that the ramp has reached; and from that of motors: what they were told,
+and what their controllers carry along. MuJoCo's clock isn't used.
 
 *Builds (E2).* A model is built by `MjSpec` from the description, in one order. MuJoCo derives weights for its solver
 from the initial poses, so these are always the file's.
@@ -28,14 +29,14 @@ file. Both are disabled. Each of its warnings is an error here.
 A velocity drive is a force toward the commanded velocity, and its model's weight is held. Setting the velocity itself
 would press it into walls: contacts are soft, and would have only one step to stop it.
 
-Deliberately not handled: limits of speed and effort of joints without a motor; velocities of scripted models, which
+Deliberately not handled: limits of speed of joints that nothing moves at a speed; velocities of scripted models, which
 push what is in their way but don't drag along what lies on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import dist
+from math import dist, inf
 from operator import mul
 from platform import machine
 from struct import Struct, pack, unpack
@@ -50,15 +51,21 @@ from worldline.model.time import SECOND
 from worldline.world.description import (
     DiffDrive,
     Joint,
+    JointMotor,
     RigidLink,
     VelocityDrive,
     WorldDescription,
     WorldModel,
 )
 from worldline.world.drives import (
+    MotorState,
     Twist,
     command_in_force,
     command_steps,
+    controlled,
+    motor_command_steps,
+    motor_commands_in_force,
+    motor_speed,
     pose_at,
     ramped,
     same_bits,
@@ -70,12 +77,13 @@ from worldline.world.engine import (
     Extent,
     Newcomer,
     check_extents,
+    checked_motor_command,
     checked_pose,
     checked_twist,
     sorted_parts,
 )
 from worldline.world.extents import link_radius, model_arm
-from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
+from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, Servo, link_tree
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
 from worldline.world.probe import probe_digest
 
@@ -83,6 +91,7 @@ _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest
 _SPEED_MAX = 1e8  # Whatever is faster has exploded.
 _SMALL = 8  # Movers of a group that is small.
 _POINT = Struct("<3d")
+_MOTOR = Struct("<3d")  # Its state.
 
 # Without a handler, MuJoCo writes them to a file in the current directory. They are counted in the data all the same.
 mujoco.set_mju_user_warning(lambda _text: None)
@@ -121,18 +130,23 @@ class MujocoEngine:
             pose = pose_at(model.motion, step * step_ns)
             position, (center, half) = pose.position, _box_at(model, pose)
             fastest = _scripted_speed(model, step, step_ns, steps)
-        elif model.drive is not None:
+        else:
             wanted, commands = command_in_force(model, step_ns, step), command_steps(model, step_ns)
             fastest = _wanted_speed(wanted, commands, alone.arm, step, steps)
+            told = motor_commands_in_force(model, step_ns, step)
+            fastest += _servo_speed(model, told, [0.0] * len(told), step_ns / SECOND)
         extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
         check_extents({entity: extent}, step, step_ns)
         return Newcomer(self._state_at(model, alone, step), position, extent)
 
     def _state_at(self, model: WorldModel, alone: _Alone, step: int) -> bytes:
-        if model.drive is None:
-            return alone.state
-        linear, angular = command_in_force(model, self.world.step, step)
-        return pack("<6d", *linear, *angular) + alone.state[48:]
+        told, rest = b"", alone.state
+        if model.drive is not None:
+            linear, angular = command_in_force(model, self.world.step, step)
+            told, rest = pack("<6d", *linear, *angular) + rest[48:64], rest[64:]
+        for wanted in motor_commands_in_force(model, self.world.step, step):
+            told += _MOTOR.pack(*MotorState(wanted))
+        return told + rest[_MOTOR.size * len(model.motors) :]
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> MujocoGroup:
         parts = sorted_parts(self.world, movers, statics)
@@ -257,6 +271,9 @@ class MujocoGroup:
         if track.model.drive is None:
             raise UsageError(f"model {shown(entity)} has no drive")
         track.wanted = checked_twist(linear, angular)
+
+    def command_motors(self, entity: str, topic: str, value: float) -> None:
+        self._track(entity).command_motors(topic, checked_motor_command(value))
 
     def place(self, entity: str, pose: Pose) -> None:
         self._track(entity).place(checked_pose(pose))
@@ -454,6 +471,23 @@ class _Slide(NamedTuple):
     above: list[int]
 
 
+class _Motor(NamedTuple):
+    """A motor, where its joint is in qpos and qvel, how strong it is, and its servo if it sets the joint's speed."""
+
+    motor: JointMotor
+    place: int
+    dof: int
+    effort: float
+    servo: Servo | None
+
+
+def _built_motor(motor: JointMotor, model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _Motor:
+    (joint,) = (each for each in model.joints if each.name == motor.joint)
+    number = int(compiled.body_jntadr[builder.bodies[model.name, joint.child].id])
+    servo = builder.servos[model.name, motor.joint] if motor.sets_speed else None
+    return _Motor(motor, int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), joint.effort, servo)
+
+
 class _MujocoTrack:
     """A mover: where its numbers are in the model, and what moves it."""
 
@@ -462,14 +496,15 @@ class _MujocoTrack:
     ) -> None:
         self.model = model
         self.wanted: Twist = (ZERO, ZERO)
-        self.acts = model.drive is not None or model.motion is not None
+        self.acts = model.drive is not None or model.motion is not None or bool(model.motors)
         self._scripted = model.pose  # Where the script had it when it was last followed.
         self._ramp = (0.0, 0.0)
         self._reached: Twist | None = None  # The command at whose speeds the wheels turn.
         self._compiled, self._data = compiled, data
         self._step_ns, self._seconds = world.step, world.step / SECOND
         self._commands = command_steps(model, world.step)
-        self.has_commands = bool(self._commands)
+        self._motor_commands = motor_command_steps(model, world.step)
+        self.has_commands = bool(self._commands or self._motor_commands)
         self.bodies = [builder.bodies[model.name, link.name].id for link in model.links]
         self.places, self.dofs = _ranges(compiled, self.bodies)
         self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))])
@@ -491,31 +526,37 @@ class _MujocoTrack:
                 f"model {shown(model.name)} has a velocity drive, but a joint holds link {shown(model.canonical_link)}",
                 advice="a velocity drive moves models whose canonical link is free",
             )
-        self._wheels: list[tuple[int, bool, float]] = []  # Number of the actuator, whether left, the speed limit.
+        self._wheels: list[tuple[Servo, bool]] = []  # And whether it is a left one.
         if isinstance(model.drive, DiffDrive):
-            limits = {joint.name: joint.velocity for joint in model.joints}
             for name in (*model.drive.left_joints, *model.drive.right_joints):
-                actuator = builder.actuators[model.name, name].id
-                self._wheels.append((actuator, name in model.drive.left_joints, limits[name]))
+                self._wheels.append((builder.servos[model.name, name], name in model.drive.left_joints))
+        self._wheels_limited = any(servo.reach < inf for servo, _ in self._wheels)
+        self._motors = [_built_motor(motor, model, compiled, builder) for motor in model.motors]
         self.wanted = command_in_force(model, world.step, 0)
+        self._motor_states = [MotorState(wanted) for wanted in motor_commands_in_force(model, world.step, 0)]
 
     # --- The state ---
 
     def load(self, state: bytes) -> None:
-        sizes = 8 * (8 * (self.model.drive is not None)), 8 * (self.places.stop - self.places.start)
-        if len(state) != sizes[0] + sizes[1] + 8 * (self.dofs.stop - self.dofs.start):
+        drive, motors = 64 * (self.model.drive is not None), _MOTOR.size * len(self._motors)
+        places, dofs = 8 * (self.places.stop - self.places.start), 8 * (self.dofs.stop - self.dofs.start)
+        if len(state) != drive + motors + places + dofs:
             raise UsageError(f"{len(state)} bytes are no state of model {shown(self.model.name)}")
-        if sizes[0]:
+        if drive:
             numbers = unpack("<8d", state[:64])
             self.wanted, self._ramp, self._reached = (numbers[:3], numbers[3:6]), numbers[6:], None
-        self._data.qpos[self.places] = np.frombuffer(state, "<f8", offset=sizes[0], count=sizes[1] // 8)
-        self._data.qvel[self.dofs] = np.frombuffer(state, "<f8", offset=sizes[0] + sizes[1])
+        at = drive + motors
+        self._motor_states = [MotorState(*numbers) for numbers in _MOTOR.iter_unpack(state[drive:at])]
+        self._data.qpos[self.places] = np.frombuffer(state, "<f8", offset=at, count=places // 8)
+        self._data.qvel[self.dofs] = np.frombuffer(state, "<f8", offset=at + places)
 
     def saved(self, qpos: bytes, qvel: bytes) -> bytes:
         """Return the state, given the whole group's numbers: cutting bytes is faster than cutting arrays."""
-        drive = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self._ramp)
+        told = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self._ramp)
+        for each in self._motor_states:
+            told += _MOTOR.pack(*each)
         return (
-            drive + qpos[8 * self.places.start : 8 * self.places.stop] + qvel[8 * self.dofs.start : 8 * self.dofs.stop]
+            told + qpos[8 * self.places.start : 8 * self.places.stop] + qvel[8 * self.dofs.start : 8 * self.dofs.stop]
         )
 
     def place(self, pose: Pose) -> None:
@@ -524,6 +565,7 @@ class _MujocoTrack:
         self._data.qpos[self.places] = self._compiled.qpos0[self.places]
         self._data.qvel[self.dofs] = 0.0
         self._ramp, self._reached = (0.0, 0.0), None
+        self._motor_states = [MotorState(each.wanted) for each in self._motor_states]
         for number, place, _ in self._free:
             there = pose.compose(self.model.links[number].pose)
             self._data.qpos[place : place + 7] = (*there.position, *there.quaternion)
@@ -536,11 +578,22 @@ class _MujocoTrack:
             self.follow(step)
         elif isinstance(self.model.drive, DiffDrive):
             self._turn_wheels(self.model.drive)
-        else:
+        elif self.model.drive is not None:
             self._push()
+        if self._motors:
+            self._run_motors()
 
     def take_command(self, step: int) -> None:
         self.wanted = self._commands.get(step, self.wanted)
+        for number, value in self._motor_commands.get(step, {}).items():
+            self._motor_states[number] = self._motor_states[number]._replace(wanted=value)
+
+    def command_motors(self, topic: str, value: float) -> None:
+        heard = [number for number, each in enumerate(self.model.motors) if each.hears(topic, self.model.name)]
+        if not heard:
+            raise UsageError(f"model {shown(self.model.name)} has no motor that hears {shown(topic)}")
+        for number in heard:
+            self._motor_states[number] = self._motor_states[number]._replace(wanted=value)
 
     def follow(self, step: int) -> None:
         """Put a scripted model where it is at a step."""
@@ -552,7 +605,7 @@ class _MujocoTrack:
                 self._data.mocap_quat[mocap] = there.quaternion
 
     def _turn_wheels(self, drive: DiffDrive) -> None:
-        if self._reached is self.wanted:  # MuJoCo keeps what it was told last.
+        if self._reached is self.wanted and not self._wheels_limited:  # MuJoCo keeps what it was told last.
             return
         (ahead, _, _), (_, _, turning) = self.wanted
         ahead = ramped(drive.linear, self._ramp[0], ahead, self._seconds)
@@ -561,8 +614,34 @@ class _MujocoTrack:
             self._reached = self.wanted
         self._ramp = (ahead, turning)
         left, right = wheel_speeds(drive, ahead, turning)
-        for actuator, is_left, limit in self._wheels:
-            self._data.ctrl[actuator] = min(max(left if is_left else right, -limit), limit)
+        for servo, is_left in self._wheels:
+            self._pace(servo, left if is_left else right)
+
+    def _pace(self, servo: Servo, speed: float) -> None:
+        """Have a servo keep its joint at a speed, within its limits."""
+        speed = min(max(speed, -servo.speed_max), servo.speed_max)
+        number = servo.actuator.id
+        if servo.reach < inf:
+            now = float(self._data.qvel[self._compiled.jnt_dofadr[self._compiled.actuator_trnid[number, 0]]])
+            speed = min(max(speed, now - servo.reach), now + servo.reach)
+        self._data.ctrl[number] = speed
+
+    def _run_motors(self) -> None:
+        forces: dict[int, float] = {}
+        for number, (motor, place, dof, effort, servo) in enumerate(self._motors):
+            state = self._motor_states[number]
+            if servo is not None:
+                self._pace(servo, motor_speed(motor, state.wanted, float(self._data.qpos[place]), self._seconds))
+                continue
+            force = state.wanted
+            if motor.gains is not None:
+                now = self._data.qpos[place] if motor.kind == "position" else self._data.qvel[dof]
+                force, self._motor_states[number] = controlled(
+                    motor.gains, state, float(now) - state.wanted, self._seconds
+                )
+            forces[dof] = min(max(forces.get(dof, 0.0) + force, -effort), effort)
+        for dof, force in forces.items():
+            self._data.qfrc_applied[dof] = force
 
     def _push(self) -> None:
         """Push all links that no joint holds toward the velocities that a rigid model would have there."""
@@ -624,7 +703,11 @@ class _MujocoTrack:
         """Return how fast its links are to be by its script or its commands, if its poses are those of now."""
         if self.model.motion is not None:
             return _scripted_speed(self.model, step, self._step_ns, steps)
-        return _wanted_speed(self.wanted, self._commands, self.arm(), step, steps)
+        speed = _wanted_speed(self.wanted, self._commands, self.arm(), step, steps)
+        if not self._motors:
+            return speed
+        places = [float(self._data.qpos[each.place]) for each in self._motors]
+        return speed + _servo_speed(self.model, [each.wanted for each in self._motor_states], places, self._seconds)
 
     def arm(self) -> float:
         """Return how far from the model's origin the origin of a link can be, if poses are those of now."""
@@ -661,6 +744,20 @@ def _wanted_speed(wanted: Twist, commands: Mapping[int, Twist], arm: float, step
     """Return how fast a drive will want links to be whose origins are within `arm` of the model's."""
     twists = [wanted, *(commands[later] for later in range(step + 1, step + steps) if later in commands)]
     return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+
+def _servo_speed(model: WorldModel, wanted: list[float], places: list[float], seconds: float) -> float:
+    """Return how fast motors that set speeds will have links move, given what they are told and where joints are."""
+    fastest = 0.0
+    if not model.motors:
+        return fastest
+    held = {joint.name: (link, joint) for link, joint in link_tree(model) if joint is not None}
+    for motor, told, place in zip(model.motors, wanted, places, strict=True):
+        if motor.sets_speed:
+            link, joint = held[motor.joint]
+            (arm,) = _arms(model, link, joint).tolist()
+            fastest += min(abs(motor_speed(motor, told, place, seconds)), joint.velocity) * arm
+    return fastest
 
 
 def _is_same(one: WorldModel, other: WorldModel) -> bool:

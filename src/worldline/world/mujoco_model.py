@@ -7,9 +7,10 @@ priority decides alone. So a geom's priority is the higher the smaller its coeff
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, isfinite
 from struct import pack
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -29,7 +30,11 @@ from worldline.world.inertia import Moments, combined
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
 from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
 
-MOTOR_LAG = 0.01  # Seconds that wheels and velocity drives take for most of the way to a new speed.
+MOTOR_LAG = 0.01  # Seconds that velocity drives take for most of the way to a new speed.
+_WHEEL_LAG = 2e-3  # The same for wheels: 10 ms let a load slow them down by percents, and without a lag they hop.
+_SERVO_LAG = 1e-4  # The same for other joints. Gazebo's have none.
+_GRIP = 100.0  # How much harder friction is than contacts are: with 1, what rests on a slope creeps by mm/s.
+_SINKING = 0.001  # Meters by which contacts give way at most, whatever rests on them.
 _UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
 
 
@@ -54,14 +59,17 @@ class MujocoBuilder:
 
     def __init__(self, world: WorldDescription) -> None:
         self.bodies: dict[tuple[str, str], Any] = {}
-        self.actuators: dict[tuple[str, str], Any] = {}
+        self.servos: dict[tuple[str, str], Servo] = {}  # By model and joint.
+        self._seconds = world.step / SECOND
         self._spec = spec = mujoco.MjSpec()
         spec.compiler.degree = False
         option = spec.option
-        option.timestep = world.step / SECOND
+        option.timestep = self._seconds
         option.gravity = world.gravity
         option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
         option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        option.impratio = _GRIP
         option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_WARMSTART) | int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
 
     def compiled(self) -> tuple[Any, Any]:
@@ -79,6 +87,7 @@ class MujocoBuilder:
             [(link, None) for link in model.links] if fixed else link_tree(model)
         )
         links = {link.name: link for link in model.links}
+        wheels = _wheels(model)
         for link, held in tree:
             parent = held.parent if held is not None else None
             if parent is None:
@@ -95,14 +104,18 @@ class MujocoBuilder:
             if not fixed:
                 self._hold(body, model, held)
             for collision in link.collisions:
-                _add_geom(body, collision)
+                for part in _crowned(collision) if link.name in wheels else (collision,):
+                    _add_geom(body, part)
         if not fixed and not model.self_collide:
             solid = [link for link in model.links if link.collisions]
             for number, one in enumerate(solid):
                 for other in solid[number + 1 :]:
                     self._spec.add_exclude(bodyname1=_body_name(model, one), bodyname2=_body_name(model, other))
         if isinstance(model.drive, DiffDrive):
-            self._add_motors(model, model.drive)
+            self._add_wheels(model, model.drive)
+        for motor in model.motors:
+            if motor.sets_speed:
+                self._add_servo(model, motor.joint, _moved_inertia(model, motor.joint), _SERVO_LAG)
 
     def _weigh(self, body: Any, link: RigidLink) -> None:
         inertia = combined([(ORIGIN, link.inertia)])  # Its moments along the link's own axes.
@@ -131,19 +144,52 @@ class MujocoBuilder:
             joint.limited = mujoco.mjtLimited.mjLIMITED_TRUE
             joint.range = (max(held.lower, -_UNLIMITED), min(held.upper, _UNLIMITED))
 
-    def _add_motors(self, model: WorldModel, drive: DiffDrive) -> None:
+    def _add_wheels(self, model: WorldModel, drive: DiffDrive) -> None:
         wheels = (*drive.left_joints, *drive.right_joints)
         mass = 0.0
         for link in model.links:
             mass += link.inertia.mass
-        efforts = {joint.name: joint.effort for joint in model.joints}
         for wheel in wheels:
-            motor = self._spec.add_actuator(target=_joint_name(model, wheel), trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            motor.set_to_velocity(kv=mass / len(wheels) * drive.wheel_radius * drive.wheel_radius / MOTOR_LAG)
-            if efforts[wheel] < inf:
-                motor.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
-                motor.forcerange = (-efforts[wheel], efforts[wheel])
-            self.actuators[model.name, wheel] = motor
+            self._add_servo(model, wheel, mass / len(wheels) * drive.wheel_radius * drive.wheel_radius, _WHEEL_LAG)
+
+    def _add_servo(self, model: WorldModel, name: str, inertia: float, lag: float) -> None:
+        """Have a joint kept at a speed, against all that resists. `inertia` is about how hard it is to move.
+
+        The force is a multiple of what is missing of the speed, and MuJoCo reckons with what comes of it within a
+        step, so it may be large. But a limit of the force would be unknown to that reckoning, and the speed would jump
+        to and fro. So the speed that a servo of limited effort is told is limited instead (`Servo.reach`), and its lag
+        is a step at least, so that it has half of its effort to speed up with.
+        """
+        (joint,) = (each for each in model.joints if each.name == name)
+        stiffness = inertia / (lag if joint.effort == inf else max(_WHEEL_LAG, self._seconds))
+        servo = self._spec.add_actuator(target=_joint_name(model, name), trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        servo.set_to_velocity(kv=stiffness)
+        self.servos[model.name, name] = Servo(servo, joint.velocity, joint.effort / stiffness)
+
+
+class Servo(NamedTuple):
+    """An actuator that keeps a joint at a speed, the fastest one, and how much faster than it is it may be told."""
+
+    actuator: Any
+    speed_max: float
+    reach: float
+
+
+def _moved_inertia(model: WorldModel, name: str) -> float:
+    """Return about how hard it is to move a joint: the mass of all that hangs on it, or their moments about it."""
+    (joint,) = (each for each in model.joints if each.name == name)
+    links = {link.name: link for link in model.links}
+    center = links[joint.child].pose.place(joint.anchor)
+    found = 0.0
+    hanging = [joint.child]
+    while hanging:
+        link = links[hanging.pop()]
+        inertia = link.inertia
+        x, y, z = (a - b for a, b in zip(link.pose.place(inertia.pose.position), center, strict=True))
+        turned = inertia.mass * (x * x + y * y + z * z) + max(inertia.moments[:3])
+        found += inertia.mass if joint.kind == "prismatic" else turned
+        hanging += [each.child for each in model.joints if each.parent == link.name]
+    return found
 
 
 def _possible(moments: Moments) -> Moments:
@@ -167,6 +213,28 @@ def _body_name(model: WorldModel, link: RigidLink) -> str:
 
 def _joint_name(model: WorldModel, joint: str) -> str:
     return f"{len(model.name)} {model.name} {joint}"
+
+
+def _wheels(model: WorldModel) -> frozenset[str]:
+    """Return the links that a drive turns."""
+    if not isinstance(model.drive, DiffDrive):
+        return frozenset()
+    turned = {*model.drive.left_joints, *model.drive.right_joints}
+    return frozenset(joint.child for joint in model.joints if joint.name in turned)
+
+
+def _crowned(wheel: Collision) -> tuple[Collision, ...]:
+    """Return a wheel's cylinder with a tread along its middle, by a hair larger than the rest, as tires are crowned.
+
+    MuJoCo has a cylinder stand on the two ends of a line. Then a vehicle turns about the outer ends of its wheels, so
+    it turns too slowly, by as much as its wheels are broad.
+    """
+    shape = wheel.shape
+    if not isinstance(shape, CylinderShape):
+        return (wheel,)
+    lower = shape.radius - min(shape.radius / 10, max(shape.radius / 100, _SINKING))
+    tread, rim = CylinderShape(shape.radius, shape.length / 50), CylinderShape(lower, shape.length)
+    return replace(wheel, shape=tread), replace(wheel, shape=rim)
 
 
 def _add_geom(body: Any, collision: Collision) -> None:

@@ -44,12 +44,20 @@ class GroupOrder(Struct, frozen=True, array_like=True):
     states: dict[str, bytes]
 
 
-class DriveOrder(Struct, frozen=True, array_like=True):
+class DriveOrder(Struct, frozen=True, array_like=True, tag="drive"):
     """What a mover's drive is to do from now on."""
 
     entity: str
     linear: Vector
     angular: Vector
+
+
+class MotorOrder(Struct, frozen=True, array_like=True, tag="motor"):
+    """What those of a mover's motors that hear a topic are to do from now on."""
+
+    entity: str
+    topic: str
+    value: float
 
 
 class PoseOrder(Struct, frozen=True, array_like=True):
@@ -102,7 +110,7 @@ class StepOrder(Struct, frozen=True, array_like=True):
     load: list[GroupOrder] = []
     back: bool = False
     speeds: dict[str, float] = {}
-    drives: list[DriveOrder] = []
+    drives: list[DriveOrder | MotorOrder] = []
     poses: list[PoseOrder] = []
     steps: int = 0
     look: int = 0

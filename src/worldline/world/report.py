@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from worldline.model.printable import printable
 from worldline.model.time import format_time
-from worldline.world.description import DiffDrive, Level, Performer, WorldDescription, WorldModel
+from worldline.world.description import (
+    DiffDrive,
+    Level,
+    LoadingNote,
+    Performer,
+    WorldDescription,
+    WorldModel,
+    absolute_topic,
+)
 from worldline.world.pose import Vector
 
 
-def world_report(world: WorldDescription) -> list[str]:
-    """Return the lines of `worldline world --check`."""
-    return [printable(line) for line in _lines(world)]
+def world_report(world: WorldDescription, found: Sequence[LoadingNote] = ()) -> list[str]:
+    """Return the lines of `worldline world --check`. `found` is what an engine has to say of the world's beginning."""
+    return [printable(line) for line in _lines(world, (*found, *world.notes))]
 
 
-def _lines(world: WorldDescription) -> Iterator[str]:
+def load_remarks(world: WorldDescription, found: Sequence[LoadingNote] = ()) -> list[str]:
+    """Return what to say before a run: all that changes motion, and how much else there is."""
+    notes = (*found, *world.notes)
+    lines = [str(note) for note in notes if not note.is_cosmetic]
+    others = [note for note in notes if note.is_cosmetic]
+    if others:
+        number = (
+            "1 thing isn't supported, but changes"
+            if len(others) == 1
+            else f"{len(others)} things aren't supported, but change"
+        )
+        lines.append(f"{number} no motion: --check lists them")
+    return [printable(line) for line in lines]
+
+
+def _lines(world: WorldDescription, notes: Sequence[LoadingNote]) -> Iterator[str]:
     models = list(world.models.values())
     factor = f"{world.real_time_factor:g} × real time" if world.real_time_factor else "as fast as it goes"
     yield f"world {world.name}: steps of {format_time(world.step)}, {factor}, gravity {_vector(world.gravity)}"
@@ -25,6 +48,9 @@ def _lines(world: WorldDescription) -> Iterator[str]:
     for model in models:
         if moved := _moved(model):
             yield f"  {model.name}: {moved}"
+        for motor in model.motors:
+            topic = absolute_topic(motor.topic, model.name)
+            yield f"  {model.name}: {motor.kind} of joint {motor.joint}, told by {topic}"
     yield _count(len(world.performers), "performer")
     for performer in world.performers:
         yield f"  {_performer(performer)}"
@@ -32,10 +58,14 @@ def _lines(world: WorldDescription) -> Iterator[str]:
     for level in world.levels:
         yield f"  {_level(level)}"
     yield f"always loaded: {', '.join(world.default_entities) or 'nothing'}"
-    if world.notes:
-        yield "not supported, or not as one might expect:"
-        yield from (f"  {note}" for note in world.notes)
-    else:
+    for is_cosmetic, heading in (
+        (False, "not supported, or not as one might expect:"),
+        (True, "not supported, but nothing moves in another way because of it:"),
+    ):
+        if any(note.is_cosmetic == is_cosmetic for note in notes):
+            yield heading
+            yield from (f"  {note}" for note in notes if note.is_cosmetic == is_cosmetic)
+    if not notes:
         yield "everything in the file is supported"
 
 

@@ -24,6 +24,7 @@ from worldline.world.exchange import Exchange, LocalExchange
 from worldline.world.interactions import (
     AnyInteraction,
     Begin,
+    CommandMotors,
     InsertPerformer,
     Interaction,
     Play,
@@ -238,6 +239,10 @@ class World:
     def command(self, model: str, linear: Vector = ZERO, angular: Vector = ZERO) -> None:
         """Have a model's drive move like this until its next command: velocities in its own frame."""
         self.interact(SetCommand(model, linear, angular))
+
+    def command_motors(self, topic: str, value: float) -> None:
+        """Have the motors that hear a topic move their joints like this until their next command."""
+        self.interact(CommandMotors(topic, value))
 
     def set_pose(self, model: str, position: Vector, quaternion: Quaternion = UPRIGHT) -> None:
         """Put a model somewhere else, at rest."""

@@ -13,16 +13,23 @@ from secrets import token_hex
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.descendants import Family, family, family_of
 from tests.federation.transports import eventually
 from tests.world.discovery.meeting import NEVER_S, PATIENCE_S, free_place, here
 from worldline.model.errors import ConfigurationError, LossError, UsageError
 from worldline.world.discovery import DepartedBy, Discovery, DiscoveryOptions, Peer, PrimaryFound
-from worldline.world.discovery.peers import Announcement
+from worldline.world.discovery.discovery import _understood
+from worldline.world.discovery.peers import Announcement, PeerRole
 from worldline.world.discovery.zenoh_network import ZenohNetwork
 
 ADDRESS = "tcp://127.0.0.1:7000"
+
+
+def json_of(value: object) -> bytes:
+    return msgspec.json.encode({"version": 1, "kind": "alive", "peer": value})
 
 
 @pytest.fixture
@@ -288,6 +295,53 @@ def test_what_can_t_be_read_is_counted(place: str, stack: ExitStack) -> None:
         return "announcements that can't be read, as those of another version: 2 " in str(error.value)
 
     eventually(are_counted)
+
+
+FORGED = Peer(federation="f", role=PeerRole.PRIMARY, name="p", instance="forged", since_ns=0, address=ADDRESS)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"x":' + b"[" * 100_000,
+        b'{"version":1,"kind":"\xff"}',
+        msgspec.json.encode(msgspec.to_builtins(Announcement(kind="alive", peer=FORGED)) | {"hears": ["\xff" * 300]}),
+        msgspec.json.encode(Announcement(kind="alive", peer=FORGED)),
+        msgspec.json.encode(Announcement(kind="leave", peer=FORGED)),
+    ],
+    ids=["deep", "not-utf-8", "long", "elder", "leave"],
+)
+def test_a_forged_announcement_is_refused_and_the_primary_goes_on(place: str, stack: ExitStack, payload: bytes) -> None:
+    p, a = stack.enter_context(primary(place)), stack.enter_context(secondary(place, "a"))
+    p.wait_for_secondaries(1, PATIENCE_S)
+    network = ZenohNetwork("f", "stranger", here(place))
+    stack.callback(network.close)
+    assert network.receive(PATIENCE_S) is not None
+    gone = msgspec.json.encode(Announcement(kind="alive", peer=FORGED, gone=(p.me.instance,)))
+    for instance in ("stranger", "forged", a.me.instance):
+        network._key = f"worldline/discovery/f/{instance}"
+        network.send(payload)
+        network.send(gone)
+    network._key = "worldline/discovery/f/stranger"
+    honest = msgspec.structs.replace(a.me, name="b", instance="stranger")
+    network.send(msgspec.json.encode(Announcement(kind="alive", peer=honest)))
+    assert p.wait_for_secondaries(2, PATIENCE_S) == (a.me, honest)  # All that was sent before has been read.
+    p.check()
+    assert p.conflicts() == ()
+    assert p.gone() == ()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.binary(max_size=200), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json_of)))
+def test_any_bytes_are_an_announcement_or_none(payload: bytes) -> None:
+    assert isinstance(_understood(payload), Announcement | None)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 400), st.integers(0, 20), st.binary(max_size=20))
+def test_any_bytes_within_an_announcement(start: int, length: int, inserted: bytes) -> None:
+    sound = msgspec.json.encode(Announcement(kind="alive", peer=FORGED, hears=("a",), gone=("b",)))
+    assert isinstance(_understood(sound[:start] + inserted + sound[start + length :]), Announcement | None)
 
 
 def test_nobody_is_found_at_a_port_that_isn_t_zenoh_s(place: str) -> None:

@@ -55,6 +55,14 @@ WHOLE = f"""<sdf version="1.11"><world name="w">
   <plugin name="gz::sim::systems::DiffDrive">
     <left_joint>left_j</left_joint><right_joint>right_j</right_joint><max_velocity>1</max_velocity>
   </plugin>
+  <plugin filename="gz-sim-joint-position-controller-system" name="gz::sim::systems::JointPositionController">
+    <joint_name>arm_j</joint_name><topic>up</topic><p_gain>2</p_gain><i_max>3</i_max><cmd_max>4</cmd_max>
+  </plugin>
+  <plugin filename="ignition-gazebo-apply-joint-force-system"><joint_name>arm_j</joint_name></plugin>
+  <plugin name="worldline::ScriptedCommands">
+    <command><time>1</time><topic>/up</topic><value>1</value></command>
+  </plugin>
+  <link name="arm"/><joint name="arm_j" type="prismatic"><parent>left</parent><child>arm</child></joint>
   <model name="p">
     <link name="x"><inertial><mass>1</mass><inertia><ixx>1</ixx></inertia></inertial></link>
   </model>

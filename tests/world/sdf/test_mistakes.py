@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.world.sdf.files import BOX, LINK, Files, model, stage, wrapped
@@ -19,7 +21,6 @@ DRIVE = "<plugin name='gz::sim::systems::DiffDrive'>{}</plugin>"
         (ROBOT + stage("\n<level name='l'>\n</level>"), 4, "level 'l' needs a <geometry>"),
         (ROBOT + stage("<level name='l'>\n<geometry/></level>"), 4, "level 'l' needs a <box>"),
         (ROBOT + stage("<level name='l'>\n<geometry><sphere/></geometry></level>"), 4, "level 'l' needs a <box>"),
-        (ROBOT + stage("<level name='l'><geometry>\n<box/></geometry></level>"), 4, "<box> needs a <size>"),
         (stage("<level name='l'><geometry>\n<box>\n<size>1 2</size></box></geometry></level>"), 5, "needs 3 numbers"),
         (stage("<level name='l'><geometry>\n<box><size>1 2 -3</size></box></geometry></level>"), 4, "above 0"),
         (stage(f"\n<level name='l'><buffer>-1</buffer>{BOX}</level>"), 4, "buffer must be"),
@@ -148,7 +149,7 @@ DRIVE = "<plugin name='gz::sim::systems::DiffDrive'>{}</plugin>"
         ("\n<include/>", 4, "<include> needs a <uri>"),
         ("<include>\n<uri>https://fuel.gazebosim.org/1.0/models/Sun</uri></include>", 4, "address on the web"),
         ("<include>\n<uri>model://sun</uri></include>", 4, "there is no file"),
-        ("<include>\n<uri>/dev/zero</uri></include>", 4, "there is no file"),
+        ("<include>\n<uri>/dev/zero</uri></include>", 4, "outside of the world's folder"),
         (f"<include>\n<uri>{'x' * 5000}</uri></include>", 4, "there is no file"),
         ("<include>\n<uri>world.sdf</uri></include>", 4, "has 0 models"),
     ],
@@ -163,6 +164,50 @@ def test_mistakes(files: Files, body: str, line: int, text: str) -> None:
 def test_bad_numbers(files: Files, word: str) -> None:
     body = f"<physics>\n<real_time_factor>{word}</real_time_factor></physics>"
     files.refused(wrapped(body), 4, "<real_time_factor> needs a")
+
+
+def outside(files: Files) -> str:
+    """Have a model outside of the world's folder, and return its path."""
+    there = files.folder / "there" / "model.sdf"
+    files.write(f'<sdf version="1.6">{model("secret")}</sdf>', "there/model.sdf")
+    files.folder, files.path = files.folder / "here", files.folder / "here" / "world.sdf"
+    (files.folder / "x").mkdir(parents=True)
+    return str(there)
+
+
+@pytest.mark.parametrize(
+    "uri", ["../there/model.sdf", "../there", "model://../there", "file://../there", "{}", "file://{}", "x/../../there"]
+)
+def test_what_is_outside_of_the_worlds_folder_is_not_included(
+    files: Files, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = outside(files)
+    content = wrapped(f"<include><uri>{uri.format(there)}</uri></include>")
+    error = files.refused(content, 3, "is outside of the world's folder and of the resource paths")
+    assert error.advice == f"to allow its folder, add it to GZ_SIM_RESOURCE_PATH: '{Path(there).parent}'"
+    monkeypatch.setenv("GZ_SIM_RESOURCE_PATH", str(Path(there).parent))
+    assert list(files.read(content).models) == ["secret"]
+
+
+@pytest.mark.parametrize(
+    ("link", "target"), [("robot.sdf", "model.sdf"), ("robot", "."), ("robot/model.sdf", "model.sdf")]
+)
+def test_links_that_lead_out_of_it_are_not_followed(files: Files, link: str, target: str) -> None:
+    there = Path(outside(files)).parent
+    path = files.folder / link
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(there / target)
+    files.refused(wrapped(f"<include><uri>{link}</uri></include>"), 3, "is outside of the world's folder")
+    path.unlink()
+    path.symlink_to(files.folder)
+    files.refused(wrapped(f"<include><uri>{link}/nothing</uri></include>"), 3, "there is no file")
+
+
+def test_whether_there_is_a_file_outside_is_not_told(files: Files) -> None:
+    outside(files)
+    text = "is outside of the world's folder"
+    for uri in ("../there/model.sdf", "../there/nothing.sdf", "/etc/passwd", "/etc/nothing"):
+        files.refused(wrapped(f"<include><uri>{uri}</uri></include>"), 3, text)
 
 
 def test_a_file_that_includes_itself(files: Files) -> None:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from math import inf, pi
+from dataclasses import replace
+from math import inf, isclose, pi
 
 import pytest
 
 from tests.world.sdf.files import BOX, LINK, Files, model, stage, wrapped
+from worldline.model.time import SECOND
 from worldline.world.description import (
     DiffDrive,
     DriveCommand,
     Friction,
     Joint,
+    JointMotor,
+    MotorCommand,
+    PidGains,
     ScriptedMotion,
     SpeedLimits,
     VelocityDrive,
     Waypoint,
     WorldModel,
 )
-from worldline.world.inertia import UNIT_INERTIA, Inertia
+from worldline.world.inertia import UNIT_INERTIA, Inertia, cone_inertia
 from worldline.world.pose import ORIGIN, Pose, Vector
-from worldline.world.sdf import read_world
+from worldline.world.sdf import WorldFileError, read_world
 from worldline.world.shapes import (
     BoxShape,
     CapsuleShape,
@@ -229,7 +234,8 @@ def test_kinds_of_joints(files: Files, kind: str) -> None:
 def test_limits_and_dynamics(files: Files) -> None:
     limit = "<limit><lower>-1</lower><upper>1e16</upper><effort>-1</effort><velocity>5</velocity></limit>"
     axis = f"<axis>{limit}<dynamics><damping>0.1</damping><friction>0.2</friction></dynamics></axis>"
-    found = joint(files, "revolute", axis)
+    servo = "<plugin name='gz::sim::systems::JointController'><joint_name>j</joint_name></plugin>"
+    found = joint(files, "revolute", axis, JOINED + servo)
     assert (found.lower, found.upper, found.effort, found.velocity) == (-1, inf, inf, 5)
     assert (found.damping, found.friction) == (0.1, 0.2)
 
@@ -337,6 +343,90 @@ def test_differential_drives(files: Files, space: str) -> None:
     )
 
 
+MOTOR = "<plugin filename='{}' name='{}'><joint_name>j</joint_name>{}</plugin>"
+HINGED = f"{JOINED}<joint name='j' type='revolute'><parent>a</parent><child>b</child></joint>"
+
+
+@pytest.mark.parametrize(
+    ("system", "inside", "motor"),
+    [
+        ("apply-joint-force", "", JointMotor(joint="j", kind="force", topic="joint/j/cmd_force")),
+        (
+            "joint-controller",
+            "<initial_velocity>5</initial_velocity>",
+            JointMotor(joint="j", kind="velocity", topic="joint/j/cmd_vel", initial=5.0),
+        ),
+        (
+            "joint-controller",
+            "<use_force_commands>true</use_force_commands><p_gain>0.2</p_gain><i_gain>0.01</i_gain><topic>go</topic>",
+            JointMotor(joint="j", kind="velocity", topic="/go", gains=PidGains(p=0.2, i=0.01)),
+        ),
+        (
+            "joint-position-controller",
+            """<initial_position>0.5</initial_position><i_max>2</i_max><i_min>-3</i_min><cmd_max>4</cmd_max>
+            <cmd_min>-5</cmd_min><cmd_offset>6</cmd_offset><joint_index>0</joint_index><d_gain>0</d_gain>""",
+            JointMotor(
+                joint="j",
+                kind="position",
+                topic="joint/j/0/cmd_pos",
+                initial=0.5,
+                gains=PidGains(
+                    p=1.0, i=0.1, d=0.0, i_max=2.0, i_min=-3.0, output_max=4.0, output_min=-5.0, output_offset=6.0
+                ),
+            ),
+        ),
+        (
+            "joint-position-controller",
+            "<use_velocity_commands>1</use_velocity_commands><cmd_max>2</cmd_max><topic>/model/m/up and down</topic>",
+            JointMotor(joint="j", kind="position", topic="up_and_down", speed_max=2.0),
+        ),
+        (
+            "joint-position-controller",
+            "<use_velocity_commands>1</use_velocity_commands><sub_topic>up</sub_topic>",
+            JointMotor(joint="j", kind="position", topic="up"),
+        ),
+    ],
+)
+def test_motors_of_joints(files: Files, system: str, inside: str, motor: JointMotor) -> None:
+    name = "".join(word.capitalize() for word in system.split("-"))
+    for file, called in (
+        (f"gz-sim-{system}-system", f"gz::sim::systems::{name}"),
+        (f"ignition-gazebo-{system}-system", f"ignition::gazebo::systems::{name}"),
+        (f"libignition-gazebo6-{system}-system.so", f"gz::sim::systems::{name}"),
+        (f"gz-sim-{system}-system", ""),
+    ):
+        assert read(files, HINGED + MOTOR.format(file, called, inside)).motors == (motor,)
+
+
+def test_motors_have_one_topic_for_several_joints_and_each_copy_its_own(files: Files) -> None:
+    links = "<link name='c'/><joint name='k' type='revolute'><parent>a</parent><child>c</child></joint>"
+    several = MOTOR.format("", "gz::sim::systems::JointController", "<joint_name>k</joint_name>")
+    script = (
+        "<plugin name='worldline::ScriptedCommands'><command><time>1</time><topic>/model/m/joint/j/cmd_vel</topic>"
+        "<value>2</value></command></plugin>"
+    )
+    found = read(files, HINGED + links + several + script)
+    assert [(each.joint, each.topic) for each in found.motors] == [("j", "joint/j/cmd_vel"), ("k", "joint/j/cmd_vel")]
+    assert found.motor_commands == (MotorCommand(time=SECOND, topic="joint/j/cmd_vel", value=2.0),)
+    assert replace(found, name="copy").motors[0].hears("/model/copy/joint/j/cmd_vel", "copy")
+
+
+@pytest.mark.parametrize("shape", ["<cone><radius>0.3</radius><length>0.8</length></cone>", "<cone/>"])
+def test_a_cone_has_an_inertia_though_nothing_collides_with_it(files: Files, shape: str) -> None:
+    inertial = "<inertial auto='true'><density>50</density></inertial>"
+    collision = f"<collision name='c'><geometry>{shape}</geometry></collision>"
+    world = files.world(model("m", f"<link name='l'>{inertial}{collision}</link>"))
+    (link,) = world.models["m"].links
+    radius, height = (0.3, 0.8) if "radius" in shape else (0.5, 1.0)
+    assert link.inertia == cone_inertia(radius, height, 50.0)
+    assert isclose(link.inertia.mass, 50.0 * pi * radius**2 * height / 3)
+    assert link.inertia.pose.position == (0, 0, -height / 4)
+    assert [str(note) for note in world.notes] == ["line 3: <cone> in <geometry> isn't supported"]
+    mesh = collision.replace(shape, "<mesh/>")
+    text = "line 3: an inertia is worked out without the shapes that aren't supported"
+    assert text in files.notes(model("m", f"<link name='l'>{inertial}{mesh}</link>"))
+
+
 def test_velocity_drives_and_commands(files: Files) -> None:
     drive = "<plugin name='gz::sim::systems::VelocityControl'><initial_linear>1 0 0</initial_linear></plugin>"
     commands = (
@@ -402,6 +492,22 @@ def test_models_may_have_folders(files: Files, uri: str) -> None:
     included(files, "robot/tool.sdf")
     world = files.world(f"<include><uri>{uri}</uri></include>")
     assert [link.name for link in world.models["inner"].links] == ["body", "inner::body"]
+
+
+@pytest.mark.parametrize("variable", ["GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH"])
+@pytest.mark.parametrize("uri", ["robot", "model://robot", "package://robot/model.sdf"])
+def test_models_are_found_by_resource_paths(
+    files: Files, uri: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    included(files, "models/robot/model.sdf", f"{LINK}<include><uri>model://tool</uri></include>")
+    included(files, "more/tool/model.sdf")
+    folders = [files.folder / name for name in ("none", "models", "more")]
+    monkeypatch.setenv(variable, ":".join(map(str, folders)) + ":")
+    there = files.write(wrapped(f"<include><uri>{uri}</uri></include>"), "worlds/world.sdf")
+    assert [link.name for link in read_world(there).models["inner"].links] == ["body", "inner::body"]
+    monkeypatch.delenv(variable)
+    with pytest.raises(WorldFileError, match=r"there is no file .* \(GZ_SIM_RESOURCE_PATH may name folders of models"):
+        read_world(there)
 
 
 def test_what_an_included_file_says_in_vain_is_noted_with_its_name(files: Files) -> None:

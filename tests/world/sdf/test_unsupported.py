@@ -7,6 +7,8 @@ import pytest
 from tests.world.sdf.files import BOX, LINK, Files, model, stage
 from tests.world.sdf.test_reader import JOINED, WHEELS
 from worldline.world.description import LoadingNote
+from worldline.world.report import load_remarks, world_report
+from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, Shape, SphereShape
 
 
 @pytest.mark.parametrize(
@@ -97,8 +99,88 @@ def test_shapes_that_are_not_supported_are_left_out(files: Files, shape: str) ->
     world = files.world(model("m", f"<link name='l'>{parts}</link>"))
     assert world.models["m"].links[0].collisions == ()
     assert world.models["m"].links[0].visuals == ()
-    (note,) = world.notes
-    assert str(note).endswith("in <geometry> isn't supported, here and in one more place")
+    assert [note.is_cosmetic for note in world.notes] == [False, True]  # A collision's and a visual's.
+    assert all(str(note).endswith("in <geometry> isn't supported") for note in world.notes)
+
+
+def test_what_changes_motion_is_noted_first(files: Files) -> None:
+    contact = "<surface><friction><ode><fdir1>1 0 0</fdir1><slip1>1</slip1></ode></friction></surface>"
+    world = files.world(
+        "<gui/>\n<light name='sun'/>\n<plugin name='gz::sim::systems::Imu'/>"
+        "\n<plugin filename='gz-sim-buoyancy-system' name='gz::sim::systems::Buoyancy'/>\n"
+        + model("m", f"<link name='l'><sensor name='s'/><collision name='c'>{BOX}{contact}</collision></link>")
+    )
+    assert [str(note) for note in world.notes] == [
+        "line 6: plugin 'gz::sim::systems::Buoyancy' isn't supported",
+        "line 7: <fdir1> in <ode> isn't supported",
+        "line 7: <slip1> in <ode> isn't supported",
+        "line 3: <gui> in <world> isn't supported",
+        "line 4: <light> in <world> isn't supported",
+        "line 5: plugin 'gz::sim::systems::Imu' isn't supported",
+        "line 7: <sensor> in <link> isn't supported",
+    ]
+    assert load_remarks(world) == [
+        *map(str, world.notes[:3]),
+        "4 things aren't supported, but change no motion: --check lists them",
+    ]
+    report = world_report(world)
+    assert report.index("not supported, but nothing moves in another way because of it:") == len(report) - 5
+
+
+@pytest.mark.parametrize(
+    ("shape", "read", "note"),
+    [
+        ("<box/>", BoxShape((1, 1, 1)), "a <box> without <size> has 1 1 1, as in Gazebo"),
+        ("<sphere>1</sphere>", SphereShape(1), "a <sphere> without <radius> has 1, as in Gazebo"),
+        ("<cylinder><length>3</length></cylinder>", CylinderShape(1, 3), "a <cylinder> without <radius> has 1"),
+        ("<cylinder><radius>3</radius></cylinder>", CylinderShape(3, 1), "a <cylinder> without <length> has 1"),
+        ("<capsule><length>3</length></capsule>", CapsuleShape(0.5, 3), "a <capsule> without <radius> has 0.5"),
+        ("<ellipsoid/>", EllipsoidShape((1, 1, 1)), "a <ellipsoid> without <radii> has 1 1 1"),
+    ],
+)
+def test_sizes_that_are_missing_are_those_of_gazebo(files: Files, shape: str, read: Shape, note: str) -> None:
+    world = files.world(
+        model("m", f"<link name='l'><collision name='c'><geometry>{shape}</geometry></collision></link>")
+    )
+    assert world.models["m"].links[0].collisions[0].shape == read
+    assert any(note in str(each) for each in world.notes)
+    files.world(model("robot") + stage("<level name='l'><geometry><box/></geometry></level>"))
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "continuous"])
+def test_a_limit_of_speed_is_noted_if_nothing_moves_the_joint_at_a_speed(files: Files, kind: str) -> None:
+    joint = f"<joint name='j' type='{kind}'><parent>a</parent><child>b</child>"
+    limited = f"{JOINED}{joint}<axis><limit><effort>7</effort>\n<velocity>2</velocity></limit></axis></joint>"
+    (note,) = files.notes(model("m", limited))
+    assert note == "line 4: <velocity> in <limit> isn't simulated for joints that nothing moves at a speed"
+    force = "<plugin name='gz::sim::systems::ApplyJointForce'><joint_name>j</joint_name></plugin>"
+    assert files.notes(model("m", limited + force)) == [note]
+    assert files.notes(model("m", limited + force.replace("ApplyJointForce", "JointController"))) == []
+    assert files.notes(model("m", limited + "<static>1</static>")) == []
+
+
+@pytest.mark.parametrize(
+    ("motor", "note"),
+    [
+        ("<joint_name>gone</joint_name>", "nothing is moved by a motor of joint 'gone': there is none that can move"),
+        ("<joint_name>f</joint_name>", "nothing is moved by a motor of joint 'f': there is none that can move"),
+        ("<joint_name>locked</joint_name>", "nothing is moved by a motor of joint 'locked': there is none"),
+        ("<joint_name>j</joint_name><joint_name>j</joint_name>", "joint 'j' moves at a speed already"),
+        ("<joint_name>j</joint_name><actuator_number>1</actuator_number>", "<actuator_number> in <plugin> isn't"),
+    ],
+)
+def test_motors_that_move_nothing_are_noted(files: Files, motor: str, note: str) -> None:
+    limits = "<axis><limit><lower>1</lower><upper>1</upper></limit></axis>"
+    body = "<link name='a'/>" + "".join(
+        f"<link name='{name}_link'/><joint name='{name}' type='{kind}'><parent>a</parent><child>{name}_link</child>"
+        f"{limits if name == 'locked' else ''}</joint>"
+        for name, kind in (("j", "revolute"), ("f", "fixed"), ("locked", "prismatic"))
+    )
+    (found,) = files.notes(model("m", f"{body}<plugin name='gz::sim::systems::JointController'>{motor}</plugin>"))
+    assert note in found
+    index = "<plugin name='gz::sim::systems::JointPositionController'><joint_name>j</joint_name>{}</plugin>"
+    assert files.world(model("m", body + index.format("<joint_index>0</joint_index>"))).models["m"].motors
+    assert not files.world(model("m", body + index.format("<joint_index>1</joint_index>"))).models["m"].motors
 
 
 def test_a_level_may_name_a_light(files: Files) -> None:

@@ -79,6 +79,7 @@ class Discovery:
         self._changed = Condition()
         self._closing = False
         self._failure: Exception | None = None
+        self._connected: set[str] = set()  # Instances that hold a token: what is said in another's name counts nothing.
         self._unreadable = 0
         self._thread = Thread(target=self._live, name="discovery", daemon=True)
         self._thread.start()
@@ -267,13 +268,18 @@ class Discovery:
                     self._fail(error)
 
     def _take(self, event: NetworkEvent | None, now_s: float) -> tuple[PeerChange, ...]:
-        if isinstance(event, ConnectionLost):
-            return self._roster.lost(event.instance, now_s)
-        if isinstance(event, SaidByPeer):
-            try:
-                return self._roster.heard(_DECODER.decode(event.payload), now_s)
-            except msgspec.MsgspecError:
-                self._unreadable += 1
+        match event:
+            case ConnectionFound(instance):
+                self._connected.add(instance)
+            case ConnectionLost(instance):
+                self._connected.discard(instance)
+                return self._roster.lost(instance, now_s)
+            case SaidByPeer(instance, payload):
+                announcement = _understood(payload)
+                if announcement is None:
+                    self._unreadable += 1
+                elif announcement.peer.instance == instance and instance in self._connected:
+                    return self._roster.heard(announcement, now_s)
         return ()
 
     def _say(self, kind: Literal["join", "alive", "leave"]) -> None:
@@ -288,6 +294,14 @@ class Discovery:
         with self._changed:
             self._failure = self._failure or error
             self._changed.notify_all()
+
+
+def _understood(payload: bytes) -> Announcement | None:
+    """Return what an announcement says, if it is one: anybody may have sent these bytes."""
+    try:
+        return _DECODER.decode(payload)
+    except (ValueError, RecursionError):  # Not only msgspec's own: text that isn't UTF-8, lists in lists in lists.
+        return None
 
 
 def _peer(federation: str, role: PeerRole | str, name: str, address: str) -> Peer:

@@ -6,11 +6,16 @@ from msgspec import Struct
 
 
 class SaidByPeer(Struct, frozen=True):
+    """What was said under the key of an instance, by whoever could write to the network."""
+
+    instance: str
     payload: bytes
 
 
 class ConnectionFound(Struct, frozen=True):
-    """Somebody can hear us now."""
+    """A peer is connected, and can hear us now."""
+
+    instance: str
 
 
 class ConnectionLost(Struct, frozen=True):

@@ -28,8 +28,9 @@ D8. Other federations don't exist: their announcements change nothing at all.
 A peer also says whose names it hears. Nobody counts as present because of that, but it is known that somebody is still
 to be heard.
 
-Deliberately not handled: liars. Whoever can write to this network can claim any name, and can say for another that it
-leaves. What is remembered of the gone isn't bounded either; of more than a thousand, only the last are named.
+Deliberately not handled: liars. Whoever connects to this network can claim any name. Announcements without a connection
+of the peer that they are about don't get here: see `discovery`. What is remembered of the gone isn't bounded either; of
+more than a thousand, only the last are named.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Peer(Struct, frozen=True, kw_only=True):
     role: PeerRole
     name: _Text
     instance: _Text
-    since_ns: int
+    since_ns: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     address: Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)] = ""
 
     @property

@@ -58,7 +58,9 @@ class ZenohNetwork:
             self._close_meeting_point()
             raise
         said = self._session.declare_subscriber(f"{everybody}/*", zenoh.handlers.FifoChannel(_BACKLOG))
-        tokens = self._session.liveliness().declare_subscriber(f"{everybody}/**", zenoh.handlers.FifoChannel(_BACKLOG))
+        tokens = self._session.liveliness().declare_subscriber(
+            f"{everybody}/**", zenoh.handlers.FifoChannel(_BACKLOG), history=True
+        )
         self._subscribers = (said, tokens)
         # Last: whoever sees the token may speak at once, and is heard.
         self._tokens = [self._session.liveliness().declare_token(self._key)]
@@ -112,8 +114,9 @@ class ZenohNetwork:
             self._meeting_point.close()
 
     def _on_said(self, sample: zenoh.Sample) -> None:
-        if sample.kind == zenoh.SampleKind.PUT and str(sample.key_expr) != self._key:
-            self._events.put(SaidByPeer(sample.payload.to_bytes()))
+        instance = str(sample.key_expr).removeprefix(f"{self._everybody}/")
+        if sample.kind == zenoh.SampleKind.PUT and instance != self._instance:
+            self._events.put(SaidByPeer(instance, sample.payload.to_bytes()))
 
     def _on_token(self, sample: zenoh.Sample) -> None:
         instance, _, word = str(sample.key_expr).removeprefix(f"{self._everybody}/").partition("/")
@@ -123,7 +126,7 @@ class ZenohNetwork:
             if word:
                 self._leaving.add(instance)
             else:
-                self._events.put(ConnectionFound())
+                self._events.put(ConnectionFound(instance))
         elif not word and instance not in self._leaving:
             self._events.put(ConnectionLost(instance))
 

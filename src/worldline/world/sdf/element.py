@@ -24,6 +24,16 @@ _INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 _UNLIMITED = 1e16  # What SDF's own defaults write for a limit that is none.
 _NOTED_MAX = 200  # Names in a note are cut; a hostile one could be megabytes long.
 
+# Nothing moves in another way because of these, nor because of anything in them.
+_COSMETIC = frozenset(
+    (
+        *("visual", "material", "light", "scene", "gui", "projector", "particle_emitter", "road", "laser_retro"),
+        *("sensor", "audio_sink", "audio_source", "battery", "atmosphere", "magnetic_field", "spherical_coordinates"),
+        *("real_time_update_rate", "topic", "sub_topic", "odom_topic", "tf_topic", "frame_id", "child_frame_id"),
+        *("odom_publish_frequency", "odom_publisher_frequency"),
+    )
+)
+
 
 class WorldFileError(ConfigurationError):
     """A world's file that can't be simulated as written. Facts: `file`, and `line` if it is about one."""
@@ -48,9 +58,14 @@ class SdfElement:
     _repeated: bool = False
     _text_read: bool = False
     _attributes_read: set[str] = field(default_factory=set)
+    _remarks: list[str] = field(default_factory=list)
 
     def error(self, problem: str, advice: str | None = None) -> WorldFileError:
         return WorldFileError.found(self.owner, self.line, problem, advice)
+
+    def remark(self, text: str) -> None:
+        """Have something noted about this element, which is read otherwise."""
+        self._remarks.append(text)
 
     @contextmanager
     def blamed(self, about: Mapping[tuple[str, int], SdfElement] | None = None) -> Iterator[None]:
@@ -179,25 +194,32 @@ class SdfElement:
 
     def unread(self) -> Iterator[LoadingNote]:
         """Yield a note for each kind of thing in here that nobody has asked for, with its first line."""
-        found: dict[str, list[SdfElement]] = {}
-        for what, element in self._unread():
-            found.setdefault(what, []).append(element)
-        for what, elements in found.items():
+        found: dict[tuple[str, bool], list[SdfElement]] = {}
+        for what, element, is_cosmetic in self._unread(False):
+            found.setdefault((what, is_cosmetic), []).append(element)
+        for (what, is_cosmetic), elements in found.items():
             more = {1: "", 2: ", here and in one more place"}.get(
                 len(elements), f", here and in {len(elements) - 1} more places"
             )
-            yield LoadingNote(elements[0].line, f"{what}{more}", elements[0].owner)
+            yield LoadingNote(elements[0].line, f"{what}{more}", elements[0].owner, is_cosmetic)
 
-    def _unread(self) -> Iterator[tuple[str, SdfElement]]:
+    def _unread(self, is_cosmetic: bool) -> Iterator[tuple[str, SdfElement, bool]]:
+        is_cosmetic = is_cosmetic or self.tag in _COSMETIC
+        for text in self._remarks:
+            yield text, self, is_cosmetic
         for name in self.attributes:
             if name not in self._attributes_read and not name.startswith("xmlns"):
-                yield f"the attribute {shortened(name[:_NOTED_MAX])} of <{self.shown_tag}> isn't supported", self
+                what = f"the attribute {shortened(name[:_NOTED_MAX])} of <{self.shown_tag}> isn't supported"
+                yield what, self, is_cosmetic
         if not self._text_read and self.text.strip():
-            yield f"<{self.shown_tag}> has text, which isn't supported", self
+            yield f"<{self.shown_tag}> has text, which isn't supported", self, is_cosmetic
         for each in self.content:
             if each._read:
-                yield from each._unread()
-            elif each._repeated:
-                yield f"only the first <{each.shown_tag}> of a <{self.shown_tag}> counts", each
-            else:
-                yield f"<{each.shown_tag}> in <{self.shown_tag}> isn't supported", each
+                yield from each._unread(is_cosmetic)
+                continue
+            what = (
+                f"only the first <{each.shown_tag}> of a <{self.shown_tag}> counts"
+                if each._repeated
+                else f"<{each.shown_tag}> in <{self.shown_tag}> isn't supported"
+            )
+            yield what, each, is_cosmetic or each.tag in _COSMETIC

@@ -47,7 +47,16 @@ def read_joint(element: SdfElement, scope: FrameScope, prefix: str, notes: list[
         return joint
     with axis.blamed():
         joint = replace(joint, axis=_direction(axis, held, scope, anchor), **_dynamics(axis))
-        return joint if element.attribute("type") == "continuous" else replace(joint, **_limits(axis))
+        return replace(joint, **_limits(axis, is_continuous=(element.attribute("type") or "").strip() == "continuous"))
+
+
+def note_unused_speed(element: SdfElement) -> None:
+    """Note that a joint's limit of speed isn't simulated."""
+    axis = element.child("axis")
+    limit = axis.child("limit") if axis is not None else None
+    velocity = limit.child("velocity") if limit is not None else None
+    if velocity is not None:
+        velocity.remark("<velocity> in <limit> isn't simulated for joints that nothing moves at a speed")
 
 
 def _anchor(element: SdfElement, child: str, held: str, scope: FrameScope) -> Pose:
@@ -83,9 +92,10 @@ def _dynamics(axis: SdfElement) -> dict[str, Any]:
     return {tag: given.number() for tag, given in found.items() if given is not None}
 
 
-def _limits(axis: SdfElement) -> dict[str, Any]:
+def _limits(axis: SdfElement, *, is_continuous: bool) -> dict[str, Any]:
     """Read a joint's limits. Of effort and velocity, SDF writes -1 for none."""
     limit = axis.child("limit")
-    found = {tag: limit.child(tag) for tag in ("lower", "upper", "effort", "velocity")} if limit is not None else {}
+    tags = ("effort", "velocity") if is_continuous else ("lower", "upper", "effort", "velocity")
+    found = {tag: limit.child(tag) for tag in tags} if limit is not None else {}
     numbers = {tag: given.limit() for tag, given in found.items() if given is not None}
     return {tag: inf if tag in ("effort", "velocity") and number < 0 else number for tag, number in numbers.items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from worldline.world.description import GRAY, Collision, Color, Friction, RigidLink, Visual
-from worldline.world.inertia import UNIT_INERTIA, WATER, Inertia, combined, scaled, shape_inertia
+from worldline.world.inertia import UNIT_INERTIA, WATER, Inertia, combined, cone_inertia, scaled, shape_inertia
 from worldline.world.pose import Pose
 from worldline.world.sdf.element import SdfElement
 from worldline.world.sdf.frames import FrameScope
-from worldline.world.sdf.shapes import read_shape
+from worldline.world.sdf.shapes import cone_in, read_shape
 
 
 def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str, *, static: bool) -> RigidLink:
@@ -86,15 +86,15 @@ _Solids = list[tuple[SdfElement, Collision]]
 def _inertia(link: SdfElement, name: str, scope: FrameScope, solids: _Solids, static: bool) -> Inertia:
     """Read what is given; without it, SDF says 1 kg with moments of 1 kg m², whatever the shape."""
     inertial = link.child("inertial")
-    densities = [each.child("density") for each, _ in solids]
+    densities = {id(each): each.child("density") for each in link.children("collision")}
     if inertial is None:
         return UNIT_INERTIA
     mass = inertial.child("mass")
     with inertial.blamed():
         if (inertial.attribute("auto") or "false").strip().lower() in ("true", "1"):
             usual = _number(inertial, "density", WATER)
-            numbers = [usual if density is None else density.number() for density in densities]
-            whole = UNIT_INERTIA if static else _automatic(inertial, solids, numbers)
+            numbers = {key: usual if density is None else density.number() for key, density in densities.items()}
+            whole = UNIT_INERTIA if static else _automatic(inertial, link, name, scope, solids, numbers)
             return whole if mass is None else scaled(whole, mass.number())
         moments = inertial.child("inertia")
         xx, yy, zz, xy, xz, yz = (
@@ -105,15 +105,24 @@ def _inertia(link: SdfElement, name: str, scope: FrameScope, solids: _Solids, st
         return Inertia(1.0 if mass is None else mass.number(), pose, (xx, yy, zz, xy, xz, yz))
 
 
-def _automatic(inertial: SdfElement, solids: _Solids, densities: list[float]) -> Inertia:
-    if not solids:
+def _automatic(
+    inertial: SdfElement, link: SdfElement, name: str, scope: FrameScope, solids: _Solids, densities: dict[int, float]
+) -> Inertia:
+    parts = [(solid.pose, shape_inertia(solid.shape, densities[id(each)])) for each, solid in solids]
+    collisions = link.children("collision")
+    if not collisions:
         raise inertial.error("there is no shape to work out an inertia from", "give the link a <collision>")
-    return combined(
-        [
-            (solid.pose, shape_inertia(solid.shape, density))
-            for density, (_, solid) in zip(densities, solids, strict=True)
-        ]
-    )
+    known = {id(each) for each, _ in solids}
+    for each in collisions:
+        if id(each) not in known:
+            cone = cone_in(each)
+            if cone is None:
+                inertial.remark("an inertia is worked out without the shapes that aren't supported")
+            else:
+                with each.blamed():
+                    pose = scope.resolve_in(name, each.child("pose"), each)
+                    parts.append((pose, cone_inertia(*cone, densities[id(each)])))
+    return combined(parts) if parts else UNIT_INERTIA
 
 
 def _inside(element: SdfElement, *tags: str) -> SdfElement | None:

@@ -7,15 +7,16 @@ between them say.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
-from worldline.world.description import Joint, LoadingNote, RigidLink, WorldModel
+from worldline.world.description import DiffDrive, Joint, LoadingNote, RigidLink, WorldModel
 from worldline.world.pose import ORIGIN, Pose
 from worldline.world.sdf.element import SdfElement
 from worldline.world.sdf.frames import MODEL_FRAME, FrameScope
-from worldline.world.sdf.joints import read_joint
+from worldline.world.sdf.joints import note_unused_speed, read_joint
 from worldline.world.sdf.library import SdfLibrary
 from worldline.world.sdf.links import read_link
-from worldline.world.sdf.plugins import note_plugin, plugin_name, read_plugins
+from worldline.world.sdf.plugins import Movers, note_plugin, plugin_name, read_plugins
 
 _NESTED_MAX = 20
 
@@ -79,7 +80,8 @@ def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> Wor
     is_static = static is not None and static.boolean()
     parts = _Parts(is_static)
     _collect(model, ORIGIN, "", parts, notes)
-    movers = read_plugins(element, notes)
+    movers = read_plugins(element, parts.joints, is_static, notes)
+    _note_unused_speeds(parts, movers)
     for inner in model.nested:
         _note_nested(inner, is_static, notes)
     with element.blamed(parts.about | movers.about):
@@ -94,6 +96,8 @@ def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> Wor
             drive=movers.drive,
             commands=movers.commands,
             motion=movers.motion,
+            motors=tuple(movers.motors),
+            motor_commands=movers.motor_commands,
         )
 
 
@@ -113,6 +117,16 @@ def _collect(model: ModelOutline, placed: Pose, prefix: str, parts: _Parts, note
         with inner.element.blamed():
             inner_placed = placed.compose(model.frames.pose_of(name, inner.element))
         _collect(inner, inner_placed, f"{prefix}{name}::", parts, notes)
+
+
+def _note_unused_speeds(parts: _Parts, movers: Movers) -> None:
+    """Note limits of speed that aren't simulated: those of joints that nothing moves at a speed."""
+    paced = {motor.joint for motor in movers.motors if motor.sets_speed}
+    if isinstance(movers.drive, DiffDrive):
+        paced.update(movers.drive.left_joints, movers.drive.right_joints)
+    for index, joint in enumerate(parts.joints):
+        if joint.velocity < inf and not (joint.is_locked or joint.name in paced or parts.static):
+            note_unused_speed(parts.about["joint", index])
 
 
 def _note_nested(inner: ModelOutline, is_static: bool, notes: list[LoadingNote]) -> None:

@@ -13,11 +13,13 @@
 
 Times are seconds. The first moves a model whatever is in its way, between poses relative to the world. The second tells
 a model's drive what to do from a time on, as if somebody had sent it a command: a velocity in the model's frame, or
-only the speed ahead and the rate of turning.
+only the speed ahead and the rate of turning. A <command> with a <topic> and a <value> tells the motors that hear it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -26,7 +28,11 @@ from worldline.world.description import (
     DiffDrive,
     Drive,
     DriveCommand,
+    Joint,
+    JointMotor,
     LoadingNote,
+    MotorCommand,
+    PidGains,
     ScriptedMotion,
     SpeedLimits,
     VelocityDrive,
@@ -37,7 +43,21 @@ from worldline.world.sdf.element import SdfElement
 from worldline.world.sdf.frames import local_pose
 
 # What they do is done for every world, whether its file asks for it or not.
-_BUILT_IN = tuple(f"gz::sim::systems::{name}" for name in ("Physics", "UserCommands", "SceneBroadcaster"))
+_SYSTEMS = "gz::sim::systems::"
+_BUILT_IN = tuple(_SYSTEMS + name for name in ("Physics", "UserCommands", "SceneBroadcaster"))
+
+# They only look at what moves, or tell others of it.
+_COSMETIC = frozenset(
+    _SYSTEMS + name
+    for name in (
+        *("AirPressure", "AirSpeed", "Altimeter", "CameraVideoRecorder", "Contact", "DopplerVelocityLogSystem"),
+        *("EntitySemantics", "ForceTorque", "Imu", "JointStatePublisher", "KineticEnergyMonitor", "Label"),
+        *("LogRecord", "LogVideoRecorder", "LogicalAudioSensorPlugin", "LogicalCamera", "Magnetometer", "NavSat"),
+        *("OdometryPublisher", "OpticalTactilePlugin", "ParticleEmitter", "PerformerDetector", "PosePublisher"),
+        *("SceneBroadcaster", "Sensors", "ShaderParam", "ThermalSensor", "Thermal", "TouchPlugin"),
+    )
+)
+_SYSTEM_FILE = re.compile(r"(?:lib)?(?:gz-sim|ignition-gazebo)[0-9]*-([a-z0-9-]{1,80})-system(?:\.so)?")
 
 
 @dataclass(slots=True)
@@ -47,13 +67,17 @@ class Movers:
     drive: Drive | None = None
     commands: tuple[DriveCommand, ...] = ()
     motion: ScriptedMotion | None = None
+    motors: list[JointMotor] = field(default_factory=list)
+    motor_commands: tuple[MotorCommand, ...] = ()
     about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
 
 
 def plugin_name(element: SdfElement) -> str:
-    """Return a plugin's name as Gazebo writes it today."""
+    """Return a plugin's name as Gazebo writes it today. If it isn't that of a system, its file may tell which it is."""
     name = (element.attribute("name") or "").strip()
-    element.attribute("filename")
+    file = _SYSTEM_FILE.fullmatch((element.attribute("filename") or "").strip())
+    if file and "::" not in name:
+        return _SYSTEMS + "".join(word.capitalize() for word in file[1].split("-"))
     return "gz::sim" + name.removeprefix("ignition::gazebo") if name.startswith("ignition::gazebo") else name
 
 
@@ -61,15 +85,20 @@ def note_plugin(element: SdfElement, name: str, notes: list[LoadingNote]) -> Non
     """Note that a plugin isn't supported, unless it asks for what there is anyway."""
     element.discard()
     if name not in _BUILT_IN:
-        notes.append(LoadingNote(element.line, f"plugin {shown(name)} isn't supported", element.owner))
+        text = f"plugin {shown(name)} isn't supported"
+        notes.append(LoadingNote(element.line, text, element.owner, name in _COSMETIC))
 
 
-def read_plugins(model: SdfElement, notes: list[LoadingNote]) -> Movers:
+def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool, notes: list[LoadingNote]) -> Movers:
     movers = Movers()
     kinds: set[str] = set()
+    controllers: list[SdfElement] = []
     for element in model.children("plugin"):
         name = plugin_name(element)
         kind = _KINDS.get(name)
+        if name in _MOTORS:
+            controllers.append(element)
+            continue
         if kind is None:
             note_plugin(element, name, notes)
             continue
@@ -84,15 +113,47 @@ def read_plugins(model: SdfElement, notes: list[LoadingNote]) -> Movers:
             elif name == _VELOCITY_CONTROL:
                 movers.drive = _velocity_drive(element)
             elif name == _COMMANDS:
-                movers.commands = _commands(element)
-                movers.about |= {("command", index): each for index, each in enumerate(element.children("command"))}
+                commands = element.children("command")
+                told = [each for each in commands if each.child("topic") is not None]
+                driven = [each for each in commands if each not in told]
+                movers.commands = _commands(driven)
+                movers.motor_commands = _motor_commands(told, model.name())
+                movers.about |= {("command", index): each for index, each in enumerate(driven)}
+                movers.about |= {("motor command", index): each for index, each in enumerate(told)}
             else:
                 movers.motion = _motion(element)
+    _add_motors(movers, controllers, model.name(), {} if is_static else {each.name: each for each in joints})
     return movers
 
 
-_DIFF_DRIVE = "gz::sim::systems::DiffDrive"
-_VELOCITY_CONTROL = "gz::sim::systems::VelocityControl"
+def _add_motors(movers: Movers, plugins: list[SdfElement], model: str, joints: dict[str, Joint]) -> None:
+    """Add the motors of joints. Gazebo goes on without those that can't move anything, and complains; so does this."""
+    paced = {*movers.drive.left_joints, *movers.drive.right_joints} if isinstance(movers.drive, DiffDrive) else set()
+    for element in plugins:
+        with element.blamed():
+            motors = _motors(element, model)
+        index = element.child("joint_index")
+        if index is not None and index.number():
+            index.remark("joints have one axis each, so nothing is moved by a motor with a <joint_index> other than 0")
+            continue
+        for named, motor in zip(element.children("joint_name"), motors, strict=True):
+            joint = joints.get(motor.joint)
+            if joint is None or joint.is_locked or joint.kind not in ("revolute", "prismatic"):
+                named.remark(f"nothing is moved by a motor of joint {shown(motor.joint)}: there is none that can move")
+            elif motor.sets_speed and motor.joint in paced:
+                named.remark(f"joint {shown(motor.joint)} moves at a speed already, and another motor doesn't count")
+            else:
+                movers.motors.append(motor)
+                if motor.sets_speed:
+                    paced.add(motor.joint)
+
+
+_DIFF_DRIVE = _SYSTEMS + "DiffDrive"
+_VELOCITY_CONTROL = _SYSTEMS + "VelocityControl"
+_POSITION_MOTOR = _SYSTEMS + "JointPositionController"
+_SPEED_MOTOR = _SYSTEMS + "JointController"
+_FORCE_MOTOR = _SYSTEMS + "ApplyJointForce"
+_MOTORS = (_POSITION_MOTOR, _SPEED_MOTOR, _FORCE_MOTOR)
 _COMMANDS = "worldline::ScriptedCommands"
 _MOTION = "worldline::ScriptedMotion"
 _KINDS = {_DIFF_DRIVE: "drive", _VELOCITY_CONTROL: "drive", _COMMANDS: "script of commands", _MOTION: "scripted motion"}
@@ -133,14 +194,93 @@ def _velocity_drive(element: SdfElement) -> VelocityDrive:
     )
 
 
-def _commands(element: SdfElement) -> tuple[DriveCommand, ...]:
+def _motors(element: SdfElement, model: str) -> list[JointMotor]:
+    """Read the motors of a controller: one for each joint that it names, and all with one topic."""
+    joints = [each.word() for each in element.children("joint_name")]
+    if not joints:
+        raise element.error("a motor needs a <joint_name>")
+    name = plugin_name(element)
+    if name == _FORCE_MOTOR:
+        topic = _topic(element, model, f"joint/{joints[0]}/cmd_force")
+        return [JointMotor(joint=joint, kind="force", topic=topic) for joint in joints]
+    if name == _SPEED_MOTOR:
+        by_force, gains = _flag(element, "use_force_commands"), _gains(element, PidGains())
+        topic, initial = _topic(element, model, f"joint/{joints[0]}/cmd_vel"), _number(element, "initial_velocity", 0.0)
+        return [
+            JointMotor(joint=joint, kind="velocity", topic=topic, initial=initial, gains=gains if by_force else None)
+            for joint in joints
+        ]
+    number = int(_number(element, "joint_index", 0.0))
+    by_speed, gains = _flag(element, "use_velocity_commands"), _gains(element, PidGains(p=1.0, i=0.1, d=0.01))
+    is_limited = element.child("cmd_max") is not None
+    return [
+        JointMotor(
+            joint=joint,
+            kind="position",
+            topic=_topic(element, model, f"joint/{joints[0]}/{number}/cmd_pos"),
+            initial=_number(element, "initial_position", 0.0),
+            gains=None if by_speed else gains,
+            speed_max=abs(gains.output_max) if by_speed and is_limited else inf,
+        )
+        for joint in joints
+    ]
+
+
+def _gains(element: SdfElement, usual: PidGains) -> PidGains:
+    return PidGains(
+        p=_number(element, "p_gain", usual.p),
+        i=_number(element, "i_gain", usual.i),
+        d=_number(element, "d_gain", usual.d),
+        i_min=_number(element, "i_min", usual.i_min),
+        i_max=_number(element, "i_max", usual.i_max),
+        output_min=_number(element, "cmd_min", usual.output_min),
+        output_max=_number(element, "cmd_max", usual.output_max),
+        output_offset=_number(element, "cmd_offset", usual.output_offset),
+    )
+
+
+def _topic(element: SdfElement, model: str, usual: str) -> str:
+    """Return a motor's topic. What is below the model's own is kept relative to that, so copies have their own."""
+    whole, below = element.child("topic"), element.child("sub_topic")
+    if whole is not None:
+        return _own(whole.word(), model)
+    return "_".join((usual if below is None else below.word().strip("/")).split())
+
+
+def _own(topic: str, model: str) -> str:
+    """Return a topic as Gazebo makes it valid, without the part before what is the model's own."""
+    return ("/" + "_".join(topic.split()).lstrip("/")).removeprefix("_".join(f"/model/{model}/".split()))
+
+
+def _flag(element: SdfElement, tag: str) -> bool:
+    found = element.child(tag)
+    return found is not None and found.boolean()
+
+
+def _number(element: SdfElement, tag: str, default: float) -> float:
+    found = element.child(tag)
+    return default if found is None else found.number()
+
+
+def _motor_commands(elements: list[SdfElement], model: str) -> tuple[MotorCommand, ...]:
+    return tuple(
+        MotorCommand(
+            time=each.needed("time").nanoseconds(),
+            topic=_own(each.needed("topic").word(), model),
+            value=each.needed("value").number(),
+        )
+        for each in elements
+    )
+
+
+def _commands(elements: list[SdfElement]) -> tuple[DriveCommand, ...]:
     return tuple(
         DriveCommand(
             time=each.needed("time").nanoseconds(),
             linear=_velocity(each.child("linear"), 0),
             angular=_velocity(each.child("angular"), 2),
         )
-        for each in element.children("command")
+        for each in elements
     )
 
 

@@ -6,6 +6,7 @@ description, with its line: see `element` for how that is made sure of.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from worldline.world.description import LoadingNote, WorldDescription
 from worldline.world.sdf.element import SdfElement
 from worldline.world.sdf.frames import WORLD_FRAME, FrameScope
 from worldline.world.sdf.levels import LEVELS_PLUGIN, read_stage
-from worldline.world.sdf.library import SdfLibrary
+from worldline.world.sdf.library import SdfLibrary, resource_paths
 from worldline.world.sdf.models import add_frames, outline, read_model
 from worldline.world.sdf.plugins import note_plugin, plugin_name
 
@@ -23,8 +24,8 @@ _GRAVITY = (0.0, 0.0, -9.8)  # As SDF says.
 
 
 def read_world(path: str | Path) -> WorldDescription:
-    """Read a world from an SDF file, and check it."""
-    library = SdfLibrary()
+    """Read a world from an SDF file, and check it. Models that it includes are also looked for as Gazebo does."""
+    library = SdfLibrary(Path(path), resource_paths(os.environ))
     root = library.open(Path(path))
     with root.blamed():
         world = _read(root, library)

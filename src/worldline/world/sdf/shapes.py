@@ -30,6 +30,13 @@ def read_shape(owner: SdfElement) -> Shape | None:
     return None
 
 
+def cone_in(owner: SdfElement) -> tuple[float, float] | None:
+    """Return the radius and the length of a collision's cone, which has an inertia, though nothing collides with it."""
+    geometry = owner.needed("geometry")
+    cone = next((each for each in geometry.content if each.tag == "cone"), None)  # It stays unread, so it is noted.
+    return None if cone is None else (_length(cone, "radius", 0.5), _length(cone, "length", 1.0))
+
+
 def read_box(owner: SdfElement, what: str) -> BoxShape:
     """Return the box that is needed here."""
     geometry = owner.needed("geometry", what)
@@ -41,23 +48,38 @@ def read_box(owner: SdfElement, what: str) -> BoxShape:
 
 
 def _box(element: SdfElement) -> BoxShape:
-    return BoxShape(element.needed("size").vector())
+    size = _given(element, "size", "1 1 1")
+    return BoxShape((1.0, 1.0, 1.0) if size is None else size.vector())
 
 
 def _sphere(element: SdfElement) -> SphereShape:
-    return SphereShape(element.needed("radius").number())
+    return SphereShape(_length(element, "radius", 1.0))
 
 
 def _cylinder(element: SdfElement) -> CylinderShape:
-    return CylinderShape(element.needed("radius").number(), element.needed("length").number())
+    return CylinderShape(_length(element, "radius", 1.0), _length(element, "length", 1.0))
 
 
 def _capsule(element: SdfElement) -> CapsuleShape:
-    return CapsuleShape(element.needed("radius").number(), element.needed("length").number())
+    return CapsuleShape(_length(element, "radius", 0.5), _length(element, "length", 1.0))
 
 
 def _ellipsoid(element: SdfElement) -> EllipsoidShape:
-    return EllipsoidShape(element.needed("radii").vector())
+    radii = _given(element, "radii", "1 1 1")
+    return EllipsoidShape((1.0, 1.0, 1.0) if radii is None else radii.vector())
+
+
+def _length(element: SdfElement, tag: str, default: float) -> float:
+    found = _given(element, tag, f"{default:g}")
+    return default if found is None else found.number()
+
+
+def _given(element: SdfElement, tag: str, default: str) -> SdfElement | None:
+    """Return what a shape says of its size. Gazebo takes a default for what is missing, and complains."""
+    found = element.child(tag)
+    if found is None:
+        element.remark(f"a <{element.shown_tag}> without <{tag}> has {default}, as in Gazebo")
+    return found
 
 
 def _plane(element: SdfElement) -> PlaneShape:
