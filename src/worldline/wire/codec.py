@@ -64,10 +64,14 @@ def _with_short_leave(events: list[ParticipantEvent]) -> list[object]:
     """Return what ends with a leave, which is as short as it can be: in most runs nothing befalls anybody."""
     leave = events[-1]
     assert isinstance(leave, Leave)
-    if leave.missed or leave.awaited:
+    if leave.untaken:
         return list(events)
-    said = ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)
-    return [*events[:-1], (*said, leave.replaced) if leave.replaced else said]
+    said: tuple[object, ...] = ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)
+    if leave.missed or leave.awaited:
+        said = (*said, leave.replaced, leave.missed, leave.awaited)
+    elif leave.replaced:
+        said = (*said, leave.replaced)
+    return [*events[:-1], said]
 
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
