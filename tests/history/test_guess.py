@@ -131,7 +131,9 @@ def test_a_fault_that_comes_later_is_no_cause() -> None:
 
 
 def test_a_line_of_a_program_is_no_fault() -> None:
-    line = sent({"text": "fault: 5ms hang ann 1s"})._replace(topic=LOG)  # As older recordings have those of faults, too.
+    line = sent({"text": "fault: 5ms hang ann 1s"})._replace(
+        topic=LOG
+    )  # As older recordings have those of faults, too.
     assert guessed(line, None) == "only A does this"
 
 

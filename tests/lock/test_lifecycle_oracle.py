@@ -27,7 +27,6 @@ def compare(number: int | Random, seed: int, seen: Counter[str]) -> None:
         name: comparable(each) for name, each in expected.items()
     }, f"world {number}: {fates}\n{world}"
 
-
     told = harness.onlooker.fates(world.plan.end or FOREVER)
     for name, history in found.items():
         compare_with_told(history, told.get(name, {}), f"world {number}, {name}: {fates}\n{world}")

@@ -93,8 +93,9 @@ def test_a_run_that_never_began_changes_nothing(said: list[str]) -> None:
 
 
 def test_a_recorder_that_cant_be_opened_leaves_nothing() -> None:
-    def opened(target: Path) -> Recorder:
-        target.write_bytes(b"half a header")
+    def opened(target: RecordingTarget) -> Recorder:
+        assert isinstance(target, Output)
+        target.put(b"half a header")
         raise LossError("the disk is full")
 
     with pytest.raises(LossError), RunRecording(Shelf("run.mcap"), opened):
