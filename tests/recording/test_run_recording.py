@@ -9,6 +9,7 @@ import pytest
 from worldline.history.outcome import Outcome
 from worldline.model import Interrupted, LossError, ModelError, Plan
 from worldline.recording import Recorder, Recording, RunRecording, Shelf
+from worldline.recording.output import Output, RecordingTarget
 
 PLAN = Plan(roster=("ann",), end=10)
 
@@ -24,7 +25,7 @@ def said() -> list[str]:
 
 
 def recording(said: list[str]) -> RunRecording:
-    def opened(target: Path) -> Recorder:
+    def opened(target: RecordingTarget) -> Recorder:
         return Recorder(target, PLAN, federation="it", overwrite=True)
 
     return RunRecording(Shelf("run.mcap"), opened, say=said.append, warn=lambda text: said.append(f"warning: {text}"))
