@@ -76,8 +76,8 @@ def recording(tmp_path: Path) -> Path:
 
 
 def test_a_topic_as_csv_has_a_column_for_each_field(worldline: Command, recording: Path) -> None:
-    code, output, _ = worldline("export", "run.mcap", "thing.csv", "--topic", "thing")
-    assert (code, output) == (0, "written to thing.csv\n")
+    written = worldline("export", "run.mcap", "thing.csv", "--topic", "thing")
+    assert written == (0, "", "written to thing.csv\n")
     with Path("thing.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
@@ -232,15 +232,20 @@ def test_the_recording_itself_isnt_written_over(worldline: Command, recording: P
 def test_standard_output_has_the_table_and_nothing_else(
     worldline: Command, recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worldline.cli.export._STANDARD", Path("/dev/null"))
-    assert worldline("export", "run.mcap", "-", "--to", "csv") == (0, "", "written to /dev/null\n")
+    assert worldline("export", "run.mcap", "/dev/null", "--to", "csv") == (0, "", "written to /dev/null\n")
+    with Path("caught.csv").open("w+b") as file:
+        monkeypatch.setattr("worldline.cli.export._STANDARD", Path(f"/dev/fd/{file.fileno()}"))
+        assert worldline("export", "run.mcap", "-", "--to", "csv") == (0, "", "")
+    worldline("export", "run.mcap", "all.csv")
+    assert Path("caught.csv").read_bytes() == Path("all.csv").read_bytes()
 
 
 def test_a_recording_that_was_cut_off_is_warned_of(worldline: Command, recording: Path) -> None:
     recording.write_bytes(recording.read_bytes()[:-300])
     code, output, errors = worldline("export", "run.mcap", "all.csv")
-    assert (code, output) == (0, "written to all.csv\n")
+    assert (code, output) == (0, "")
     assert errors.startswith("warning: run.mcap is cut off: ")
+    assert errors.endswith("\nwritten to all.csv\n")
 
 
 def test_bad_input(worldline: Command, recording: Path) -> None:

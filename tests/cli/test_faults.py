@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from worldline import MS
+from worldline.recording import Recording
 
 PAGE = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
 
@@ -302,3 +306,37 @@ def test_diff_names_the_fault_that_one_run_has(worldline: Command, verb: str) ->
     added = ("--fault", "80ms hang planner 1ms", "--fault", "90ms hang planner 1ms", "--fault-b", fault)
     code, out, _ = worldline("diff", "cell.toml", "--executor", "in-process", *added)
     assert out.partition("headers differ:\n")[2].startswith(f'  faults[0]: (missing) → "{fault}"\nfirst differences')
+
+
+def test_what_is_lost_while_its_receiver_is_down_is_lost_wherever_it_is_shown(worldline: Command) -> None:
+    cell('faults = ["20ms crash planner 30ms"]')
+    text = Path("cell.toml").read_text()
+    Path("cell.toml").write_text(text.replace('subscribes = ["image"]', 'subscribes = ["image"]\nboot = "4ms"'))
+    code, output, errors = worldline(*IN_PROCESS, "--record", "run.mcap")
+    assert (code, "4 messages lost" in output) == (0, True), errors
+    lost, received = [1, 21, 31, 41], [11, 51, 61, 71, 81, 91]
+    assert "4 messages lost" in worldline("info", "run.mcap")[1]
+
+    recording = Recording(Path("run.mcap"))
+    assert [each.at // MS for each in recording.arrivals(topics=["image"])] == received
+    assert [each.at // MS for each in recording.losses()] == lost
+
+    shown = worldline("replay", "run.mcap", "--topic", "image")[1].splitlines()
+    assert [line.split()[0] for line in shown if " lost" in line] == [f"{at}ms" for at in lost]
+    assert [line.split()[0] for line in shown if "planner  image" in line] == [f"{at}ms" for at in received]
+
+    worldline("export", "run.mcap", "all.csv", "--topic", "image")
+    table = csv.DictReader(Path("all.csv").read_text().splitlines())
+    rows = [(bool(row["lost"]), int(row["arrival"]) // MS) for row in table if row["receiver"]]
+    assert rows == sorted([(True, at) for at in lost] + [(False, at) for at in received], key=lambda row: row[1])
+
+    worldline("export", "run.mcap", "trace.json")
+    events = json.loads(Path("trace.json").read_text())["traceEvents"]
+    for category, times in (("lost", lost), ("receive", received)):
+        found = [
+            round(each["ts"]) // 1000 for each in events if each.get("cat") == category and "image" in each["name"]
+        ]
+        assert found == times
+
+    assert worldline("replay", "run.mcap", "--only", "planner")[0] == 0
+    assert worldline("diff", "run.mcap", "cell.toml", "--executor", "in-process")[0] == 0

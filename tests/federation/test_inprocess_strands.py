@@ -50,8 +50,11 @@ def talk(me: Participant) -> None:
 # --- The same histories ---
 
 
-def acting(world: World, name: str) -> Program:
-    """Return a program that does what a participant of a random world does."""
+def acting(world: World, name: str, peeks: list[tuple[int, int, int]] | None = None) -> Program:
+    """Return a program that does what a participant of a random world does.
+
+    It adds each of its peeks to `peeks`: from when, how far, and the answer.
+    """
     member = world.members[name]
 
     def act(me: Participant) -> None:
@@ -59,7 +62,10 @@ def acting(world: World, name: str) -> Program:
         try:
             op = next(behavior)
             while True:
-                op = behavior.send(carry_out(me, op))
+                result = carry_out(me, op)
+                if op.kind == "peek" and peeks is not None:
+                    peeks.append((result.now, op.time, result.peeked))
+                op = behavior.send(result)
         except StopIteration:
             pass
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from worldline import MS, EmergencyStop, Federation, Message, Network, Participa
 from worldline.federation.aio import run_program_async
 from worldline.federation.stable_store import StableStore
 from worldline.history.journal import Befell
+from worldline.history.observer import DOWN
 from worldline.lock import Crashed, RunEnded
+from worldline.lock.arbiter import NEVER_TAKEN
 from worldline.model import ConfigurationError, UsageError
+from worldline.recording import Recorder, Recording
 
 
 def ticking(self: Participant) -> None:
@@ -329,6 +333,41 @@ def test_what_is_durable_waits_and_the_rest_is_lost() -> None:
     run(federation(program, *faults, durable=["tick"]))
     run(federation(program, *faults, durable=["tick"], subscribes={"tick": "newest(2)"}))
     assert first == [(51, [5]), (45, [1, 2, 3, 4]), (45, [3, 4])]
+
+
+@pytest.mark.parametrize(
+    ("faults", "given", "down", "untaken"),
+    [
+        (["35ms crash me 20ms"], [1, 2, 3, 6, 7, 8, 9], [4, 5], 0),
+        (["31ms crash me 20ms"], [1, 2, 5, 6, 7, 8, 9], [3, 4], 0),  # At 31 ms it is down, and at 51 ms it is up.
+        (["35ms crash me"], [1, 2, 3], [], 0),  # Nobody is there for what comes next.
+        (["me receives tick 3: crash me 25ms"], [1, 2, 6, 7, 8, 9], [3, 4, 5], 0),
+        (["me receives tick 3: crash me"], [1, 2], [3], 0),
+        (["35ms hang me 100ms"], [1, 2, 3], [], 6),  # It is still held at the end.
+        (["35ms hang me 30ms", "55ms crash me 20ms"], [1, 2, 3, 8, 9], [6, 7], 2),  # Two had come, and were held.
+        (["35ms dropout clock 20ms"], [1, 2, 3, 6, 7, 8, 9], [], 0),
+    ],
+)
+def test_a_recording_has_as_arrived_what_reached_a_participant_that_was_up(
+    tmp_path: Path, faults: list[str], given: list[int], down: list[int], untaken: int
+) -> None:
+    seen: list[int] = []
+
+    def program(self: Participant) -> None:
+        seen.extend(tick.payload[0] for tick in self.messages())
+
+    made = replace(federation(program, *faults), until="95ms")
+    recorder = Recorder(tmp_path / "run.mcap", made.plan())
+    outcome = run(made, observer=recorder)
+    recorder.close(dropped=outcome.dropped)
+    recording = Recording(tmp_path / "run.mcap")
+    arrived = [each.payload[0] for each in recording.arrivals()]
+    assert seen == given
+    assert [each for each in arrived if each in given] == given
+    assert len(arrived) == len(given) + untaken
+    assert [each.sequence + 1 for each in recording.losses() if each.reason == DOWN] == down
+    assert {(each.receiver, each.topic, each.reason): each.count for each in recording.loss_counts()} == outcome.dropped
+    assert outcome.dropped.get(("me", "tick", NEVER_TAKEN), 0) == untaken
 
 
 def test_a_dropout_is_in_the_log_and_says_what_it_lost() -> None:
@@ -678,6 +717,14 @@ def test_who_is_told_of_an_emergency_sends_as_soon_as_it_may(period: str) -> Non
     }
     run(Federation(programs, until="90ms", estop="5ms"))
     assert braked == [40]
+
+
+def test_a_line_of_a_program_is_no_emergency_stop() -> None:
+    def program(self: Participant) -> None:
+        self.log("emergency stop: only a line")
+        self.log("fault: likewise")
+
+    assert run(federation(program, estop="5ms")).emergency == ()
 
 
 def test_an_emergency_stop_is_no_later_than_it_says() -> None:

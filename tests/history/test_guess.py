@@ -115,11 +115,11 @@ def test_causes_outside_of_a_member(origin: Origin, headers: tuple[str, ...], wo
     assert words in guess(Reason(Parting("ann", A, None), origin), headers)
 
 
-def logged(text: str, at: int = 5) -> MemberAction:
-    return sent({"text": text}, at)._replace(topic=LOG)
+def logged(text: str, at: int = 5, kind: str = "fault") -> MemberAction:
+    return sent({"text": text, "kind": kind}, at)._replace(topic=LOG)
 
 
-@pytest.mark.parametrize("other", [None, sent("x"), sent("x", at=6), logged("hello", at=5)])
+@pytest.mark.parametrize("other", [None, sent("x"), sent("x", at=6), logged("fault: hello", kind="")])
 def test_a_fault_that_only_one_has(other: MemberAction | None) -> None:
     fault = logged("fault: 5ms hang ann 1s")
     assert guessed(fault, other) == "only A has the fault 5ms hang ann 1s"
@@ -128,6 +128,13 @@ def test_a_fault_that_only_one_has(other: MemberAction | None) -> None:
 
 def test_a_fault_that_comes_later_is_no_cause() -> None:
     assert guessed(sent("x"), logged("fault: 5ms hang ann 1s", at=6)) == "only A does this"
+
+
+def test_a_line_of_a_program_is_no_fault() -> None:
+    line = sent({"text": "fault: 5ms hang ann 1s"})._replace(
+        topic=LOG
+    )  # As older recordings have those of faults, too.
+    assert guessed(line, None) == "only A does this"
 
 
 def test_two_faults() -> None:

@@ -18,8 +18,9 @@ from msgspec.structs import replace as replace_fields
 from tests.lock.harness import Driver, Harness
 from tests.lock.oracle import History
 from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_world
-from worldline.lock import Action, Crashed, EmergencyStop, LifecycleLedger, State
-from worldline.lock.arbiter import DROPPED_BY_BUFFER, LOST_WHILE_DOWN
+from worldline.history.observer import DOWN, Observer
+from worldline.lock import Action, Arbiter, Crashed, EmergencyStop, LifecycleLedger, State
+from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
 from worldline.model import FOREVER, Link, Message, Network
 from worldline.model.clock import ClockJump, LocalClock, RateWalk
 from worldline.model.faults import FaultTrigger, ParticipantFault
@@ -28,6 +29,7 @@ from worldline.model.lifecycle import Lifecycle
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.path import Path, Paths
 from worldline.model.randomness import draw_bits, key_of, unit
+from worldline.recording.pending import Pending, Publication
 
 KEPT = ("advance", "next", "publish")
 
@@ -213,6 +215,7 @@ class _Actor:
     batch: list[Message] | None = None  # What it will be given when it goes on,
     resumes: int = 0  # and when that is.
     down_until: int | None = None
+    down_since: int = 0
     arrivals: list[Message] = field(default_factory=list)
     gone: set[tuple[int, int, str, int, int]] = field(default_factory=set)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -333,16 +336,19 @@ class FatedOracle:
                 return
         actor.gone.update(message[:5] for message in batch)
         kept = [message for message in batch if self.survives(actor, message, batch)]
-        self.lose(actor, [message for message in batch if message not in kept])
+        unkept = [(message.topic, DROPPED_BY_BUFFER) for message in batch if message not in kept]
         if ended:
+            actor.history.dropped.update(unkept)
             self.give(actor, kept, ended=True)
             return
         for message in kept:
             self.count(actor, "receives", message.topic, time)
-        actor.batch = kept
         if actor.crash_at() <= time:
+            actor.batch = batch
             self.crash(actor)
             return
+        actor.history.dropped.update(unkept)
+        actor.batch = kept
         actor.resumes = self.resumption(actor, time)
         if actor.resumes == time:
             self.give(actor, kept)
@@ -394,15 +400,18 @@ class FatedOracle:
         return found[0] if found else None
 
     def lose(self, actor: _Actor, messages: list[Message]) -> None:
-        reason = DROPPED_BY_BUFFER if actor.down_until is None else LOST_WHILE_DOWN
+        """Let it never be given these: they have arrived while it was down, or had before."""
         actor.gone.update(message[:5] for message in messages)
-        actor.history.dropped.update((message.topic, reason) for message in messages)
+        for message in messages:
+            was_down = actor.down_until is not None and message.arrival >= actor.down_since
+            is_lost = was_down and message.topic not in actor.durable
+            actor.history.dropped[message.topic, DOWN if is_lost else NEVER_TAKEN] += 1
 
     def crash(self, actor: _Actor) -> None:
         due = [span for span in actor.spans if span[0] == "crash" and span[1] <= actor.now]
         actor.spans = [span for span in actor.spans if span not in due]
         until = max(end for _, _, end, _ in due)
-        actor.down_until = self.on_time(actor, until)
+        actor.down_since, actor.down_until = actor.now, self.on_time(actor, until)
         if until == FOREVER:
             self.lose(actor, actor.batch or [])
         else:
@@ -613,7 +622,45 @@ class FatedDriver(Driver):
             self.start()
 
 
+class Onlooker(Observer):
+    """Keeps what becomes of each message at each receiver, once that is final."""
+
+    def __init__(self) -> None:
+        self.pending = Pending(1)
+        self.publications: list[Publication] = []
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        self.pending.sent(who, number, topic, at, payload, until)
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        self.pending.arrives(sender, number, receiver, at, copy, lost)
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        self.pending.lasts(sender, number, until)
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        self.pending.closed(receiver, topic, at)
+
+    def passed(self, time: int) -> None:
+        self.publications += self.pending.advance(time)
+
+    def fates(self, end: int) -> dict[str, dict[tuple[int, int, str, int, int, str], str | None]]:
+        """Return, by receiver, why each message was lost that reached it, or would have; None: it wasn't."""
+        found: dict[str, dict[tuple[int, int, str, int, int, str], str | None]] = {}
+        for each in [*self.publications, *self.pending.finish(end)]:
+            assert each.number is not None
+            for at, receiver, copy, lost in each.fates():
+                key = (at, each.sent, each.sender, each.number, copy, each.topic)
+                found.setdefault(receiver, {})[key] = lost
+        return found
+
+
 class FatedHarness(Harness):
     def __init__(self, world: World, fates: Fates, random: Random, seen: Counter[str]) -> None:
-        super().__init__(world, random, seen)
+        self.onlooker = Onlooker()
+        super().__init__(world, random, seen, lambda plan: Arbiter(plan, self.onlooker))
         self.drivers = {name: FatedDriver(name, world, fates, random, seen) for name in world.members}
+
+    def handle(self, who: str, *events: object) -> None:
+        super().handle(who, *events)
+        self.arbiter.tell_passed()

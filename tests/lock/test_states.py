@@ -19,7 +19,7 @@ stateDiagram-v2
     joined --> computing: StartRun
     joined --> expected: Lost
     joined --> left: Grant
-    computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop, Log
+    computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Down, Invite, Stop, Log
     computing --> advancing: Advance
     computing --> awaiting: Next
     computing --> peeking: Peek

@@ -19,6 +19,8 @@ from mcap.writer import CompressionType, Writer
 from tests.recording.stage import recorded, truth, write_script
 from worldline.model import ModelError, UsageError, format_time, plan
 from worldline.recording import Condition, LossCount, Recorder, Recording
+from worldline.recording.comparing import compare_recordings
+from worldline.recording.walk import sendings
 
 SCRIPT = write_script(Random(11), participants=4, acts=20)
 DATA = recorded(SCRIPT, 1)
@@ -210,26 +212,29 @@ def test_bytes_behind_the_end_are_noticed(path: Path) -> None:
     assert Recording(path).verify().condition is not Condition.INTACT
 
 
-def rewritten(change, **options: object) -> bytes:  # type: ignore[no-untyped-def]
+def rewritten(change, *, by_arrival: bool = False, header_last: bool = False, **options: object) -> bytes:  # type: ignore[no-untyped-def]
     """Write the file anew with the MCAP library, all checksums right, with each record as `change` returns it."""
     output = io.BytesIO()
-    writer = Writer(output, enable_data_crcs=True, **options)  # type: ignore[arg-type]
+    writer = Writer(output, **{"enable_data_crcs": True, **options})  # type: ignore[arg-type]
     writer.start()
     reader = make_reader(io.BytesIO(DATA))
     metadata = {each.name: each.metadata for each in reader.iter_metadata()}
-    writer.add_metadata("worldline", change("header", metadata["worldline"]))
+    if not header_last:
+        writer.add_metadata("worldline", change("header", metadata["worldline"]))
     summary = reader.get_summary()
     assert summary is not None
     for schema in summary.schemas.values():
         writer.register_schema(schema.name, schema.encoding, schema.data)
     for channel in summary.channels.values():
         writer.register_channel(channel.topic, channel.message_encoding, channel.schema_id, channel.metadata)
-    for _, _, message in reader.iter_messages(log_time_order=False):
+    for _, _, message in reader.iter_messages(log_time_order=by_arrival):
         kept = change("message", message)
         if kept is not None:
             writer.add_message(kept.channel_id, kept.log_time, kept.data, kept.publish_time, kept.sequence)
     writer.flush()
     writer.add_metadata("worldline.outcome", change("outcome", metadata["worldline.outcome"]))
+    if header_last:
+        writer.add_metadata("worldline", change("header", metadata["worldline"]))
     writer.finish()
     return output.getvalue()
 
@@ -241,6 +246,10 @@ def rewritten(change, **options: object) -> bytes:  # type: ignore[no-untyped-de
         {"chunk_size": 3_000, "compression": CompressionType.LZ4},
         {"compression": CompressionType.NONE},
         {"use_chunking": False},
+        {"enable_data_crcs": False},  # As the library does by default.
+        {"enable_data_crcs": False, "by_arrival": True},  # As its readers yield messages by default.
+        {"enable_data_crcs": False, "by_arrival": True, "header_last": True, "chunk_size": 300},
+        {"enable_data_crcs": False, "enable_crcs": False, "repeat_channels": False, "use_chunking": False},
     ],
     ids=str,
 )
@@ -249,6 +258,19 @@ def test_a_file_packed_anew_by_another_tool_still_fits_its_certificate(path: Pat
     recording = Recording(path)
     assert recording.verify().condition is Condition.INTACT
     assert list(recording.arrivals()) == ARRIVALS
+    assert [*recording.unheard()] == UNHEARD
+    assert [*recording.losses()] == LOSSES
+    original = path.with_name("original.mcap")
+    original.write_bytes(DATA)
+    assert recording.counts() == Recording(original).counts()
+    assert compare_recordings(original, path).is_same
+    assert list(sendings(recording.scan)) == list(sendings(Recording(original).scan))
+
+
+def test_of_a_file_packed_anew_and_cut_off_nothing_is_certain(path: Path) -> None:
+    data = rewritten(lambda _, record: record, by_arrival=True, chunk_size=300)
+    path.write_bytes(data[: len(data) // 2])
+    assert Recording(path).verify()[::2] == (Condition.CUT_OFF, 0)
 
 
 def drop_one(kind: str, record):  # type: ignore[no-untyped-def]
@@ -285,11 +307,12 @@ TWICE = next(
 )
 
 
+@pytest.mark.parametrize("options", [{}, {"enable_data_crcs": False, "by_arrival": True}], ids=str)
 @pytest.mark.parametrize(
     "change", [drop_one, change_seed, change_digest, change_payload, change_payload_for_one_receiver]
 )
-def test_a_forged_file_with_right_checksums_doesnt_fit_its_certificate(path: Path, change) -> None:  # type: ignore[no-untyped-def]
-    path.write_bytes(rewritten(change))
+def test_a_forged_file_with_right_checksums_doesnt_fit_its_certificate(path: Path, change, options) -> None:  # type: ignore[no-untyped-def]
+    path.write_bytes(rewritten(change, **options))
     verdict = Recording(path).verify()
     assert verdict.condition is Condition.ALTERED
     assert any(words in verdict.text for words in ("certificate", "two payloads", "isn't there", "digest")), verdict

@@ -9,6 +9,7 @@ import pytest
 from worldline.history.outcome import Outcome
 from worldline.model import Interrupted, LossError, ModelError, Plan
 from worldline.recording import Recorder, Recording, RunRecording, Shelf
+from worldline.recording.output import Output, RecordingTarget
 
 PLAN = Plan(roster=("ann",), end=10)
 
@@ -24,7 +25,7 @@ def said() -> list[str]:
 
 
 def recording(said: list[str]) -> RunRecording:
-    def opened(target: Path) -> Recorder:
+    def opened(target: RecordingTarget) -> Recorder:
         return Recorder(target, PLAN, federation="it", overwrite=True)
 
     return RunRecording(Shelf("run.mcap"), opened, say=said.append, warn=lambda text: said.append(f"warning: {text}"))
@@ -93,8 +94,9 @@ def test_a_run_that_never_began_changes_nothing(said: list[str]) -> None:
 
 
 def test_a_recorder_that_cant_be_opened_leaves_nothing() -> None:
-    def opened(target: Path) -> Recorder:
-        target.write_bytes(b"half a header")
+    def opened(target: RecordingTarget) -> Recorder:
+        assert isinstance(target, Output)
+        target.put(b"half a header")
         raise LossError("the disk is full")
 
     with pytest.raises(LossError), RunRecording(Shelf("run.mcap"), opened):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from worldline.lock.events import (
     Abort,
     Advance,
+    Down,
     Grant,
     Invite,
     Join,
@@ -58,9 +59,10 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Reached: st.builds(Reached, numbers),
     Subscribe: st.builds(Subscribe, subscriptions, numbers, numbers),
     Unsubscribe: st.builds(Unsubscribe, texts, numbers, numbers),
+    Down: st.builds(Down, numbers, numbers, st.dictionaries(texts, numbers, max_size=3)),
     Invite: st.builds(Invite, texts, numbers),
     Stop: st.builds(Stop, numbers),
-    Log: st.builds(Log, texts),
+    Log: st.builds(Log, texts, texts),
     Advance: st.builds(Advance, numbers),
     Next: st.builds(Next, numbers, numbers),
     Peek: st.builds(Peek, numbers, numbers),
@@ -68,7 +70,7 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
         Leave,
         *(numbers, payloads, st.booleans(), counts, st.none() | numbers),
         st.lists(numbers, max_size=3).map(tuple),
-        *(counts, counts),
+        *(counts, counts, counts),
     ),
     Fail: st.builds(Fail, texts),
 }

@@ -16,6 +16,7 @@ from worldline.history.journal import Journal, run_digest
 from worldline.lock.events import (
     Abort,
     Advance,
+    Down,
     Grant,
     Invite,
     Join,
@@ -108,9 +109,11 @@ EVENTS: list[tuple[Told, str]] = [
         "000000219194a973756273637269626592a17482a56c696d697401a66f6c64657374c20a0b",
     ),
     (Unsubscribe("t", 10, 11), "000000129194ab756e737562736372696265a1740a0b"),
+    (Down(10, 20, {"t": 11}), "0000000d9194a4646f776e0a1481a1740b"),
     (Invite("guest", 20), "000000109193a6696e76697465a5677565737414"),
     (Stop(1_000_000_000), "0000000c9192a473746f70ce3b9aca00"),
-    (Log("gull"), "0000000b9192a36c6f67a467756c6c"),
+    (Log("gull"), "0000000c9193a36c6f67a467756c6ca0"),
+    (Log("gone", "fault"), "000000119193a36c6f67a4676f6e65a56661756c74"),
     (Advance(2_000_000), "0000000f9192a7616476616e6365ce001e8480"),
     (Next(FOREVER), "000000199193a46e657874cf2000000000000000cf2000000000000000"),
     (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
@@ -129,6 +132,7 @@ EVENTS: list[tuple[Told, str]] = [
     (Leave(3, replaced=(0, 2)), "000000119197a56c6561766503c400c280c0920002"),
     (Leave(3, missed={"t": 2}), "000000149199a56c6561766503c400c280c09081a1740280"),
     (Leave(3, awaited={"f": 1}), "000000149199a56c6561766503c400c280c0908081a16601"),
+    (Leave(3, untaken={"t": 1}), "00000015919aa56c6561766503c400c280c090808081a17401"),
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
     (Fail("no", 7), "0000000b9193a46661696ca26e6f07"),
 ]
@@ -179,6 +183,10 @@ def test_greetings(greeting: Challenge | Hello | Welcome | Refused, expected: st
 def test_events(event: Told, expected: str) -> None:
     assert encode_events([event]).hex() == expected
     assert decode_events(bytes.fromhex(expected)[4:]) == [event]
+
+
+def test_a_line_without_a_kind_is_a_programs() -> None:
+    assert decode_events(bytes.fromhex("9192a36c6f67a467756c6c")) == [Log("gull")]
 
 
 @pytest.mark.parametrize(("answer", "expected"), ANSWERS, ids=kind)

@@ -66,13 +66,13 @@ def _run(app: Callable[[], object]) -> None:
 
 def _told(error: Exception) -> int:
     """Say it in a line to whoever has to act, and return the exit code; an error that isn't ours is raised again."""
-    from worldline.cli.console import PlainConsole
+    from worldline.cli.console import PlainConsole, own_lines
     from worldline.model.errors import Unread, WorldlineError
 
     if not isinstance(error, WorldlineError):
         raise error
     if not isinstance(error, Unread):
-        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
+        PlainConsole(sys.stderr).print(own_lines(f"worldline: {error}"), style="red")
     return error.exit_code
 
 

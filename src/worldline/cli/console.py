@@ -1,8 +1,8 @@
 """The one way in which commands print: whatever is in a text, it does nothing but stand there.
 
 What a text quotes of others (failures, names, files) is made printable before it is laid out, so that columns fit, and
-again when it is rendered, in case that it came in another way. Line breaks stay: those of others were escaped where
-their text came in.
+again when it is rendered, in case that it came in another way. A text is one line, since a line break in it may be
+somebody else's, and what follows would look like a line of ours; what has several is passed as `own_lines`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from msgspec import json
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from worldline.model.printable import printable, printable_colors, printable_lines
+from worldline.model.printable import printable, printable_colors, printable_json, printable_lines
 
 _COLOR = re.compile(r"\x1b\[[0-9;:]*m")
 
@@ -27,6 +28,10 @@ class PlainConsole(Console):
     def __init__(self, file: TextIO | None = None, *, wraps: bool = False) -> None:
         file = sys.stdout if file is None else file
         super().__init__(file=file, highlight=False, markup=False, emoji=False, soft_wrap=not wraps)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print texts on one line each; as they are, what was laid out already."""
+        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable_lines(text), **options)
@@ -47,6 +52,16 @@ def warn(text: str) -> None:
 def remark(text: str) -> None:
     """Tell whoever runs the command something that it wasn't asked for, beside what the command prints."""
     PlainConsole(sys.stderr).print(text)
+
+
+def own_lines(text: str) -> Text:
+    """Return a text with several lines, of which each is ours."""
+    return Text(printable_lines(text))
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON, for programs."""
+    print(printable_json(json.encode(value).decode()))
 
 
 def cell(text: str) -> str:

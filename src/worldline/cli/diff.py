@@ -14,14 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
 
-import msgspec
 import typer
 
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, own_lines, print_json
 from worldline.cli.interruption import Interruption
 from worldline.history.difference import SHOWN_MAX
 from worldline.model import UsageError
-from worldline.model.printable import printable_json
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.scan import header_of
 from worldline.targets.run_processes import RunProcesses, VariantRun
@@ -121,7 +119,7 @@ def diff(
         difference = compare_recordings(*_recordings(choices, stack), to=to)
     difference.names = choices[0].target, choices[1].target
     if as_json:
-        typer.echo(printable_json(msgspec.json.encode(difference.as_json()).decode()))
+        print_json(difference.as_json())
     else:
         console = PlainConsole()
         for line in difference.lines(show_all=show_all):
@@ -201,5 +199,5 @@ def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
 def _finish(path: Path, run: VariantRun) -> None:
     """Take a run that is over. One that failed is compared as far as it came; one that never began ends the command."""
     if not path.exists():
-        PlainConsole(sys.stderr).print(f"worldline: {run.error}", style="red")
+        PlainConsole(sys.stderr).print(own_lines(f"worldline: {run.error}"), style="red")
         raise typer.Exit(run.exit_code or _DIFFERS)

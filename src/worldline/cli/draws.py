@@ -7,12 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
 
-import msgspec
 import typer
 from msgspec.structs import replace
 
 from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole, cell, warn
+from worldline.cli.console import PlainConsole, cell, print_json, warn
 from worldline.cli.federation_options import wanted_run
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
 from worldline.history.link_draws import DrawEffect, RunDraws
@@ -23,7 +22,6 @@ from worldline.model.draw_rows import functions_in
 from worldline.model.draws import Drawn
 from worldline.model.errors import shown
 from worldline.model.nearest import nearest
-from worldline.model.printable import printable_json
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
@@ -79,7 +77,7 @@ def draws(
         listed = [drawn for drawn in listed if drawn.value != drawn.natural]
     if as_json:
         for drawn in listed:
-            typer.echo(printable_json(msgspec.json.encode(_as_json(drawn)).decode()))
+            print_json(_as_json(drawn))
     else:
         _show(listed)
 

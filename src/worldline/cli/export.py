@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.console import PlainConsole, remark, warn
+from worldline.cli.console import remark, warn
 from worldline.cli.interruption import interruptible
 from worldline.model import UsageError
 from worldline.recording import Recording
@@ -78,10 +78,8 @@ def export(
             _export_to_lcm(recording, path, topic)
     if missing := shortcoming(recording):
         warn(missing)
-    if to.is_stream:  # That may be where the output of this command goes.
+    if to.descriptor is None:  # Otherwise it was written to where its user looks, or has led it.
         remark(f"written to {path}")
-    else:
-        PlainConsole().print(f"written to {path}")
 
 
 def _form(form: ExportForm | None, output: Path | None) -> ExportForm:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from worldline.history.observer import DEAD, UNDER_WAY
-from worldline.lock.arbiter import DROPPED_BY_BUFFER
+from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
 from worldline.model.counting import counted
 
-_APART = {DROPPED_BY_BUFFER: "not kept by buffers", UNDER_WAY: UNDER_WAY, DEAD: "sent to the dead"}
+_APART = {
+    DROPPED_BY_BUFFER: "not kept by buffers",
+    NEVER_TAKEN: "never taken",
+    UNDER_WAY: UNDER_WAY,
+    DEAD: "sent to the dead",
+}
 """What nothing has lost: it reached its receiver, or that wasn't there, or the run was over first."""
 
 

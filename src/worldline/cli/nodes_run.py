@@ -94,7 +94,8 @@ class NodesNarrator:
             self._console.print(line)
 
     def begin(self, run: Scheduler) -> None:
-        self.say(run.topology.text())
+        for line in run.topology.text().splitlines():
+            self.say(line)
 
     def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
         if failure is not None:

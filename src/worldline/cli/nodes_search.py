@@ -11,6 +11,7 @@ from msgspec import structs
 from rich.console import Console
 
 from worldline.cli.bar import bar
+from worldline.cli.console import own_lines
 from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.cli.search_story import show_day
 from worldline.cli.seeds import processors, watched
@@ -111,7 +112,7 @@ def _show_shrunk(console: Console, shrunk: Shrunk, asked: Search, trace: str) ->
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
     runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
     console.print(f"shrunk in {runs}, from {draws} to {shrunk.left}{fewer}:")
-    console.print(shrunk.text())
+    console.print(own_lines(shrunk.text()))
     if shrunk.unsure:
         least = ", ".join(f'"{name}": ...' for name in shrunk.unsure)
         stay = "stays" if len(shrunk.unsure) == 1 else "stay"
@@ -126,7 +127,7 @@ def _show_shrunk(console: Console, shrunk: Shrunk, asked: Search, trace: str) ->
         console.print(f"  {_command_of_saved(asked.save_to, asked.source)}")
     if trace:
         console.print("---")
-        console.print(text_of(shrunk.records, times=trace == "times"))
+        console.print(own_lines(text_of(shrunk.records, times=trace == "times")))
     console.print(str(shrunk.failure), style="red")
 
 

@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import msgspec
 import typer
 
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, print_json
 from worldline.cli.token_file import token_in
 from worldline.federation.environment import TOKEN
 from worldline.federation.operator import Operator
@@ -84,7 +83,7 @@ def conclude(over: RunOver, *, as_json: bool = False) -> NoReturn:
     """Say how the run has ended, which is no mistake of the operator's."""
     console = PlainConsole()
     if as_json:
-        print(msgspec.json.encode({"phase": "over", "digest": over.digest, "failure": over.failure}).decode())
+        print_json({"phase": "over", "digest": over.digest, "failure": over.failure})
     elif over.failure is not None:
         console.print(f"the run was broken off: {over.failure}")
     elif over.digest is not None:

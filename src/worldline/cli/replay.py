@@ -8,17 +8,16 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole, remark, warn
+from worldline.cli.console import PlainConsole, print_json, remark, warn
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import Quiet
 from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.replay_show import Pace, ShownPart, show, speed_of
 from worldline.model import UsageError, format_time
-from worldline.model.printable import printable, printable_json
+from worldline.model.printable import printable
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER
 from worldline.recording import Recording
@@ -151,14 +150,14 @@ def _run_again(
             go_on=go_on,
             debugger=ReplayDebugger(say) if debug else None,
             pace=pace,
-            logged=lambda name, at, text: print(f"{format_time(at)} {name}: {printable(text)}"),
+            logged=lambda name, at, text: print(printable(f"{format_time(at)} {name}: {text}")),
             warn=warn,
             remark=remark,
         )
         target, settings = code
         report = run_again(recording, names, target_of(recording, target), options, settings)
     if as_json:
-        print(printable_json(msgspec.json.encode(report.as_json()).decode()))
+        print_json(report.as_json())
     else:
         console = PlainConsole()
         if not until_differs or not report.differences:

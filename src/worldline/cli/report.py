@@ -8,6 +8,7 @@ from msgspec import json
 
 from worldline.history.outcome import Outcome
 from worldline.model import WorldlineError
+from worldline.model.printable import printable_json
 from worldline.targets import Ready
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def report(
         "failure": None if failure is None else _failure(failure),
         "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
     }
-    return json.encode(found).decode()
+    return printable_json(json.encode(found).decode())
 
 
 def _failure(error: WorldlineError) -> dict[str, object]:

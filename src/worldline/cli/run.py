@@ -263,10 +263,10 @@ def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool)
 
 def _show_trace(failure: WorldlineError) -> None:
     """Print what the model's author needs to see of a failure, wherever it happened."""
-    from worldline.cli.console import PlainConsole
+    from worldline.cli.console import PlainConsole, own_lines
 
     console = PlainConsole(sys.stderr)
     if failure.__cause__ is not None:
-        console.print(trace_of(failure.__cause__))
+        console.print(own_lines(trace_of(failure.__cause__)))
     for note in getattr(failure, "__notes__", ()):  # From another process, its trace has come as a note.
-        console.print(note)
+        console.print(own_lines(note))

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import json
 from rich.console import Console
 
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, print_json
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import Unread
-from worldline.model.printable import printable, printable_json
+from worldline.model.printable import printable
 from worldline.recording import Shelf
 from worldline.saving.destination import destination
 from worldline.saving.destination import save as save_file
@@ -60,7 +59,7 @@ class SpacetimeNarrator:
         try:
             for record in records:
                 if self._as_json:
-                    print(printable_json(json.encode(record).decode()))
+                    print_json(record)
                 elif record.kind == "log":
                     print(printable(f"{record.at[0]:12.6f}  {record.agent}: {record.what}"))
             sys.stdout.flush()
@@ -107,8 +106,8 @@ def checked(records: Sequence[AgentRecord], scene: Scene) -> str:
     """Return how much was checked, if the records keep the laws of spacetime; refuse them if they don't."""
     verdict = check(records, scene.space, scene.field)
     if not verdict.is_clean:
-        found = "\n".join(f"  {each}" for each in verdict.violations[:_SHOWN_MAX])
         count = len(verdict.violations)
         said = f"{count:,} violations of causality; the first are" if count > 1 else "a violation of causality"
-        raise ModelError(f"{said}:\n{found}")
+        lines = [f"{said}:", *(f"  {each}" for each in verdict.violations[:_SHOWN_MAX])]
+        raise ModelError("\n".join(lines), mistakes=lines)
     return f"checked {verdict}"

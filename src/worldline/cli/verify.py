@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from worldline.cli.console import PlainConsole, cell
+from worldline.cli.console import PlainConsole, cell, own_lines
 from worldline.cli.console import remark as tell
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import DrawnFaults, DrawsTable, Faults, Seed, Settings, Until
@@ -155,7 +155,7 @@ class _Rows:
         for remark, names in _by_remark(verification).items():
             say(f"{', '.join(names)}: {remark}")
         if verification.reference.error:
-            PlainConsole(sys.stderr).print(f"worldline: {verification.reference.error}", style="red")
+            PlainConsole(sys.stderr).print(own_lines(f"worldline: {verification.reference.error}"), style="red")
         for why, names in _by_reason(verification.with_ending(Ending.FAILED)).items():
             say(f"failed: {', '.join(names)}: {why}", style="red")
         if verification.digest is not None:

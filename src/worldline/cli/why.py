@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, print_json
 from worldline.cli.operating import Authority, OwnCertificate, OwnKey, TokenFile, conclude, connected, is_noted
 from worldline.federation.operator import Operator
 from worldline.lock.situation import Situation
@@ -101,7 +100,7 @@ def _show(situation: Situation, svg: Path | None, *, as_json: bool) -> None:
     if svg is not None:
         save(svg, situation_svg(situation).encode())
     if as_json:
-        print(msgspec.json.encode(as_plain(situation)).decode())
+        print_json(as_plain(situation))
     else:
         for line in in_words(situation):
             PlainConsole().print(line)

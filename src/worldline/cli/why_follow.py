@@ -6,6 +6,7 @@ look costs a small run a tenth of a millisecond, and one of two hundred particip
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -15,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, cell
+from worldline.cli.console import PlainConsole, cell, print_json
 from worldline.federation.operator import Operator
 from worldline.lock.chains import chains, holds
 from worldline.lock.situation import Situation, Standing
@@ -73,7 +74,8 @@ def _print_line(situation: Situation, _: WaitingSample) -> None:
 def _print_json(situation: Situation, sample: WaitingSample) -> None:
     plain = as_plain(situation)
     plain["waited"] = [{**msgspec.to_builtins(each.hop), "seconds": round(each.seconds, 3)} for each in sample.links()]
-    print(msgspec.json.encode(plain).decode(), flush=True)
+    print_json(plain)
+    sys.stdout.flush()
 
 
 # --- On a terminal ---

@@ -5,9 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-import msgspec
-
-from worldline.cli.console import PlainConsole, warn
+from worldline.cli.console import PlainConsole, print_json, warn
 from worldline.lock.situation import Situation
 from worldline.model import UsageError
 from worldline.recording import Recording
@@ -67,7 +65,7 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
     if advise and tally.waited:
         advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX)), habits).advice()
     if as_json:
-        print(msgspec.json.encode(account_as_plain(name, tally, habits, advice)).decode())
+        print_json(account_as_plain(name, tally, habits, advice))
     elif advise:
         for line in advice_in_words(advice):
             console.print(line)

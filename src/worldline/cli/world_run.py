@@ -19,6 +19,7 @@ from worldline.model import Interrupted, UsageError, plan
 from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recorder, RunRecording, Shelf
+from worldline.recording.output import RecordingTarget
 from worldline.saving.destination import save
 from worldline.world.console import ConsoleSession, LineFeed, ScriptLine, ScriptSession, check_script, read_script
 from worldline.world.description import WorldDescription
@@ -156,7 +157,7 @@ class WorldSession:
             interruption.again = recording.give_up
             yield WorldTeller(self._recording.observer, every=self.record_every)
 
-    def _recorder(self, target: Path) -> Recorder:
+    def _recorder(self, target: RecordingTarget) -> Recorder:
         return world_recorder(target, self.description.name, plan([WORLD_MEMBER], until=self.until))
 
     # --- Running ---

@@ -502,6 +502,8 @@ class Participant(Operations):
             waits = self._ledger.revive() is None
             if waits:
                 self._take_asked()
+            else:
+                self._say()
         if waits:
             self._wait()
         return not (self.ended or self.is_crashed)

@@ -85,7 +85,12 @@ def replay_alone(
             raise ModelError(blame(error), participant=feeding.name, at=ledger.now) from error
         if isinstance(error, WorldlineError) and own_line(error) is None:  # Its program didn't lead to this.
             raise error.concerning(feeding.name, ledger.now) from error.__cause__
-        difference = feeding.failure(said_of(error))
+        try:
+            participant.catch_up()  # It may be further on than it has said, since what comes next was known to it.
+        except FeedingOver:
+            difference = None  # By then, it has missed something.
+        else:
+            difference = feeding.failure(said_of(error))
         if difference is None:
             done.failure = said_of(error)
         else:

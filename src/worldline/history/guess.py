@@ -11,7 +11,7 @@ from worldline.history.observer import LOG
 from worldline.history.parting import Parting
 from worldline.history.steps import NOTES
 from worldline.history.values import FieldDifference, field_differences, is_reordered
-from worldline.model.lifecycle import FAULT_LOG
+from worldline.model.lifecycle import FAULT_LINE, FAULT_LOG
 from worldline.model.payload import from_json
 
 LAST_PLACES_MAX = 4096
@@ -71,15 +71,16 @@ def _guess_of_faults(parting: Parting) -> str:
     told = [
         f"only {side} has the fault {text.removeprefix(FAULT_LOG)}"
         for side, action in (("A", parting.a), ("B", parting.b))
-        if action is not None and action.at == parting.at and (text := _logged(action)).startswith(FAULT_LOG)
+        if action is not None and action.at == parting.at and (text := _fault_line(action))
     ]
     return "; ".join(told)
 
 
-def _logged(action: MemberAction) -> str:
-    """Return the line of a log, if it is one."""
+def _fault_line(action: MemberAction) -> str:
+    """Return the line of a log that tells of a fault, if it is one: a program's own never is."""
     told = from_json(action.payload) if action.topic == LOG else None
-    return str(told.get("text", "")) if isinstance(told, dict) else ""
+    is_fault = isinstance(told, dict) and told.get("kind") == FAULT_LINE
+    return str(told.get("text", "")) if is_fault else ""
 
 
 def _guess_of_values(fields: list[FieldDifference], headers: Collection[str], later: Later) -> str:

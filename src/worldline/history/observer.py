@@ -27,6 +27,9 @@ OUTSIDE = ""
 UNDER_WAY = "still under way at the end"
 """Why a message isn't received that the end of the run overtook."""
 
+DOWN = "lost while its receiver was down"
+"""Why a message isn't received that reaches a participant of a federation which has crashed, or hasn't booted."""
+
 DEAD = "its target was dead"
 """Why a message isn't received that nobody was there for."""
 

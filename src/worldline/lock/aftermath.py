@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from worldline.model.counting import counted
 from worldline.model.faults import ParticipantFault, order_of
-from worldline.model.lifecycle import ESTOP_LOG, EmergencyNote
+from worldline.model.lifecycle import ESTOP_LINE, EmergencyNote
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.time import format_time
 
@@ -103,9 +103,9 @@ class Aftermath:
         """Return the faults that never happened, in order."""
         return tuple(sorted(self._unmet, key=lambda each: order_of(each.fault)))
 
-    def logged(self, name: str, at: int, text: str) -> None:
+    def logged(self, name: str, at: int, text: str, kind: str) -> None:
         """Somebody has written a line, in a run that has an emergency stop."""
-        if text.startswith(ESTOP_LOG):
+        if kind == ESTOP_LINE:
             self._emergency.append(EmergencyNote(at, name, text))
 
     def emergency(self) -> tuple[EmergencyNote, ...]:

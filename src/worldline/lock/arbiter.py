@@ -43,7 +43,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
-from worldline.history.observer import LOG, Observer
+from worldline.history.observer import DOWN, LOG, Observer
 from worldline.history.plain import encoded
 from worldline.history.status import Status
 from worldline.lock import tuning
@@ -55,6 +55,7 @@ from worldline.lock.events import (
     Advance,
     Barrier,
     CallOff,
+    Down,
     Event,
     Grant,
     Invite,
@@ -101,8 +102,9 @@ from worldline.model.errors import (
     PeerError,
     UsageError,
     WorldlineError,
+    shown,
 )
-from worldline.model.lifecycle import EmergencyNote
+from worldline.model.lifecycle import LOG_KINDS, EmergencyNote
 from worldline.model.message import check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
@@ -123,7 +125,8 @@ _AS_AN_EVENT = 256  # Bytes of payloads that weigh as much as an event, for thos
 _LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
 
 DROPPED_BY_BUFFER = "dropped by its buffer"
-LOST_WHILE_DOWN = "lost while its receiver was down"
+NEVER_TAKEN = "never taken by its receiver"
+"""Why a program wasn't given what had arrived: it had crashed, left or been ended before it could go on."""
 
 OPERATOR = ""
 """Who speaks when it isn't a participant: no participant can have this name."""
@@ -166,6 +169,7 @@ class Arbiter:
             Reached: self._reached,
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
+            Down: self._go_down,
             Invite: self._invite,
             Stop: self._stop,
             Log: self._log,
@@ -396,7 +400,20 @@ class Arbiter:
         self._rewired[member.name] = member
         self._move(member, event.now)
 
+    def _go_down(self, member: Member, event: Down) -> None:
+        self._check_now(member, event.now)
+        if not event.now <= event.until <= FOREVER:
+            raise PeerError(f"it can't be down until {format_time(event.until)}", participant=member.name, at=event.now)
+        for topic, since in event.lost.items():
+            if topic not in member.subscriptions:
+                raise not_subscribed(topic, PeerError)
+            self._check_edge(member, event.now, since)
+        self.router.bring_down(member, event.lost, event.until)
+        self._move(member, event.now)
+
     def _log(self, member: Member, event: Log) -> None:
+        if event.kind and event.kind not in LOG_KINDS:
+            raise PeerError(f"it can't log a line of the kind {shown(event.kind)}")
         size = len(event.text.encode())
         if size > self.payload_max:
             raise too_large(size, self.payload_max)
@@ -409,21 +426,24 @@ class Arbiter:
                 advice=f"limits.flood is {self.logs_max:,}",
             )
         if self.plan.network.estop is not None:
-            self._aftermath.logged(member.name, member.now, event.text)
+            self._aftermath.logged(member.name, member.now, event.text, event.kind)
         if self._observer is not None:
-            self._observer.noted(member.name, LOG, member.now, encoded({"text": event.text}))
+            line = {"text": event.text, "kind": event.kind} if event.kind else {"text": event.text}
+            self._observer.noted(member.name, LOG, member.now, encoded(line))
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)
         if event.waited is not None and not 0 <= event.waited <= event.now:
             raise PeerError(f"it can't have waited since {format_time(event.waited)}")
-        self._check_topics(max(len(event.dropped), len(event.missed), len(event.awaited)))
+        self._check_topics(max(map(len, (event.dropped, event.missed, event.awaited, event.untaken))))
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
             member.inbox.dropped[topic, DROPPED_BY_BUFFER] = count
         for topic, count in event.missed.items():
-            member.inbox.dropped[topic, LOST_WHILE_DOWN] = count
+            member.inbox.dropped[topic, DOWN] = count
+        for topic, count in event.untaken.items():
+            member.inbox.dropped[topic, NEVER_TAKEN] = count
         if event.replaced:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)

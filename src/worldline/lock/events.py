@@ -78,6 +78,17 @@ class Unsubscribe(Struct, frozen=True, array_like=True, tag="unsubscribe", gc=Fa
     until: Int64
 
 
+class Down(Struct, frozen=True, array_like=True, tag="down"):
+    """I am down from now until then: what reaches me on these topics is lost, on each from the time it is `lost` on.
+
+    That is my time, or 1 ns later if I have been given this moment's arrivals on this topic already.
+    """
+
+    now: Int64
+    until: Int64
+    lost: dict[str, Int64]
+
+
 class Invite(Struct, frozen=True, array_like=True, tag="invite", gc=False):
     """A newcomer of this name joins at that time. Inviting a name again changes nothing unless the time is earlier."""
 
@@ -92,9 +103,13 @@ class Stop(Struct, frozen=True, array_like=True, tag="stop", gc=False):
 
 
 class Log(Struct, frozen=True, array_like=True, tag="log", gc=False):
-    """I write this line, for whoever looks on; it concerns nobody else."""
+    """This line is written about me, for whoever looks on; it concerns nobody else.
+
+    `kind` says what it is about, if it isn't the program that writes it: one of `LOG_KINDS` in `model.lifecycle`.
+    """
 
     text: str
+    kind: str = ""
 
 
 class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
@@ -130,7 +145,8 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     `waited` is since when I waited for a next message, if that is how the run ended for me: none could come any more.
     `replaced` are the places of those rows among the draws I was told of at the start that have matched some of mine.
     `missed` counts, by topic, what got lost because I was down. `awaited` has the faults that waited for an event and
-    never happened, and how many such events there were.
+    never happened, and how many such events there were. `untaken` counts, by topic, what had arrived when I crashed,
+    left or was ended, and that I never took.
     """
 
     now: Int64
@@ -141,6 +157,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     replaced: tuple[Int64, ...] = ()
     missed: dict[str, Count] = {}
     awaited: dict[str, Count] = {}
+    untaken: dict[str, Count] = {}
 
 
 # --- What the operator says ---
@@ -208,7 +225,20 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
 
 
 ParticipantEvent = (
-    Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Log | Advance | Next | Peek | Leave
+    Join
+    | Publish
+    | Promise
+    | Reached
+    | Subscribe
+    | Unsubscribe
+    | Down
+    | Invite
+    | Stop
+    | Log
+    | Advance
+    | Next
+    | Peek
+    | Leave
 )
 OperatorEvent = Barrier | Stop | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent

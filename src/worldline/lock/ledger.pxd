@@ -19,6 +19,7 @@ cdef class Ledger:
     cdef StateRow _row
     cdef readonly dict dropped
     cdef readonly dict missed
+    cdef readonly dict untaken
     cdef public Py_ssize_t payload_max
     cdef list _outbox
     cdef object _publishes

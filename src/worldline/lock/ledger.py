@@ -137,7 +137,8 @@ class Ledger:
         self.horizon = 0
         self._row = ROWS[State.JOINED]
         self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped,
-        self.missed: dict[str, int] = {}  # and how many got lost because it was down: see `LifecycleLedger`.
+        self.missed: dict[str, int] = {}  # how many got lost because it was down, and
+        self.untaken: dict[str, int] = {}  # how many had arrived and were never taken: see `LifecycleLedger`.
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self._outbox: list[ParticipantEvent] = [join]
         self._publishes = join.publishes
@@ -634,13 +635,13 @@ class Ledger:
         """Write a line for whoever looks on. It is in no digest: nobody acts on it."""
         self.journal.note_aside(Noted(self.now, self._tell_line(text)))
 
-    def _tell_line(self, text: object) -> str:
+    def _tell_line(self, text: object, kind: str = "") -> str:
         self._check(Log)
         line = str(text).encode("utf-8", "replace")  # Half a character can't travel.
         if len(line) > self.payload_max:
             self._refuse(too_large(len(line), self.payload_max))
         self.tell_time()
-        told = Log(line.decode())
+        told = Log(line.decode(), kind)
         self._outbox.append(told)
         return told.text
 
@@ -668,7 +669,7 @@ class Ledger:
         self._row = self._row.moves[Leave]
         replaced = tuple(self._replaced())
         digest = self.journal.digest()
-        told = (self.dropped, self._waited, replaced, self.missed, self._awaited())
+        told = (self.dropped, self._waited, replaced, self.missed, self._awaited(), self.untaken)
         self._outbox.append(Leave(self.now, digest, complete, *told))
 
     def _awaited(self) -> dict[str, int]:

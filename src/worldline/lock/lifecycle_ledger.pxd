@@ -14,7 +14,7 @@ cdef class LifecycleLedger(Ledger):
     cdef list _hangs
     cdef list _slows
     cdef list _dropouts
-    cdef bint _is_down
+    cdef dict _lost_from
     cdef list _told_of
     cdef list _waiting
     cdef dict _counts

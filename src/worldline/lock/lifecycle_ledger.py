@@ -7,7 +7,8 @@ isn't before t: a hang moves it to the hang's end, slowness by a delay. A wait o
 several waits here: one to reach t, and others to get to where the program goes on. `receive` returns None in between.
 
 A crash cuts a sequence point off: the program gets `Crashed` there instead. Being down, for a boot or after a crash, is
-one more wait. The arbiter knows nothing of any of this. It sees a participant that asks for times.
+one more wait. The arbiter sees a participant that asks for times; all that it is told is when what arrives is lost
+(`Down`), for whoever looks on.
 
 Whoever can be told of an emergency stop is woken by it. So even an `advance` is then a series of waits for the next
 message; what arrives is kept until the time that was asked for.
@@ -17,7 +18,9 @@ Invariants
 C1. `_arrived` is what has arrived and the program hasn't been given, in order; `_held` arrives at `now` or later (L1).
 C2. What happens depends on simulated times and on the program's own sends and receipts, never on how far ahead it was
     granted. So it is the same wherever the participant runs, and in every interleaving.
-C3. What the program was told of the future stays true: a promise outlives a crash, and messages that were handed over
+C3. What arrives while it is down is lost, except what is durable; so says `Down`, and only that is counted as such.
+    What had arrived before, and wasn't taken, is counted apart.
+C4. What the program was told of the future stays true: a promise outlives a crash, and messages that were handed over
     for later are sent.
 """
 
@@ -30,6 +33,7 @@ from worldline.history.journal import Befell
 from worldline.lock.events import (
     Action,
     Advance,
+    Down,
     Grant,
     Join,
     Leave,
@@ -50,7 +54,14 @@ from worldline.model.draws import DrawSource
 from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
-from worldline.model.lifecycle import ESTOP_LOG, FAULT_LOG, EmergencyNotice, Lifecycle
+from worldline.model.lifecycle import (
+    ESTOP_LINE,
+    ESTOP_LOG,
+    FAULT_LINE,
+    FAULT_LOG,
+    EmergencyNotice,
+    Lifecycle,
+)
 from worldline.model.links import ESTOP_TOPIC, check_estop_latency
 from worldline.model.message import Message
 from worldline.model.randomness import draw_bits, key_of
@@ -118,7 +129,7 @@ class LifecycleLedger(Ledger):
         self._hangs: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "hang")
         self._slows: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "slow")
         self._dropouts: list[tuple[int, int, ParticipantFault]] = spans_of(life.faults, name, "dropout")
-        self._is_down = True  # Until it has booted.
+        self._lost_from: dict[str, int] = {}  # While it is down: topic → from when on what arrives is lost.
         self._told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self._waiting = [each for each in life.faults if each.after is not None]  # For an event.
         self._counts: dict[tuple[str, str], int] = {}  # How many events there were of those waited for.
@@ -266,6 +277,7 @@ class LifecycleLedger(Ledger):
                 break
         self._reached = min(self._goal, self.now)
         self._stage, self._resumes = _STALLING, self.now
+        arrived, dropped = self._arrived, self.dropped
         if self._row.ended or self._alarm is None:
             self._batch = self._sift(self._arrived) if self._sifts else self._arrived
             self._arrived = []
@@ -274,7 +286,8 @@ class LifecycleLedger(Ledger):
         if not self._row.ended:
             for message in self._batch:
                 self._count("receives", message.topic, self.now)
-            if self._crash_at <= self.now:
+            if self._crash_at <= self.now:  # It isn't given anything, so its buffers have nothing to decide.
+                self._batch, self._arrived, self.dropped = [], arrived, dropped
                 self._crash()
             self._resumes = self._resumption(self.now)
         return True
@@ -309,8 +322,10 @@ class LifecycleLedger(Ledger):
                     self._resumes = max(self._resumes, until) if self._doom is None else max(at, self.now)
             if self._doom is None:
                 self._resumes = self._on_time(self._resumes)
-        if self.now < self._resumes and not self._move(self._resumes, False):
-            return False
+        if self.now < self._resumes:
+            self._tell_down(self._resumes if self._doom is None else FOREVER)
+            if not self._move(self._resumes, False):
+                return False
         self._stage, self._batch = _STALLING, []
         if self._row.ended:
             self._resumes = self.now
@@ -327,7 +342,7 @@ class LifecycleLedger(Ledger):
         kept = [message for message in self._arrived if message.topic in self._durable]
         self._lose(message for message in self._arrived if message.topic not in self._durable)
         self._arrived = kept
-        self._is_down = False
+        self._lost_from = {}
         meanwhile = [crash[2] for crash in self._crashes if crash[0] <= self.now]
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
@@ -356,7 +371,6 @@ class LifecycleLedger(Ledger):
         self._kind, self._stage = _NOTHING, _NO_STAGE
         until = max(crash[1] for crash in self._crashes if crash[0] <= self.now)
         fault = next(crash[2] for crash in self._crashes if crash[0] <= self.now)
-        self._is_down = True
         self._crashes = [crash for crash in self._crashes if crash[0] > self.now]
         self._look_ahead()
         if until == FOREVER:
@@ -369,12 +383,26 @@ class LifecycleLedger(Ledger):
             self._row = DOWN
         return fault
 
+    def _tell_down(self, until: int) -> None:
+        """Tell, once, that what arrives from now on is lost, except what is durable (C3)."""
+        if self._lost_from:
+            return
+        now, is_complete = self.now, self._complete_at == self.now
+        given = [topic for topic in self._buffers if is_complete and topic not in self._incomplete]
+        for message in self._arrived:
+            if message.arrival == now and message.topic in given:
+                given.remove(message.topic)  # It has arrived just now, and the program wasn't given it.
+        self._lost_from = {topic: now + (topic in given) for topic in self._buffers if topic not in self._durable}
+        if self._lost_from:
+            self._told = now
+            self._outbox.append(Down(now, until, self._lost_from))
+
     def _subscribe_as_declared(self) -> None:
         """Subscribe to what was declared, and as it was: whatever the program has made of that is gone with it.
 
         What has arrived of declared topics stays, since it may be durable.
         """
-        arrived = self._arrived
+        arrived, self._arrived = self._arrived, []
         for topic, buffer in list(self._buffers.items()):
             if self._declared.get(topic) != buffer:
                 self.unsubscribe(topic)
@@ -382,11 +410,13 @@ class LifecycleLedger(Ledger):
             if topic not in self._buffers:
                 self.subscribe(topic, buffer)
         self._arrived = [message for message in arrived if message.topic in self._declared]
+        self._lose(message for message in arrived if message.topic not in self._declared)
         self.reach = self._declared_reach
 
     def _end_for_good(self, fault: ParticipantFault) -> None:
         self.is_crashed = False  # Until it has said its last words.
         self._befall(str(fault))
+        self._tell_down(FOREVER)
         self._lose(self._arrived)
         self._arrived = []
         Ledger.leave(self)
@@ -425,7 +455,7 @@ class LifecycleLedger(Ledger):
                 if not self._row.ended:
                     what = f"{message.topic} from {message.sender} arrives with bit {bit} flipped"
                     self.journal.note_aside(Befell(self.now, what))
-                    self._tell_line(f"{FAULT_LOG}{what}")
+                    self._tell_line(f"{FAULT_LOG}{what}", FAULT_LINE)
                 message = flipped(message, bit)
             found.append(message)
         return found
@@ -529,6 +559,7 @@ class LifecycleLedger(Ledger):
 
     def unsubscribe(self, topic: str) -> None:
         Ledger.unsubscribe(self, topic)
+        self._lose(message for message in self._arrived if message.topic == topic)
         self._arrived = [message for message in self._arrived if message.topic != topic]
 
     def invite(self, newcomer: str, at: TimeLike) -> None:
@@ -561,14 +592,14 @@ class LifecycleLedger(Ledger):
             text = str(reason)
             Ledger.publish(self, ESTOP_TOPIC, text.encode("utf-8", "replace"), at)
             self.estopped = EmergencyNotice(self.name, at, text)
-            self._befall(f"{ESTOP_LOG}: {text}", heading="")
+            self._note_estop(f"{ESTOP_LOG}: {text}")
         return self.estopped.at + self._life.estop
 
     def estop_done(self, what: str) -> None:
         self._check(Log)
         if self.estopped is None:
             self._refuse(no_estop() if self._life.estop is None else no_emergency())
-        self._befall(f"{ESTOP_LOG}, done: {what}", heading="")
+        self._note_estop(f"{ESTOP_LOG}, done: {what}")
 
     def _sound(self, alarm: Message) -> NoReturn:
         """Tell the program of an emergency stop, once."""
@@ -579,7 +610,7 @@ class LifecycleLedger(Ledger):
         """Know of an emergency stop that somebody else has called, before all others that are known here."""
         self._alarm = self._forestalling = None
         self.estopped = notice = EmergencyNotice(alarm.sender, alarm.sent, _reason_of(alarm))
-        self._befall(f"{ESTOP_LOG}, told by {notice.by}: {notice.reason}", heading="")
+        self._note_estop(f"{ESTOP_LOG}, told by {notice.by}: {notice.reason}")
         return notice
 
     def _is_listening(self) -> bool:
@@ -614,11 +645,17 @@ class LifecycleLedger(Ledger):
             if fault.after is not None
         }
 
-    def _befall(self, what: str, heading: str = FAULT_LOG) -> None:
+    def _befall(self, what: str) -> None:
         """Note what has happened to it, for the digest and for whoever looks on."""
         if not self._row.ended:
             self.journal.note_fate(self.now, what)
-            self._tell_line(heading + what)
+            self._tell_line(FAULT_LOG + what, FAULT_LINE)
+
+    def _note_estop(self, line: str) -> None:
+        """Likewise, note what it has to do with an emergency stop."""
+        if not self._row.ended:
+            self.journal.note_fate(self.now, line)
+            self._tell_line(line, ESTOP_LINE)
 
     def _note_dropouts(self) -> None:
         """Note that what it sends from now on is lost: the network sees to that."""
@@ -632,14 +669,13 @@ class LifecycleLedger(Ledger):
             self._befall(str(fault))
 
     def _lose(self, messages: Iterable[Message]) -> None:
-        """Count messages that arrived and that the program will never be given."""
-        lost = dict(self.missed if self._is_down else self.dropped)
+        """Count messages that arrived and that the program will never be given: while it was down, or before (C3)."""
+        missed, untaken = dict(self.missed), dict(self.untaken)
         for message in messages:
-            lost[message.topic] = lost.get(message.topic, 0) + 1
-        if self._is_down:
-            self.missed = lost
-        else:
-            self.dropped = lost
+            topic = message.topic
+            counts = missed if message.arrival >= self._lost_from.get(topic, FOREVER) else untaken
+            counts[topic] = counts.get(topic, 0) + 1
+        self.missed, self.untaken = missed, untaken
 
     def restored(self) -> None:
         """Begin at the beginning: a snapshot would have to know what has befallen it, so none is kept of it."""

@@ -31,6 +31,7 @@ cdef class Member(Clock):
     cdef public Py_ssize_t sweep_at
     cdef public dict publishes
     cdef public dict subscriptions
+    cdef readonly dict downtimes
     cdef public long long latency_least
     cdef public bint controls
 

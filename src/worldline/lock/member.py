@@ -22,6 +22,7 @@ class Member(Clock):
         "declared",
         "declared_reach",
         "digest",
+        "downtimes",
         "expects",
         "granted",
         "held",
@@ -66,6 +67,7 @@ class Member(Clock):
         self.sweep_at = 0  # How many publications there must be before the router looks for spent ones.
         self.publishes: dict[str, None] | None = {}
         self.subscriptions: dict[str, Buffer] = {}
+        self.downtimes: dict[str, tuple[int, int]] = {}  # Topic → from when to when what arrives is lost, last time.
         self.latency_least = 0
         self.controls = False
         self._enter(ROWS[State.EXPECTED])

@@ -25,6 +25,7 @@ from worldline.history.retelling import SENDS, Reader, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,
+    Down,
     Grant,
     Invite,
     Join,
@@ -49,6 +50,7 @@ EVERYTHING = (
     Promise,
     Subscribe,
     Unsubscribe,
+    Down,
     Invite,
     Stop,
     Log,
@@ -69,6 +71,7 @@ _VERBS: dict[type, str] = {
     Reached: "moves",
     Subscribe: "subscribes",
     Unsubscribe: "unsubscribes",
+    Down: "is down",
     Invite: "invites",
     Stop: "stops the run",
     Log: "logs",

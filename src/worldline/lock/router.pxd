@@ -17,6 +17,8 @@ cdef class _Target:
     cdef readonly Path path
     cdef readonly long long constant
     cdef public long long listens_from
+    cdef public long long down_from
+    cdef public long long down_until
     cdef readonly object backlog
 
 
@@ -76,5 +78,7 @@ cdef class Router:
         arrival="long long", sent="long long", sequence="long long", copy="long long", member=Member, inbox=Inbox,
     )
     cdef _deliver(self, _Publication publication, _Target target, tuple flight, list roused)
+    @cython.locals(path=Path)
+    cdef _retell(self, _Publication publication, _Target target)
     @cython.locals(floor="long long", target=_Target)
     cdef _forget(self, _Publication publication)

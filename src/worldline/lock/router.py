@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
-from worldline.history.observer import Observer
+from worldline.history.observer import DOWN, Observer
 from worldline.lock import tuning
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.edges import Edges
@@ -54,7 +54,7 @@ _Flight = tuple[int, int, int, int, bytes, str | None]
 class _Target:
     """One receiver of a publication."""
 
-    __slots__ = ("backlog", "constant", "inbox", "listens_from", "member", "path")
+    __slots__ = ("backlog", "constant", "down_from", "down_until", "inbox", "listens_from", "member", "path")
 
     def __init__(self, member: Member, path: Path) -> None:
         self.member = member
@@ -62,6 +62,7 @@ class _Target:
         self.path = path
         self.constant = path.constant
         self.listens_from = FOREVER  # The time of its subscription.
+        self.down_from = self.down_until = 0  # What arrives in between is lost, as the receiver itself sees to.
         # A path that queues can't be computed anew for a late subscriber, so it keeps what is under way on it.
         self.backlog: deque[_Flight] | None = deque() if path.queues else None
 
@@ -199,7 +200,8 @@ class Router:
                 message = _message(Message, (arrival, sent, name, sequence, 0, topic, payload))
                 shared = arrival
             if observer is not None:
-                observer.arrives(name, sequence, target.member.name, arrival, 0, None)
+                is_down = target.down_from <= arrival < target.down_until
+                observer.arrives(name, sequence, target.member.name, arrival, 0, DOWN if is_down else None)
             inbox = target.inbox
             if arrival < inbox.first and target.member.expects:
                 roused.append(target.member)
@@ -219,6 +221,37 @@ class Router:
     def unsubscribe(self, member: Member, topic: str, until: int) -> None:
         member.inbox.close((topic,), until)
         self._ignore(member, topic, until)
+
+    def bring_down(self, member: Member, lost: dict[str, int], until: int) -> None:
+        """Let it be known that what reaches a participant before `until` is lost, on each topic from its time on.
+
+        The participant knows, and is given it all the same: only it can tell how much that is. One such span at a time
+        is enough. Whoever is down again knows all that arrives before; nobody sends anything that does, any more.
+        """
+        for topic, since in lost.items():
+            member.downtimes[topic] = (since, until)
+            for publication in self._by_topic.get(topic, {}).values():
+                target = publication.targets.get(member.name)
+                if target is not None:
+                    target.down_from, target.down_until = since, until
+                    if self._observer is not None and target.listens_from < FOREVER:
+                        self._retell(publication, target)
+
+    def _retell(self, publication: _Publication, target: _Target) -> None:
+        """Tell the observer what is lost since its receiver is down, of that which is under way."""
+        assert self._observer is not None
+        flights = list(target.backlog or ())
+        if target.backlog is None:
+            path = self._open(publication, target.member).path  # As for one who subscribes only now: see R1.
+            for number, message in publication.kept():
+                arrivals, lost = path.carry(message.sent, number, len(message.payload))
+                flights += [
+                    (arrival, message.sent, message.sequence, copy, b"", lost) for copy, arrival in enumerate(arrivals)
+                ]
+        for arrival, _, sequence, copy, _, lost in flights:
+            if lost is None and max(target.listens_from, target.down_from) <= arrival < target.down_until:
+                sender, receiver = publication.sender.name, target.member.name
+                self._observer.arrives(sender, sequence, receiver, arrival, copy, DOWN)
 
     def dismiss(self, member: Member, until: int) -> None:
         """Let a participant go: nothing that arrives at `until` or later is for it, and nothing more comes from it."""
@@ -345,6 +378,7 @@ class Router:
     def _ignore(self, member: Member, topic: str, until: int) -> None:
         """Take back that a participant is a target of a topic."""
         del member.subscriptions[topic]
+        member.downtimes.pop(topic, None)
         self.edges.ignore(member, topic)
         subscribers = self._subscribers.get(topic, {})
         subscribers.pop(member.name, None)
@@ -363,6 +397,7 @@ class Router:
         """Return the member as a target of a publication that listens from then on."""
         target = publication.targets.get(member.name) or self._open(publication, member)
         target.listens_from = since
+        target.down_from, target.down_until = member.downtimes.get(publication.topic, (0, 0))
         publication.targets[member.name] = target
         return target
 
@@ -415,7 +450,8 @@ class Router:
             return
         member, topic = target.member, publication.topic
         if self._observer is not None:
-            self._observer.arrives(publication.sender.name, sequence, member.name, arrival, copy, lost)
+            becomes = DOWN if lost is None and target.down_from <= arrival < target.down_until else lost
+            self._observer.arrives(publication.sender.name, sequence, member.name, arrival, copy, becomes)
         if lost is not None:
             member.inbox.put_ghost(arrival, topic, lost, member.now)
             return

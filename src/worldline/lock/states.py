@@ -13,6 +13,7 @@ from worldline.lock.events import (
     Advance,
     Barrier,
     CallOff,
+    Down,
     Grant,
     Invite,
     Join,
@@ -64,7 +65,7 @@ class Phase(Enum):
 
 
 _ACTS: dict[type, State] = dict.fromkeys(
-    (Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop, Log), State.COMPUTING
+    (Publish, Promise, Reached, Subscribe, Unsubscribe, Down, Invite, Stop, Log), State.COMPUTING
 )
 
 TRANSITIONS: dict[State, dict[type, State]] = {

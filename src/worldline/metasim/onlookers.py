@@ -19,6 +19,7 @@ from worldline.launch.topics import lcm_topic
 from worldline.metasim.public import PublicLcm
 from worldline.model import Plan
 from worldline.recording import Recorder, RunRecording, Shelf
+from worldline.recording.output import RecordingTarget
 from worldline.recording.writer import Schema
 
 
@@ -54,7 +55,7 @@ class Onlookers(SeveralObservers):
         if self.public is not None:
             self.public.open()
 
-    def _recorder(self, target: Path) -> Recorder:
+    def _recorder(self, target: RecordingTarget) -> Recorder:
         return Recorder(
             target, self._plan(), encoding=ENCODING, encodings={LOG: "json"}, schemas=self._schemas, overwrite=True
         )

@@ -56,7 +56,10 @@ def shortened(text: str) -> str:
 
 
 class WorldlineError(Exception):
-    """The root of all errors that Worldline raises on purpose. `exit_code` is what a command ends with."""
+    """The root of all errors that Worldline raises on purpose. `exit_code` is what a command ends with.
+
+    The fact `mistakes` is for problems of several lines: what each of them says.
+    """
 
     exit_code: ClassVar[int] = 70
     of_observer = False
@@ -79,13 +82,15 @@ class WorldlineError(Exception):
         super().__init__(self.text())
 
     def text(self) -> str:
+        """Return it as a person is to read it: whatever it quotes can't begin a line, unless it is of `mistakes`."""
         where = ""
         if self.participant is not None:
-            where = self.participant
+            where = printable(self.participant)
         if self.at is not None:
             where = f"{where} at {format_time(self.at)}" if where else f"at {format_time(self.at)}"
-        text = f"{where}: {self.problem}" if where else self.problem
-        return f"{text} ({self.advice})" if self.advice else text
+        problem = "\n".join(map(printable, self.facts.get("mistakes", (self.problem,))))
+        text = f"{where}: {problem}" if where else problem
+        return f"{text} ({printable(self.advice)})" if self.advice else text
 
     def concerning(self, participant: str, at: int) -> Self:
         """Return the error with the participant named, if it was raised where that wasn't known."""

@@ -15,10 +15,13 @@ from worldline.model.links import Network
 from worldline.model.time import format_time
 
 ESTOP_LOG = "emergency stop"
-"""How lines of a log begin that tell of one."""
+"""How lines of a log begin that tell of one. A program may well begin its own like that: the kind of a line counts."""
 
 FAULT_LOG = "fault: "
 """How those begin that tell of what has befallen the participant."""
+
+FAULT_LINE, ESTOP_LINE = LOG_KINDS = ("fault", "estop")
+"""The kinds of lines that tell of either. Those of programs have none."""
 
 
 class Lifecycle(Struct, frozen=True, kw_only=True):

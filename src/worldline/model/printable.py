@@ -5,9 +5,8 @@ could move the cursor, overwrite what stands there, or begin a new line that loo
 separators, and characters that turn the direction of writing make a text look like another. All of them are written as
 Python would write them in a string: ``\\x1b``, ``\\u202e``. Letters of any script, blanks and joined emoji stay.
 
-There are two places for it. Texts of peers and files are made printable **where they come in**, on one line
-(`printable`): they end up in exceptions, which any program may print. And a command makes everything printable
-**where it goes out** (`worldline.cli.console`), keeping the lines that are ours.
+There are two places for it, and each sees to all that passes. Exceptions, which any program may print, have texts of
+one line (`worldline.model.errors`). And commands make everything printable that they print (`worldline.cli.console`).
 """
 
 from __future__ import annotations

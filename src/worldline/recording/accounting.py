@@ -18,7 +18,8 @@ from worldline.recording.walk import sendings
 def intact(recording: Recording) -> Recording:
     """Refuse a file that isn't what was written, before anything in it is taken for a difference."""
     # A file that isn't whole has no checksums, so there is nothing for it but to unpack it; and that tells the place.
-    if recording.scan.whole and recording.damage_in_short() is None:
+    # Nor may one that was packed anew.
+    if recording.scan.whole and recording.scan.is_original and recording.damage_in_short() is None:
         return recording
     verdict = recording.verify()
     damage = verdict.text if verdict.condition is Condition.ALTERED else None

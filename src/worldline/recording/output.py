@@ -40,9 +40,14 @@ _LOOK_MS = 100
 
 
 class Output:
-    """The bytes of one recording. `broken` says that some couldn't be written, so that no more may follow."""
+    """The bytes of one recording. `broken` says that some couldn't be written, so that no more may follow.
 
-    def __init__(self, target: str | PathLike[str] | BinaryIO, *, overwrite: bool) -> None:
+    `name` is what the recording is called in errors, if it is to get another name than it is written under.
+    """
+
+    def __init__(
+        self, target: str | PathLike[str] | BinaryIO, *, overwrite: bool, name: PathLike[str] | None = None
+    ) -> None:
         self.broken = False
         self._given_up = False
         self._end = 0  # Of what is final.
@@ -50,7 +55,7 @@ class Output:
         self._descriptor: int | None = None
         self.has_tail = False
         if isinstance(target, str | PathLike):
-            self._name = str(target)
+            self._name = str(target if name is None else name)
             self._descriptor, self.has_tail = _opened(Path(target), overwrite=overwrite)
         else:
             self._name = str(getattr(target, "name", "file"))
@@ -128,6 +133,10 @@ class Output:
     def _cut(self, size: int) -> None:
         assert self._descriptor is not None
         os.ftruncate(self._descriptor, size)
+
+
+RecordingTarget = str | PathLike[str] | BinaryIO | Output
+"""What a recording can be written to."""
 
 
 def _skipped(begin: int, end: int) -> bytes:

@@ -108,6 +108,9 @@ class Recording:
                 self.outcome = from_metadata(RunFacts, self._scan.outcome)
             except UsageError as error:
                 self._scan.damage = self._scan.damage or error.problem
+        if self.outcome is not None and not self._scan.is_original and not self._is_certified():
+            self._scan.is_reordered = True  # It may have been packed anew, by arrivals: the certificate tells.
+            del self._survey  # Of the order in which they stand.
 
     @property
     def scan(self) -> Scan:
@@ -273,7 +276,7 @@ class Recording:
     @cached_property
     def _channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
-        return self._scan.index if self._scan.whole else self._survey.channels
+        return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
 
     @cached_property
     def _shared(self) -> dict[int, str]:
@@ -294,6 +297,8 @@ class Recording:
             if self.outcome.status == "complete":
                 return RecordingVerdict(Condition.INTACT, "the file matches its certificate")
             return RecordingVerdict(Condition.BROKEN_OFF, story(self.outcome), self.outcome.until)
+        if not self._scan.is_original:
+            return RecordingVerdict(Condition.CUT_OFF, "it was packed anew, so it doesn't show what is missing", 0)
         if survey.last_sent is None:
             return RecordingVerdict(Condition.CUT_OFF, "the file ends before its first whole chunk of messages", 0)
         until = survey.last_sent
@@ -307,7 +312,7 @@ class Recording:
         """Say where a file is damaged all of whose chunks can be read."""
         if damage is None or not self._scan.whole or self.outcome is None or self._scan.outcome is None:
             return damage
-        if self._survey.certificate.seal(self._scan.outcome) == self.outcome.certificate:
+        if self._is_certified():
             return f"{damage}; its messages match their certificate, so it is one of its indexes"
         return f"{damage}; its messages can be read, so it is its header, its outcome or what is said of a participant"
 
@@ -327,13 +332,14 @@ class Recording:
 
     def _contradiction(self) -> str | None:
         """Say what in a whole file doesn't go with the rest of it, once all of it is unpacked."""
-        assert self.outcome is not None
-        assert self._scan.outcome is not None
-        if self._scan.index != self._survey.channels:
+        if self._scan.index not in ({}, self._survey.channels):
             return "the index lists channels that the data doesn't have, or lacks some"
-        if self._survey.certificate.seal(self._scan.outcome) != self.outcome.certificate:
-            return "the file doesn't match its certificate"
-        return None
+        return None if self._is_certified() else "the file doesn't match its certificate"
+
+    def _is_certified(self) -> bool:
+        """Whether the messages match their certificate, in the order in which they are read."""
+        outcome = self._scan.outcome
+        return outcome is not None and self._survey.certificate.seal(outcome) == outcome.get("certificate")
 
 
 def story(outcome: RunFacts) -> str:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from worldline.history.outcome import Outcome
 from worldline.model.errors import LossError, WorldlineError
+from worldline.recording.output import Output, RecordingTarget
 from worldline.recording.shelf import Shelf
 from worldline.recording.writer import Recorder
 
@@ -34,7 +34,7 @@ class RunRecording:
     def __init__(
         self,
         shelf: Shelf,
-        opened: Callable[[Path], Recorder],
+        opened: Callable[[RecordingTarget], Recorder],
         *,
         say: Callable[[str], None] = lambda _: None,
         warn: Callable[[str], None] = lambda _: None,
@@ -47,9 +47,11 @@ class RunRecording:
     def __enter__(self) -> Self:
         if self._shelf.waits:
             self._say(f"waiting for somebody to read {self._shelf.target}")
+        output = Output(self._shelf.target, overwrite=True, name=self._shelf.path)
         try:
-            self.observer = self._opened(self._shelf.target)
+            self.observer = self._opened(output)
         except BaseException:
+            output.close()
             self._shelf.clear()
             raise
         return self

@@ -4,6 +4,10 @@ It goes from record to record without unpacking chunks and doesn't need the inde
 was cut off doesn't have. So whole and cut files are read in the same way. Records that stand in no chunk, as in the
 tail of a file that was cut off, are taken together as if they were in one.
 
+Another tool may have packed a recording anew: in other chunks, without some of the sums and indexes that MCAP leaves to
+the writer, and in another order, such as that of arrivals. It is still the same recording, if its certificate says so.
+What a recorder has written itself `is_original`: its order and its sums can be relied on before all of it is read.
+
 Nothing that the file says is believed before it has been held against a limit: a small file can't fill the memory of
 whoever looks at it. What is read at once is at most `CHUNK_MAX`, packed or unpacked; what stands in the file as it is,
 and so is no less in the file than in memory, `PLAIN_MAX`; what is kept, `KEPT_MAX`.
@@ -24,7 +28,7 @@ import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, DataEnd, Footer, Message, Metadata, Schema
+from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Message, Metadata, Schema
 from mcap.writer import MCAP0_MAGIC
 
 from worldline.model.errors import UsageError, shown
@@ -76,7 +80,10 @@ def header_of(path: Path) -> dict[str, str] | None:
 
 
 class Scan:
-    """The skeleton of a file. `whole` says that it ends as it should; `damage` why it can't be what was written."""
+    """The skeleton of a file. `whole` says that it ends as it should; `damage` why it can't be what was written.
+
+    `is_reordered` says that messages stand in another order than they were recorded in: for who finds that out.
+    """
 
     def __init__(self, path: Path, *, header_only: bool = False) -> None:
         self.path = path
@@ -85,7 +92,9 @@ class Scan:
         self.chunks: list[Place] = []
         self.index: dict[int, Channel] = {}  # The channels that the end of the file repeats.
         self.whole = False
+        self.is_reordered = False
         self.damage: str | None = None
+        self._is_ours = False  # Whether it begins as recorders let it begin.
         self._kept = 0  # Bytes of the file that stay in memory.
         self._data_end: tuple[int, int] | None = None  # Offset, and the checksum of all before it.
         self._footer: tuple[int, Footer] | None = None
@@ -96,30 +105,37 @@ class Scan:
                 raise UsageError(f"{path} can't be read: it isn't a plain file")
             with path.open("rb") as file:
                 self._size = file.seek(0, 2)
-                offset = self._read_header(file)
-                if not header_only:
-                    self._scan(file, offset)
+                self._scan(file, self._read_start(file), header_only=header_only)
+                if not self.header:
+                    raise self._foreign()
         except FileNotFoundError as error:
             raise UsageError(f"there is no file {path}") from error
         except OSError as error:
             raise UsageError(f"{path} can't be read: {error.strerror or error}") from error
 
-    def _scan(self, file: BinaryIO, offset: int) -> None:
-        while offset < self._size:
-            if self._footer is not None:
-                break
+    @property
+    def is_original(self) -> bool:
+        """Whether it is as a recorder has written it, as far as it says so itself."""
+        return self._is_ours and (not self.whole or (self._data_end is not None and self._data_end[1] != 0))
+
+    def _scan(self, file: BinaryIO, offset: int, *, header_only: bool) -> None:
+        start = offset
+        while offset < self._size and self._footer is None and not (header_only and self.header):
             after = self._read_record(file, offset)
             if after is None:
                 break
+            self._is_ours = self._is_ours and (offset > start or bool(self.header))
             offset = after
+        if header_only:
+            return
         if self._footer is not None and self.damage is None:
             file.seek(offset)
             self.whole = file.read(len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
         if not self.whole and self.damage is None and self._ends_like_a_whole_one(file):
             self.damage = "its end is there, but a record before it is damaged"
 
-    def _read_header(self, file: BinaryIO) -> int:
-        """Read the first two records, which say that this is a recording; return where the next one begins."""
+    def _read_start(self, file: BinaryIO) -> int:
+        """Read what says that this is an MCAP file, and by whom; return where the next record begins."""
         file.seek(0)
         magic = file.read(len(MCAP0_MAGIC))
         if not magic:
@@ -127,23 +143,23 @@ class Scan:
         if not MCAP0_MAGIC.startswith(magic):
             raise UsageError(f"{self.path} isn't an MCAP file")
         offset = len(MCAP0_MAGIC)
-        for expected in (Opcode.HEADER, Opcode.METADATA):
-            record = _record_at(file, offset, self._size)
-            if record is None:
-                raise UsageError(f"{self.path} is cut off within its header", advice="nothing can be read from it")
-            opcode, length = record
-            if opcode != expected:
-                raise self._foreign()
-            if opcode == Opcode.METADATA:
-                try:
-                    metadata = Metadata.read(self._kept_record(file, length))
-                except (Damaged, *DAMAGE) as error:
-                    raise self._foreign() from error
-                if metadata.name != HEADER_NAME:
-                    raise self._foreign()
-                self.header = metadata.metadata
-            offset += _PREFIX.size + length
-        return offset
+        record = _record_at(file, offset, self._size)
+        if record is None:
+            raise self._headless()
+        opcode, length = record
+        if opcode != Opcode.HEADER:
+            raise self._foreign()
+        try:
+            self._is_ours = Header.read(self._kept_record(file, length)).library.startswith("worldline ")
+        except (Damaged, *DAMAGE) as error:
+            raise self._foreign() from error
+        after = offset + _PREFIX.size + length
+        if _record_at(file, after, self._size) is None:
+            raise self._headless()
+        return after
+
+    def _headless(self) -> UsageError:
+        return UsageError(f"{self.path} is cut off within its header", advice="nothing can be read from it")
 
     def _foreign(self) -> UsageError:
         return UsageError(f"{self.path} is an MCAP file, but not a recording that Worldline made")
@@ -167,6 +183,8 @@ class Scan:
                 metadata = Metadata.read(self._kept_record(file, length))
                 if metadata.name == OUTCOME_NAME:
                     self.outcome = metadata.metadata
+                elif metadata.name == HEADER_NAME and not self.header:
+                    self.header = metadata.metadata
             elif opcode == Opcode.CHANNEL:
                 channel = Channel.read(self._kept_record(file, length))
                 self.index[channel.id] = channel
@@ -208,19 +226,19 @@ class Scan:
         return file.read() == MCAP0_MAGIC and self._size > 2 * len(MCAP0_MAGIC)
 
     def check_sums(self) -> None:
-        """Raise if a byte of a whole file isn't what was written, wherever it is."""
+        """Raise if a byte of a whole file isn't what was written, wherever it is. A sum of 0 is none."""
         if self._data_end is None or self._footer is None:
             raise Damaged("its end lacks the checksums")
         data_end, data_sum = self._data_end
         at, footer = self._footer
         # The footer's sum covers the summary and the footer itself, up to the sum.
         end = at + _PREFIX.size + 16
-        if not data_end < footer.summary_start <= at:
+        if footer.summary_start and not data_end < footer.summary_start <= at:
             raise Damaged("its end says that the index is where it can't be")
         with self.path.open("rb") as file:
-            if _crc(file, 0, data_end) != data_sum:
+            if data_sum and _crc(file, 0, data_end) != data_sum:
                 raise Damaged("the checksum of its data doesn't match")
-            if _crc(file, footer.summary_start, end) != footer.summary_crc:
+            if footer.summary_crc and _crc(file, footer.summary_start or at, end) != footer.summary_crc:
                 raise Damaged("the checksum of its index doesn't match")
 
     def packed(self, file: BinaryIO, chunk: Place) -> bytes:

@@ -37,8 +37,14 @@ _COPY = re.compile("[0-9]{1,18}")
 _lost_decoder = msgspec.json.Decoder(LostMessage)
 
 
+ORDERED_MAX = 2**30
+"""How many bytes are held at most in order to put messages back into the order in which they were recorded."""
+
+
 def equal_chunks(a: Scan, b: Scan) -> int:
-    """Return how many chunks at the beginning are the same in two files."""
+    """Return how many chunks at the beginning are the same in two files, as recorders wrote them."""
+    if not (a.is_original and b.is_original):
+        return 0
     with a.path.open("rb") as one, b.path.open("rb") as other:
         for count, (ours, theirs) in enumerate(zip(a.chunks, b.chunks, strict=False)):
             if ours.length != theirs.length or ours.loose != theirs.loose:
@@ -54,7 +60,26 @@ def sendings(scan: Scan, skip: int = 0, channels: dict[int, Channel] | None = No
     with scan.path.open("rb") as file:
         for channel in _channels_of_skipped(scan, file, skip):
             found[channel.id] = channel
-        yield from _sendings(scan, file, skip, found)
+        yield from _reordered(scan, file, found) if scan.is_reordered else _sendings(scan, file, skip, found)
+
+
+def _reordered(scan: Scan, file: BinaryIO, channels: dict[int, Channel]) -> Iterator[Sending]:
+    """Yield what was sent in the order in which it was recorded, wherever its parts stand in the file."""
+    found: dict[tuple[int, str, int, str], tuple[bytes | None, list[Fate]]] = {}
+    size = 0
+    for sent, sender, topic, payload, fates, number in _sendings(scan, file, 0, channels):
+        key = (sent, sender, number, topic)
+        before, others = found.get(key, (None, []))
+        if None not in (before, payload) and before != payload:
+            raise Damaged(f"message {number} of {sender} has two payloads")
+        size += len(payload or b"") if before is None else 0
+        if size > ORDERED_MAX:
+            raise Damaged(f"its messages stand in another order, and have more than {ORDERED_MAX:,} bytes")
+        found[key] = (payload if before is None else before, others + fates)
+    for key in sorted(found):
+        sent, sender, number, topic = key
+        payload, fates = found[key]
+        yield sent, sender, topic, payload, sorted(fates, key=lambda fate: fate[:3]), number
 
 
 def _channels_of_skipped(scan: Scan, file: BinaryIO, skip: int) -> Iterator[Channel]:

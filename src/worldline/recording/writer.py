@@ -12,8 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version as version_of
-from os import PathLike
-from typing import Any, BinaryIO, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from msgspec import json, structs
 
@@ -50,7 +49,7 @@ from worldline.recording.facts import (
     to_metadata,
 )
 from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
-from worldline.recording.output import Output
+from worldline.recording.output import Output, RecordingTarget
 from worldline.recording.pending import Pending, Publication
 
 PATHS_MAX = 65_000
@@ -92,7 +91,7 @@ class Recorder(Observer):
 
     def __init__(
         self,
-        target: str | PathLike[str] | BinaryIO,
+        target: RecordingTarget,
         plan: Plan,
         *,
         federation: str = "",
@@ -145,7 +144,7 @@ class Recorder(Observer):
         self._gap: int | None = None  # When the first message was sent that couldn't be written.
         self._clock = clock
         self._shows_at = clock() + SHOW_EVERY_S
-        self._output = Output(target, overwrite=overwrite)
+        self._output = target if isinstance(target, Output) else Output(target, overwrite=overwrite)
         try:
             self._file = ChunkedFile(self._output, library=f"worldline {header['version']}", chunk_size=chunk_size)
             self._file.add_metadata(HEADER_NAME, header)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from worldline.launch.unusual_parts import Terminal, UnusualParts
     from worldline.lock.arbiter import Arbiter
     from worldline.lock.witness import Witness
+    from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
@@ -161,7 +162,7 @@ class ReadyFederation(Ready):
     def plan(self) -> Plan:
         return self.made_plan
 
-    def recorder(self, target: Path) -> Recorder:
+    def recorder(self, target: RecordingTarget) -> Recorder:
         """Return what records it, with how the payloads on its topics are to be read."""
         from worldline.recording.writer import Recorder, Schema
 

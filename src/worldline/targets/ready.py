@@ -20,6 +20,7 @@ from worldline.workers.executor import Executor
 
 if TYPE_CHECKING:
     from worldline.recording.facts import Provenance
+    from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
 
 
@@ -95,7 +96,7 @@ class Ready(ABC):
     def plan(self) -> Plan:
         """Return what a recording says of the run before it has begun."""
 
-    def recorder(self, target: Path) -> Recorder:
+    def recorder(self, target: RecordingTarget) -> Recorder:
         """Return what records it, about to begin: rooms other than federations encode what they tell as JSON."""
         from worldline.recording.writer import Recorder  # Here, since many runs aren't recorded.
 

@@ -26,6 +26,7 @@ from worldline.world.sdf import read_world
 from worldline.world.teller import WORLD_MEMBER, WorldTeller, world_recorder
 
 if TYPE_CHECKING:
+    from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
 
 EXECUTORS = (Inline, Processes)
@@ -59,7 +60,7 @@ class ReadyWorld(Ready):
     def plan(self) -> Plan:
         return self._plan
 
-    def recorder(self, target: Path) -> Recorder:
+    def recorder(self, target: RecordingTarget) -> Recorder:
         return world_recorder(target, self.name, self._plan, provenance=self.provenance())
 
     def telling_settings(self) -> tuple[str, ...]:

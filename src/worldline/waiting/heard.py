@@ -16,6 +16,7 @@ from worldline.lock.events import (
     Advance,
     Barrier,
     CallOff,
+    Down,
     Event,
     Invite,
     Join,
@@ -50,6 +51,7 @@ HeardEvent = (
     | Reached
     | Subscribe
     | Unsubscribe
+    | Down
     | Invite
     | Stop
     | Log

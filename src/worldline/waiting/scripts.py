@@ -22,6 +22,7 @@ from msgspec import Struct
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.events import (
     Advance,
+    Down,
     Grant,
     Invite,
     Join,
@@ -168,7 +169,7 @@ def _moved(event: Any) -> int | None:
     """Return how far a participant has come that says this, as far as it shows."""
     if isinstance(event, HeardSending):
         return event.at
-    return event.now if isinstance(event, Reached | Subscribe | Unsubscribe | Leave) else None
+    return event.now if isinstance(event, Reached | Subscribe | Unsubscribe | Down | Leave) else None
 
 
 def _now_of(arbiter: Arbiter, name: str) -> int:

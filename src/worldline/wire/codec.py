@@ -68,10 +68,14 @@ def _with_short_end(events: list[ParticipantEvent]) -> list[object]:
     if isinstance(leave, Fail):
         return [*events[:-1], leave if leave.at is not None else ("fail", leave.cause)]
     assert isinstance(leave, Leave)
-    if leave.missed or leave.awaited:
+    if leave.untaken:
         return list(events)
-    said = ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)
-    return [*events[:-1], (*said, leave.replaced) if leave.replaced else said]
+    said: tuple[object, ...] = ("leave", leave.now, leave.digest, leave.complete, leave.dropped, leave.waited)
+    if leave.missed or leave.awaited:
+        said = (*said, leave.replaced, leave.missed, leave.awaited)
+    elif leave.replaced:
+        said = (*said, leave.replaced)
+    return [*events[:-1], said]
 
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:

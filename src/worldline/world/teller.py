@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, json
@@ -12,6 +11,7 @@ from worldline.history.observer import Observer
 from worldline.history.plain import plain
 from worldline.model import Plan
 from worldline.recording import Provenance, Recorder
+from worldline.recording.output import RecordingTarget
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.foxglove import SceneEncoder, TransformsEncoder
 from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF, WORLD_ENCODINGS, WORLD_SCHEMAS
@@ -96,7 +96,9 @@ class WorldTeller(Spectator):
         self._sent += 1
 
 
-def world_recorder(target: Path, name: str, planned: Plan, *, provenance: Provenance | None = None) -> Recorder:
+def world_recorder(
+    target: RecordingTarget, name: str, planned: Plan, *, provenance: Provenance | None = None
+) -> Recorder:
     """Return what records a world, for a `WorldTeller` to tell; schemas are Foxglove's where it has one."""
     return Recorder(
         target,
