@@ -53,7 +53,7 @@ _pack_length = _LENGTH.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
-_GROW_MOST = 2**26
+_GROW_MOST = 2**22  # The part of the map that was written to is in memory until the next one is made.
 _DIFFERENCES_MAX = 3
 
 
