@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -108,7 +107,7 @@ def soak(minutes: float, every_s: float, realtime: float | None, folder: Path) -
             minute, *sizes = sample
             print(f"{minute / 60:8.1f} {sizes[0]:8.1f} {sizes[1]:8.1f} {sizes[2]:10.1f} {sizes[3]:8.1f}", flush=True)
     finally:
-        launcher.send_signal(signal.SIGINT)
+        launcher.terminate()  # Where this is started in the background, SIGINT may be ignored.
         launcher.wait()
     return samples
 

@@ -193,6 +193,9 @@ class JournaledHost(Host):
             if event.__class__ in _ASIDE:
                 self._take_in_parts(session, events)
                 return
+        if events[-1].__class__ is Fail:  # That ends the run, and isn't heard by the arbiter.
+            Host._take(self, session, events)
+            return
         self._speaker, self._unwritten, self._heard = name, events, self.arbiter.events
         try:
             Host._take(self, session, events)
@@ -273,6 +276,9 @@ class JournaledHost(Host):
                 Host._carry_out(self, [action])
                 continue
             self._write()
+            if self._unwritten is not None:  # It has said something illegal: the run ends, and was heard up to here.
+                Host._carry_out(self, [action])
+                continue
             name = action.to
             if action.__class__ is Grant and is_heavy(action):
                 self.journal.granted(name, self._payloads.without(action))
