@@ -165,7 +165,11 @@ class JournaledHost(Host):
         self._heard = 0  # and how many events were heard before.
         if journal is not None:
             self.returns_s = self.limits.rejoin_s or 1e9
-        self._hear_again()
+        try:
+            self._hear_again()
+        except BaseException:
+            self.journal.close()
+            raise
 
     # --- Hearing and answering ---
 
@@ -616,23 +620,25 @@ class JournaledHost(Host):
             return
         expected: deque[tuple[str, bytes]] = deque()
         for record in journal.records():
-            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE, RecordKind.ADDRESS):
-                continue
-            if record.kind in ANSWERS:
-                if not expected or expected.popleft() != (record.name, self._answer(record)):
-                    raise self._unlike(record)
-                continue
             try:
+                if record.kind in ANSWERS:
+                    if not expected or expected.popleft() != (record.name, self._answer(record)):
+                        raise self._unlike(record)
+                    continue
                 actions = self._heard_again(record)
             except WorldlineError as error:
-                if error.of_observer:
+                if error.of_observer or isinstance(error, NonDeterminism):
                     raise
                 raise self._unlike(record, error) from error
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise self._unlike(record, PeerError("what it says can't be read")) from error
             for action in actions:
                 if isinstance(action, Over):
                     self.digest = action.digest
                 elif isinstance(action, StartRun | Grant):
                     expected.append((action.to, encode_answer(action, self._frame_max)))
+            if self.over and self.digest is None:
+                raise self._unlike(record, PeerError("the run is broken off there"))
         for name, answer in expected:  # They were about to be written.
             journal.answered(name, answer)
         for name, member in self.arbiter.members.items():
@@ -649,17 +655,23 @@ class JournaledHost(Host):
             return actions
         if record.kind is RecordKind.ENROLLED:
             self.arbiter.enroll(name, _decode_join(body))
-            return ()
-        if record.kind is RecordKind.LOST:
-            return self.arbiter.handle(OPERATOR, _decode_lost(body))
-        return self.arbiter.handle(OPERATOR, _decode_operated(body))
+        elif record.kind is RecordKind.SNAPSHOT:
+            _decode_kept(body)
+        elif record.kind is RecordKind.LOST:
+            lost = _decode_lost(body)
+            if lost.name != name:
+                raise PeerError("it tells of another participant")
+            return self.arbiter.handle(OPERATOR, lost)
+        elif record.kind is RecordKind.OPERATED:
+            return self.arbiter.handle(OPERATOR, _decode_operated(body))
+        return ()
 
     def _unlike(self, record: JournalRecord, error: WorldlineError | None = None) -> NonDeterminism:
         why = "other answers follow from it than were given" if error is None else error.problem
         return NonDeterminism(
             f"the journal {self.journal.path} can't be gone through again: at byte {record.place:,}, {why}",
             participant=record.name or None,
-            advice="was it written by another version of Worldline?",
+            advice="was it altered, or written by another version of Worldline? Begin a new one",
         )
 
 
