@@ -1,9 +1,11 @@
 """How the launcher's memory goes over a long run: a federation of processes, with its recording and its journal.
 
 The launcher is the process of `worldline run`: server, recorder and journal in one. Its resident memory is read from
-/proc in its two parts: what it has allocated itself (`own`), and the pages of files that it has mapped (`mapped`), the
-journal's among them, which the system may take back at any time. Both must be flat: in the end, the medians of the first
-and the last quarter are compared, without the first minute, when everything is still being loaded.
+/proc in its two parts: what it has allocated itself (`own`), and the pages of files that it has mapped (`mapped`): of
+its libraries, and of the end of the journal. The system may take those back at any time. In the end, the medians of the
+first and the last quarter are compared, without the first minute, when everything is still being loaded.
+
+What grows by rights is the index of the recording: about 250 bytes for every chunk of 128 KiB.
 
     python benchmarks/memory.py --minutes 60
 """
@@ -127,7 +129,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--every", type=float, default=15.0, metavar="SECONDS")
-    parser.add_argument("--realtime", type=float, metavar="RATE", help="slow the run down, for a machine that is shared")
+    parser.add_argument(
+        "--realtime", type=float, metavar="RATE", help="slow the run down, for a machine that is shared"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="worldline-memory-") as folder:
         report(soak(options.minutes, options.every, options.realtime, Path(folder)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -105,10 +104,16 @@ def judged(data: bytes) -> str:
         try:
             house.host = host = started(path)
         except WorldlineError as error:
-            assert str(error).isprintable()
-            return "refused" if isinstance(error, UsageError) else "unlike"
+            refusal: WorldlineError | None = error
+        else:
+            refusal = None
+        if refusal is not None:
+            assert str(refusal).isprintable()
+            return "refused" if isinstance(refusal, UsageError) else "unlike"
         host.listened(), host.remarks(), host.status().waits
         for name in host.away():
+            if host.over:  # What one has said before isn't what it says now.
+                break
             peer = house.admit(name)
             peer.say(["join", None, [["x"]]])
             if peer.read()[0][0] == "start" and not host.over:

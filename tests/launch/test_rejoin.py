@@ -229,7 +229,7 @@ def test_one_that_had_left_isnt_started_when_a_run_is_taken_up(
     stage: Stage, tmp_path: Path, options: dict[str, object]
 ) -> None:
     journal = tmp_path / "run.journal"
-    with pytest.raises(ModelError, match="bob at .*: it was lost twice"):
+    with pytest.raises(ModelError, match=r"bob at .*: it was lost twice"):
         stage.launch("leaving", "mortal_later", journal=journal, **options)
     stage.lines.clear()
     assert stage.launch("leaving", journal=journal, **options).digest == stage.undisturbed("leaving").digest

@@ -81,7 +81,7 @@ def turns_of_threads() -> int:
 
     def count(number: int) -> None:
         for _ in range(20_000):
-            counted.append(number)
+            counted.append(number)  # noqa: PERF401 - one by one, so that others may get a turn.
 
     threads = [threading.Thread(target=count, args=[number]) for number in range(2)]
     for thread in threads:

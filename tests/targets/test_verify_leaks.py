@@ -150,7 +150,9 @@ def model(*, file=""):
 
 
 @pytest.mark.long
-def test_what_changes_by_itself_isnt_taken_for_a_sets_order_because_a_run_agreed(worldline: Any, tmp_path: Path) -> None:
+def test_what_changes_by_itself_isnt_taken_for_a_sets_order_because_a_run_agreed(
+    worldline: Any, tmp_path: Path
+) -> None:
     """The first two runs agree, and all others differ: `again` alone would have shown nothing."""
     (tmp_path / "counting.py").write_text(COUNTING.replace("max(1, ", "max(2, "))
     code, found = verified(

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from worldline.model.errors import UsageError
-from worldline.targets.variants import Factor, another_locale, check_names, chosen, meaning_of, reference_on, variants_of
+from worldline.targets.variants import (
+    Factor,
+    another_locale,
+    check_names,
+    chosen,
+    meaning_of,
+    reference_on,
+    variants_of,
+)
 
 FIRST = ["again", "threads", "hash-seed-1", "hash-seed-2", "folder", "home", "locale", "time-zone"]
 NAMES = {

@@ -355,18 +355,18 @@ class RunJournal:
 
     def _compare_header(self, header: dict[str, Any]) -> None:
         start = len(_MAGIC) + _HEADER.size
-        try:
+        found = None
+        with contextlib.suppress(struct.error, msgspec.DecodeError, ValueError, RecursionError):
             length, self._check = _HEADER.unpack_from(self._map, len(_MAGIC))
             self._first = start + length
             encoded = self._map[start : self._first]
-            if len(encoded) < length or crc32(encoded) != self._check:
-                raise ValueError
-            found = msgspec.msgpack.decode(encoded)
-        except (struct.error, msgspec.DecodeError, ValueError, RecursionError):
+            if len(encoded) == length and crc32(encoded) == self._check:
+                found = msgspec.msgpack.decode(encoded)
+        if not isinstance(found, dict):
             raise UsageError(
                 f"the journal {self.path} is damaged at its very beginning, so the run can't be resumed",
                 advice="remove it, or begin a new one",
-            ) from None
+            )
         plain = msgspec.msgpack.decode(msgspec.msgpack.encode(header))
         if differences := value_differences(found, plain):
             shown = "; ".join(map(str, differences[:_DIFFERENCES_MAX]))
@@ -377,9 +377,9 @@ class RunJournal:
             )
 
     def _scan(self) -> None:
-        """Go through all records: who is named, where each one's last is, and whether all is as it was written (J5, J6).
+        """Go through all records: who is named, where each one's last is, and whether it can be what was written.
 
-        What records say besides is for the host to judge, which hears them.
+        What events say is for the host to judge, which hears them.
         """
         self._know("")
         file, place, count = self._map, self._first, 0
@@ -401,6 +401,7 @@ class RunJournal:
             body = file[place + _RECORD_SIZE : end]
             expected = crc32(body, _begun_with(self._check, mixed, before, length))
             kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
+            text = _text_of(kind, body)
             if (
                 check != expected
                 or length < _RECORD_SIZE
@@ -408,17 +409,13 @@ class RunJournal:
                 or before != self._last[number]
                 or kind not in _KINDS
                 or (kind in _OF_NO_PARTICIPANT) is not (number == 0)
+                or text is None
+                or (kind == RecordKind.NAME and text in self._numbers)
             ):
                 raise self._damaged("was altered, in", place, count)
             self._check = check
             self._last[number] = place
             name = self._names[number]
-            try:
-                text = body.decode() if kind in _TEXTS else ""
-                if kind == RecordKind.NAME and check_name(text, "a participant") in self._numbers:
-                    raise ValueError
-            except (ConfigurationError, ValueError):
-                raise self._damaged("was altered, in", place, count) from None
             if kind == RecordKind.NAME:
                 self._know(text)
             elif kind in ANSWERS:
@@ -436,10 +433,9 @@ class RunJournal:
 
     def _is_blank(self, start: int) -> bool:
         """Whether there is nothing from here on; a little at a time, since a file may claim to be of any size."""
-        for place in range(start, self._room, _LOOK):
-            if self._map[place : place + _LOOK].strip(b"\0"):
-                return False
-        return True
+        while start < self._room and not self._map[start : start + _LOOK].strip(b"\0"):
+            start += _LOOK
+        return start >= self._room
 
     def _damaged(self, how: str, place: int, count: int) -> UsageError:
         return UsageError(
@@ -470,6 +466,15 @@ class RunJournal:
                 if os.path.samestat(file.stat(), os.fstat(self._file.fileno())):
                     file.unlink()
         self.close()
+
+
+def _text_of(kind: int, body: bytes) -> str | None:
+    """Return the text of a record, empty if it isn't one; None if it can't be that."""
+    try:
+        text = body.decode() if kind in _TEXTS else ""
+        return check_name(text, "a participant") if kind == RecordKind.NAME else text
+    except (ConfigurationError, ValueError):
+        return None
 
 
 def _begun_with(check: int, mixed: int, before: int, length: int) -> int:

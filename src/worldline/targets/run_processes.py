@@ -117,7 +117,7 @@ class RunProcesses:
         run = ["worldline", "run", *self._arguments_of(variant), *variant.options, "--record"]
         words = shlex.join(["mpiexec", "-n", str(variant.ranks), *run] if variant.ranks else run)
         if variant.factor is Factor.FOLDER:
-            return f"(cd / && {' '.join([*first, words])} \"$OLDPWD/{record}\")"
+            return f'(cd / && {" ".join([*first, words])} "$OLDPWD/{record}")'
         return " ".join([*first, words, shlex.quote(record)])
 
     def _arguments_of(self, variant: Variant) -> tuple[str, ...]:
