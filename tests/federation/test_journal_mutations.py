@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from tests.soaking import later
 from tests.wire.peers import House
+from worldline.federation.heavy_payloads import HeavyPayloads
 from worldline.federation.journaled_host import JournaledHost
 from worldline.federation.run_journal import RecordKind
-from worldline.model import Network, UsageError, WorldlineError, link, plan
+from worldline.model import Interrupted, Network, UsageError, WorldlineError, link, plan
 
 MS = 10**6
 PLAN = plan(["a", "b"], network=Network(default=link("1ms")), until="50ms", vacancies=1)
@@ -127,6 +128,20 @@ def test_the_file_itself_is_taken_up() -> None:
     assert judged(DATA) == "taken up"
     assert {record.kind for record in RECORDS} == set(RecordKind)
     assert put_together(HEADER, RECORDS) == DATA
+
+
+def test_a_signal_while_it_is_heard_isnt_taken_for_a_fault_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise Interrupted("interrupted by SIGTERM")
+
+    path = tmp_path / "run.journal"
+    path.write_bytes(DATA)
+    monkeypatch.setattr(HeavyPayloads, "note", interrupted)
+    with pytest.raises(Interrupted, match=r"^interrupted by SIGTERM$"):
+        started(path)
+    assert path.read_bytes() == DATA
 
 
 DEEP = b"\x91" * 100_000

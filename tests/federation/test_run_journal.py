@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,17 @@ def test_it_grows_as_it_needs_to(path: Path, size: int) -> None:
     resumed = RunJournal(path, HEADER)
     assert [body for _, _, body in told(resumed)] == bodies
     resumed.close()
+
+
+def test_however_long_it_is_little_of_it_is_kept_in_memory(path: Path) -> None:
+    """What was written since it was mapped last is, until it is mapped anew, a few MB further on."""
+    journal = RunJournal(path, HEADER)
+    rooms = []
+    for _ in range(640):
+        journal.heard("a", bytes(2**16))
+        rooms.append(path.stat().st_size)
+    assert max(after - before for before, after in pairwise(rooms)) <= 2**22
+    journal.remove()
 
 
 def test_the_last_snapshot_of_each_is_found_and_the_code_that_it_had(path: Path) -> None:

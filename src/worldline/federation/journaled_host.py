@@ -64,6 +64,7 @@ from worldline.lock.rehearsal import Rehearsal
 from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.lock.states import STARTED
 from worldline.model import (
+    Interrupted,
     LossError,
     ModelError,
     NonDeterminism,
@@ -75,6 +76,7 @@ from worldline.model import (
 )
 from worldline.model.errors import shortened
 from worldline.model.printable import printable
+from worldline.model.time import Int64
 from worldline.wire.codec import decode_events, encode_answer, is_heavy
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
 from worldline.wire.words import Resume, Told
@@ -97,8 +99,8 @@ _decode_join: Callable[[bytes], Join] = msgpack.Decoder(Join).decode
 class KeptSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
 
-    at: int
-    sent: int
+    at: Int64
+    sent: Int64
     state: bytes
 
 
@@ -627,7 +629,7 @@ class JournaledHost(Host):
                     continue
                 actions = self._heard_again(record)
             except WorldlineError as error:
-                if error.of_observer or isinstance(error, NonDeterminism):
+                if error.of_observer or isinstance(error, NonDeterminism | Interrupted):
                     raise
                 raise self._unlike(record, error) from error
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
