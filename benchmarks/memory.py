@@ -5,7 +5,7 @@ The launcher is the process of `worldline run`: server, recorder and journal in 
 its libraries, and of the end of the journal. The system may take those back at any time. In the end, the medians of the
 first and the last quarter are compared, without the first minute, when everything is still being loaded.
 
-What grows by rights is the index of the recording: about 250 bytes for every chunk of 128 KiB.
+What grows by rights is the index of the recording: about 200 bytes for every chunk of 128 KiB.
 
     python benchmarks/memory.py --minutes 60
 """
