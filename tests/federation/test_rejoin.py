@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import worldline
+from tests.wire.peers import House
 from worldline import Network, Server, link, plan
 from worldline.federation.client import Client
 from worldline.federation.journaled_host import JournaledHost
@@ -466,3 +467,32 @@ def test_a_participant_says_that_its_server_was_lost_and_didnt_come_back(tmp_pat
     problem = r"ann: the .*, and it didn't come back within 0\.1 seconds: .*start this participant"
     with pytest.raises(LossError, match=problem):
         together(serve_once, partial(live, address, "ann"), partial(live, address, "bob"))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [["fail", "out of ideas"]],
+        [["advance", 1 * MS], ["advance", 2 * MS]],
+        [["publish", "x", b"", 0], ["advance", 1 * MS], ["publish", "x", b"", 0]],
+    ],
+    ids=["it fails", "it asks twice", "it publishes while it waits"],
+)
+def test_a_journal_leaves_out_what_has_broken_the_run_off(tmp_path: Path, last: list[list[Any]]) -> None:
+    """Once the program is mended, the run can be taken up from what was before."""
+
+    def started() -> JournaledHost:
+        return JournaledHost(PLAN, journal=tmp_path / "run.journal", rejoins=False, entropy=bytes)
+
+    house = House("unused")
+    house.host = host = started()
+    ann, bob = house.join("ann"), house.join("bob")
+    bob.say(["advance", 1 * MS])
+    before = host.journal.size
+    ann.say(*last)
+    assert host.failure is not None
+    assert host.journal.size == before
+    host.let_go()
+    again = started()
+    assert again.away() == ["ann", "bob"]
+    again.let_go()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,17 @@ def test_it_grows_as_it_needs_to(path: Path, size: int) -> None:
     resumed.close()
 
 
+def test_however_long_it_is_little_of_it_is_kept_in_memory(path: Path) -> None:
+    """What was written since it was mapped last is, until it is mapped anew, a few MB further on."""
+    journal = RunJournal(path, HEADER)
+    rooms = []
+    for _ in range(640):
+        journal.heard("a", bytes(2**16))
+        rooms.append(path.stat().st_size)
+    assert max(after - before for before, after in pairwise(rooms)) <= 2**22
+    journal.remove()
+
+
 def test_the_last_snapshot_of_each_is_found_and_the_code_that_it_had(path: Path) -> None:
     journal = filled(path, 1)
     for number in range(3):
@@ -130,11 +142,58 @@ def test_the_last_snapshot_of_each_is_found_and_the_code_that_it_had(path: Path)
 
 def test_a_journal_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
     filled(path).close()
-    written = path.read_bytes().replace(b"worldline journal 2", b"worldline journal 7")
+    written = path.read_bytes().replace(b"worldline journal 3", b"worldline journal 7")
     path.write_bytes(written)
     with pytest.raises(UsageError, match=r"was written by another version of Worldline \(resume it with that version"):
         RunJournal(path, HEADER)
     assert path.read_bytes() == written
+
+
+def test_a_header_with_a_bit_flipped_is_damaged_and_not_of_another_run(path: Path) -> None:
+    filled(path).close()
+    written = path.read_bytes()
+    start = written.index(b"\n") + 1
+    for place in range(start, start + 8 + int.from_bytes(written[start : start + 4], "little")):
+        for bit in range(8):
+            flipped = bytearray(written)
+            flipped[place] ^= 1 << bit
+            path.write_bytes(flipped)
+            with pytest.raises(UsageError, match="is damaged at its very beginning"):
+                RunJournal(path, HEADER)
+            assert path.read_bytes() == flipped
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_removed(path: Path, is_new: bool) -> None:
+    file = path.with_name("elsewhere")
+    path.symlink_to(file)
+    if not is_new:
+        filled(path).close()
+        assert file.exists()
+    filled(path).remove()
+    assert path.is_symlink()
+    assert not file.exists()
+
+
+def test_a_file_that_was_put_in_its_place_isnt_removed(path: Path) -> None:
+    journal = filled(path)
+    path.unlink()
+    path.write_text("my diary")
+    journal.remove()
+    assert path.read_text() == "my diary"
+
+
+def test_what_cant_be_removed_is_begun_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", denied)
+        filled(path).remove()
+    again = RunJournal(path, {"another": "run"})
+    assert not again.is_resumed
+    again.remove()
+    assert not path.exists()
 
 
 def test_another_run_is_refused_with_what_differs(path: Path) -> None:

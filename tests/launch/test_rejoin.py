@@ -12,8 +12,10 @@ import pytest
 from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.run_journal import RunJournal
 from worldline.launch.launcher import Launch, federation_of
 from worldline.launch.setup import read_setup
+from worldline.launch.unusual_parts import UnusualParts
 from worldline.model import LossError, ModelError, NonDeterminism
 from worldline.recording import Recorder
 
@@ -34,10 +36,10 @@ def lives(name):
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-def play(me, deaths=(), shift=None):
+def play(me, deaths=(), shift=None, until=None):
     life = lives(me.name) if deaths else 0
     total = 0
-    while not me.ended:
+    while not me.ended and (until is None or me.now < until * 1_000_000):
         if life and life <= len(deaths) and me.now >= deaths[life - 1] * 1_000_000:
             die()
         if me.now % 10_000_000 == 0:
@@ -86,6 +88,19 @@ def restorable(me):
         me.publish(me.name, b"%d" % total)
         total += sum(int(message.payload) % 5 + 1 for message in me.advance(by="1ms"))
 
+def leaving(me):
+    play(me, until=10)
+
+def mortal_later(me):
+    play(me, (25,) * 9)
+
+def mortal_once(me):
+    play(me, (25,))
+
+def failing(me):
+    play(me, until=20)
+    raise RuntimeError("out of ideas")
+
 def lingering(me):
     play(me)
     atexit.register(die)
@@ -131,8 +146,8 @@ class Stage:
         launch.check_ends(outcome)
         return outcome
 
-    def undisturbed(self, **options: object) -> FederationOutcome:
-        (self.folder / "run.toml").write_text(FILE.format(module=self.module, ann="healthy", bob="healthy"))
+    def undisturbed(self, ann: str = "healthy", **options: object) -> FederationOutcome:
+        (self.folder / "run.toml").write_text(FILE.format(module=self.module, ann=ann, bob="healthy"))
         return run(federation_of(read_setup(self.folder / "run.toml")), **options)  # type: ignore[arg-type]
 
     def said(self, name: str) -> list[str]:
@@ -207,6 +222,45 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert stage.launch(journal=journal, say=said.append).digest == stage.undisturbed().digest
     assert said[0].startswith(f"resuming {journal} at ")
     assert not journal.exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 1}, {"unusual": UnusualParts(twinned=("ann", "bob"))}], ids=str)
+def test_one_that_had_left_isnt_started_when_a_run_is_taken_up(
+    stage: Stage, tmp_path: Path, options: dict[str, object]
+) -> None:
+    journal = tmp_path / "run.journal"
+    with pytest.raises(ModelError, match=r"bob at .*: it was lost twice"):
+        stage.launch("leaving", "mortal_later", journal=journal, **options)
+    stage.lines.clear()
+    assert stage.launch("leaving", journal=journal, **options).digest == stage.undisturbed("leaving").digest
+    assert not stage.said("ann")
+    assert stage.said("bob")[-1].startswith("at 40 with")
+
+
+def test_one_that_had_left_isnt_started_again_with_those_who_share_its_process(stage: Stage) -> None:
+    outcome = stage.launch("leaving", "mortal_once", workers=1)
+    assert outcome.digest == stage.undisturbed("leaving").digest
+    assert stage.said("ann") == ["at 0 with 0"]
+
+
+def test_a_run_that_was_killed_when_all_had_left_is_over_as_soon_as_it_is_taken_up(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "run.journal"
+    with monkeypatch.context() as killed:
+        killed.setattr(RunJournal, "remove", RunJournal.close)
+        expected = stage.launch(journal=journal).digest
+    stage.lines.clear()
+    assert stage.launch(journal=journal).digest == expected
+    assert not stage.lines
+    assert not journal.exists()
+
+
+def test_a_run_in_which_a_program_has_failed_can_be_taken_up_once_that_is_mended(stage: Stage, tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    with pytest.raises(ModelError, match="out of ideas"):
+        stage.launch("failing", journal=journal)
+    assert stage.launch(journal=journal).digest == stage.undisturbed().digest
 
 
 def test_a_run_that_is_taken_up_listens_where_it_did_before(stage: Stage, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ def leaky(leak: str) -> Callable[[Participant], None]:
 
 none, set_order, float_sum = leaky("none"), leaky("set_order"), leaky("float_sum")
 clock, global_random, thread = leaky("clock"), leaky("global_random"), leaky("thread")
-shared_state = leaky("shared_state")
+identity, race, shared_state = leaky("identity"), leaky("race"), leaky("shared_state")
+folder, home, locale, time_zone = leaky("folder"), leaky("home"), leaky("locale"), leaky("time_zone")
 
 
 def restarted(self: Participant) -> None:

@@ -8,10 +8,13 @@ from xml.etree import ElementTree
 from worldline.cli.verify_reports import as_json, as_junit
 from worldline.targets.recorded_pair import Mismatch
 from worldline.targets.run_processes import RunSummary, VariantRun
-from worldline.targets.variants import Variant, reference_on, variants_of
+from worldline.targets.variants import Factor, Variant, reference_on, variants_of
 from worldline.targets.verifying import Compared, Ending, Verification
 
-AGAIN, SEED, _, TWO, THREE, PLAIN = variants_of("kernel", "inline")
+VARIANTS = {each.name: each for each in variants_of("kernel", "inline")}
+AGAIN, SEED, TWO, THREE, PLAIN = (
+    VARIANTS[name] for name in ("again", "hash-seed-1", "processes(2)", "processes(3)", "uncompiled")
+)
 
 
 def ran(variant: Variant, digest: str = "ab") -> VariantRun:
@@ -39,6 +42,7 @@ BAD = Verification(
     ),
     mismatch=Mismatch(
         variant=SEED,
+        factor=Factor.HASH_SEED,
         meaning="hash seeds differ",
         lines=("bob parts\x07 first", "]]> & <more>"),
         comparison={"cause": "bob"},

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from worldline.model.errors import UsageError
-from worldline.targets.variants import Factor, check_names, chosen, meaning_of, reference_on, variants_of
+from worldline.targets.variants import (
+    Factor,
+    another_locale,
+    check_names,
+    chosen,
+    meaning_of,
+    reference_on,
+    variants_of,
+)
 
-FIRST = ["again", "hash-seed-1", "hash-seed-2"]
+FIRST = ["again", "threads", "hash-seed-1", "hash-seed-2", "folder", "home", "locale", "time-zone"]
 NAMES = {
     ("kernel", "inline"): [*FIRST, "processes(2)", "processes(3)", "uncompiled"],
     ("kernel", "processes(2)"): [*FIRST, "inline", "processes(3)", "uncompiled"],
@@ -36,6 +44,8 @@ def test_a_variant_differs_from_the_reference_in_one_thing(kind: str, executor: 
             each.options != reference.options,
             each.hash_seed != reference.hash_seed,
             each.is_compiled != reference.is_compiled,
+            each.surroundings != reference.surroundings,
+            each.factor in (Factor.FOLDER, Factor.HOME),
         ]
         assert sum(differing) == (0 if each.factor is Factor.NOTHING else 1), each
 
@@ -78,10 +88,40 @@ def test_what_names_no_variant_is_refused_with_those_that_there_are() -> None:
         chosen(variants_of("kernel", "inline"), ["tcp"])
 
 
+def test_what_goes_by_luck_can_be_repeated() -> None:
+    names = [each.name for each in variants_of("kernel", "inline", again=3)]
+    assert names[:7] == ["again", "again-2", "again-3", "threads", "threads-2", "threads-3", "hash-seed-1"]
+    assert [each.name for each in chosen(variants_of("kernel", "inline", again=2), ["again"])] == ["again", "again-2"]
+
+
+def test_surroundings_are_others_than_those_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for here in ("C", "C.UTF-8", "tr_TR.utf8"):
+        monkeypatch.setenv("LC_ALL", here)
+        another_locale.cache_clear()
+        assert another_locale() != here
+    another_locale.cache_clear()
+    seen = set()
+    for _ in range(2):
+        (zone,) = [dict(each.surroundings)["TZ"] for each in variants_of("kernel", "") if each.name == "time-zone"]
+        monkeypatch.setenv("TZ", zone)
+        seen.add(zone)
+    assert len(seen) == 2
+
+
 def test_what_a_difference_means_is_said_in_words() -> None:
-    assert meaning_of(Factor.HASH_SEED, "kernel").startswith("hash seeds differ: something iterates over a set")
-    assert meaning_of(Factor.EXECUTOR, "nodes") == "executors differ: state is shared between nodes"
-    assert meaning_of(Factor.NOTHING, "federation").endswith("a clock, global randomness, or a thread")
+    assert meaning_of([Factor.HASH_SEED], "kernel").startswith("hash seeds differ: something iterates over a set")
+    assert meaning_of([Factor.EXECUTOR], "nodes") == "executors differ: state is shared between nodes"
+    assert meaning_of([Factor.NOTHING], "federation").endswith("a clock, global randomness, id(), or a thread")
     for factor in Factor:
-        assert "{" not in meaning_of(factor, "spacetime")
-    assert meaning_of(Factor.RUN_AHEAD, "world").startswith("it matters how far it runs ahead: a bug")
+        assert "{" not in meaning_of([factor], "spacetime")
+    assert meaning_of([Factor.RUN_AHEAD], "world").startswith("it matters how far it runs ahead: a bug")
+
+
+def test_all_that_differs_is_weighed() -> None:
+    """What changes by itself explains everything, and shared state what comes of start orders. All else is told."""
+    several = [Factor.NOTHING, Factor.HASH_SEED, Factor.EXECUTOR]
+    assert meaning_of(several, "kernel") == meaning_of([Factor.NOTHING], "kernel")
+    shared = [Factor.EXECUTOR, Factor.EXECUTOR, Factor.SHAKE]
+    assert meaning_of(shared, "federation") == meaning_of([Factor.EXECUTOR], "federation")
+    two = [Factor.HASH_SEED, Factor.TIME_ZONE]
+    assert meaning_of(two, "kernel") == "; ".join(meaning_of([each], "kernel") for each in two)

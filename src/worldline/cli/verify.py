@@ -45,6 +45,12 @@ def verify(
             metavar="VARIANT,...", help="Run only these variants: again, hash-seed, executor, 'processes(2)'..."
         ),
     ] = None,
+    again: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Run the same again so often, and with quick thread switches: what shows by luck."
+        ),
+    ] = 1,
     mpi: Annotated[bool, typer.Option("--mpi", help="Run it on two MPI ranks, too.")] = False,
     seconds_max: Annotated[
         float | None, typer.Option(min=0, metavar="S", help="Stop comparing after this many seconds.")
@@ -57,7 +63,7 @@ def verify(
         Path | None, typer.Option(metavar="FOLDER", help="Where to keep the recordings of two runs that differ.")
     ] = None,
 ) -> None:
-    """Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.
+    """Run a target twice, and across executors, hash seeds, surroundings, start orders and builds; compare the digests.
 
     If they differ, show where two runs diverge, and exit with 1.
     """
@@ -86,6 +92,7 @@ def verify(
         executor=executor,
         only=names or (),
         mpi=mpi,
+        again=again,
         seconds_max=seconds_max,
         keep=keep,
     )

@@ -30,7 +30,7 @@ def as_json(verification: Verification) -> str:
         if mismatch is None
         else {
             "variant": mismatch.variant.name,
-            "differs_in": mismatch.variant.factor.value,
+            "differs_in": mismatch.factor.value,
             "meaning": mismatch.meaning,
             "commands": mismatch.commands,
             "text": "\n".join(mismatch.lines),

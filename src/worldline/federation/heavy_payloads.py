@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from worldline.federation.run_journal import RunJournal
 from worldline.lock import Grant, Publish
+from worldline.model import PeerError
 from worldline.wire.codec import decode_events
 from worldline.wire.words import Told
 
@@ -60,7 +61,11 @@ class HeavyPayloads:
         """Return the grant that was written like this."""
         light = _decode(body)
         messages = light.grant.messages
-        for number, place, event in light.payloads:
+        for number, *where in light.payloads:
+            message = messages[number] if 0 <= number < len(messages) else None
+            if message is None or self._places.get((message.sender, message.sequence)) != tuple(where):
+                raise PeerError("it delivers a payload that isn't there")
+            place, event = where
             heard: Any = decode_events(self._journal.record(place).body)
-            messages[number] = messages[number]._replace(payload=heard[event].payload)
+            messages[number] = message._replace(payload=heard[event].payload)
         return light.grant

@@ -858,6 +858,11 @@ class Host:
         """Return who has come back, and hasn't got yet to where it was lost."""
         return []
 
+    def has_left(self, name: str) -> bool:
+        """Whether a participant has taken part and left. It can't come back."""
+        member = self.arbiter.members.get(name)
+        return member is not None and member.state is State.LEFT
+
     def missing(self) -> list[str]:
         """Return who isn't there yet before the start, of whom only the number may be known."""
         return [*self.arbiter.missing(), *vacant(self.arbiter.plan)]

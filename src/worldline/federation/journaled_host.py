@@ -64,6 +64,7 @@ from worldline.lock.rehearsal import Rehearsal
 from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
 from worldline.lock.states import STARTED
 from worldline.model import (
+    Interrupted,
     LossError,
     ModelError,
     NonDeterminism,
@@ -75,6 +76,7 @@ from worldline.model import (
 )
 from worldline.model.errors import shortened
 from worldline.model.printable import printable
+from worldline.model.time import Int64
 from worldline.wire.codec import decode_events, encode_answer, is_heavy
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
 from worldline.wire.words import Resume, Told
@@ -97,8 +99,8 @@ _decode_join: Callable[[bytes], Join] = msgpack.Decoder(Join).decode
 class KeptSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
 
-    at: int
-    sent: int
+    at: Int64
+    sent: Int64
     state: bytes
 
 
@@ -165,7 +167,11 @@ class JournaledHost(Host):
         self._heard = 0  # and how many events were heard before.
         if journal is not None:
             self.returns_s = self.limits.rejoin_s or 1e9
-        self._hear_again()
+        try:
+            self._hear_again()
+        except BaseException:
+            self.journal.close()
+            raise
 
     # --- Hearing and answering ---
 
@@ -193,6 +199,9 @@ class JournaledHost(Host):
             if event.__class__ in _ASIDE:
                 self._take_in_parts(session, events)
                 return
+        if events[-1].__class__ is Fail:  # That ends the run, and isn't heard by the arbiter.
+            Host._take(self, session, events)
+            return
         self._speaker, self._unwritten, self._heard = name, events, self.arbiter.events
         try:
             Host._take(self, session, events)
@@ -273,6 +282,9 @@ class JournaledHost(Host):
                 Host._carry_out(self, [action])
                 continue
             self._write()
+            if self._unwritten is not None:  # It has said something illegal: the run ends, and was heard up to here.
+                Host._carry_out(self, [action])
+                continue
             name = action.to
             if action.__class__ is Grant and is_heavy(action):
                 self.journal.granted(name, self._payloads.without(action))
@@ -610,23 +622,25 @@ class JournaledHost(Host):
             return
         expected: deque[tuple[str, bytes]] = deque()
         for record in journal.records():
-            if record.kind in (RecordKind.SNAPSHOT, RecordKind.CODE, RecordKind.ADDRESS):
-                continue
-            if record.kind in ANSWERS:
-                if not expected or expected.popleft() != (record.name, self._answer(record)):
-                    raise self._unlike(record)
-                continue
             try:
+                if record.kind in ANSWERS:
+                    if not expected or expected.popleft() != (record.name, self._answer(record)):
+                        raise self._unlike(record)
+                    continue
                 actions = self._heard_again(record)
             except WorldlineError as error:
-                if error.of_observer:
+                if error.of_observer or isinstance(error, NonDeterminism | Interrupted):
                     raise
                 raise self._unlike(record, error) from error
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise self._unlike(record, PeerError("what it says can't be read")) from error
             for action in actions:
                 if isinstance(action, Over):
                     self.digest = action.digest
                 elif isinstance(action, StartRun | Grant):
                     expected.append((action.to, encode_answer(action, self._frame_max)))
+            if self.over and self.digest is None:
+                raise self._unlike(record, PeerError("the run is broken off there"))
         for name, answer in expected:  # They were about to be written.
             journal.answered(name, answer)
         for name, member in self.arbiter.members.items():
@@ -643,17 +657,23 @@ class JournaledHost(Host):
             return actions
         if record.kind is RecordKind.ENROLLED:
             self.arbiter.enroll(name, _decode_join(body))
-            return ()
-        if record.kind is RecordKind.LOST:
-            return self.arbiter.handle(OPERATOR, _decode_lost(body))
-        return self.arbiter.handle(OPERATOR, _decode_operated(body))
+        elif record.kind is RecordKind.SNAPSHOT:
+            _decode_kept(body)
+        elif record.kind is RecordKind.LOST:
+            lost = _decode_lost(body)
+            if lost.name != name:
+                raise PeerError("it tells of another participant")
+            return self.arbiter.handle(OPERATOR, lost)
+        elif record.kind is RecordKind.OPERATED:
+            return self.arbiter.handle(OPERATOR, _decode_operated(body))
+        return ()
 
     def _unlike(self, record: JournalRecord, error: WorldlineError | None = None) -> NonDeterminism:
         why = "other answers follow from it than were given" if error is None else error.problem
         return NonDeterminism(
             f"the journal {self.journal.path} can't be gone through again: at byte {record.place:,}, {why}",
             participant=record.name or None,
-            advice="was it written by another version of Worldline?",
+            advice="was it altered, or written by another version of Worldline? Begin a new one",
         )
 
 

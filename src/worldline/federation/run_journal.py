@@ -11,11 +11,14 @@ J3. A record is there or not, never half of it. Its length is written first, and
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
+J6. Checksums are no proof against forgery. Whatever a file says is checked when it is taken up, so that nothing that is
+    read from it later can lead astray.
 
-The file: a first line, a header, and records. All numbers are little-endian. A record is its checksum (4 bytes), the
-place of its participant's record before it, 0 if there is none (8), its length, with all of this (4), its participant's
-number (3), its kind (1), and what it says. Numbers stand for names in the order in which they were first used. The
-checksum is the CRC-32 of what it says; it begins with the checksum before, with the other fields added bit by bit.
+The file: a first line, a header, and records. All numbers are little-endian. The header is its length (4 bytes), its
+checksum (4), and what it says. A record is its checksum (4 bytes), the place of its participant's record before it, 0
+if there is none (8), its length, with all of this (4), its participant's number (3), its kind (1), and what it says.
+Numbers stand for names in the order in which they were first used. The checksum is the CRC-32 of what it says; it
+begins with the checksum before, the header's for the first one, with the other fields added bit by bit.
 """
 
 from __future__ import annotations
@@ -37,12 +40,14 @@ import msgspec
 
 from worldline.builds import reason as uncompiled_because
 from worldline.history.values import value_differences
-from worldline.model.errors import LossError, UsageError, shortened
+from worldline.model.errors import ConfigurationError, LossError, UsageError, shortened
+from worldline.model.message import check_name
 
 _IS_COMPILED = not uncompiled_because
 _ANY_MAGIC = b"worldline journal "
-_MAGIC = _ANY_MAGIC + b"2\n"
+_MAGIC = _ANY_MAGIC + b"3\n"
 _LENGTH = struct.Struct("<I")
+_HEADER = struct.Struct("<II")  # Length and checksum.
 _RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
 _KIND_PLACE = _RECORD_SIZE - 1
@@ -53,7 +58,8 @@ _pack_length = _LENGTH.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
-_GROW_MOST = 2**26
+_GROW_MOST = 2**22  # The part of the map that was written to is in memory until the next one is made.
+_LOOK = 2**20
 _DIFFERENCES_MAX = 3
 
 
@@ -74,6 +80,10 @@ class RecordKind(IntEnum):
 
 ANSWERS = (RecordKind.ANSWERED, RecordKind.GRANTED)
 """The kinds that tell what a participant was answered."""
+
+_KINDS = frozenset(RecordKind)
+_OF_NO_PARTICIPANT = frozenset((RecordKind.NAME, RecordKind.OPERATED, RecordKind.ADDRESS))
+_TEXTS = frozenset((RecordKind.NAME, RecordKind.CODE, RecordKind.ADDRESS))
 
 _HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
 
@@ -318,7 +328,8 @@ class RunJournal:
         return os.fstat(self._file.fileno()).st_size == 0
 
     def _begin(self, header: bytes) -> None:
-        start = _MAGIC + _LENGTH.pack(len(header)) + header
+        self._check = crc32(header)
+        start = _MAGIC + _HEADER.pack(len(header), self._check) + header
         self._know("")
         self._first = self.size = len(start)
         self._grow(len(start))
@@ -343,12 +354,19 @@ class RunJournal:
         self.is_resumed = True
 
     def _compare_header(self, header: dict[str, Any]) -> None:
-        start = len(_MAGIC) + _LENGTH.size
-        try:
-            self._first = start + _LENGTH.unpack_from(self._map, len(_MAGIC))[0]
-            found = msgspec.msgpack.decode(self._map[start : self._first])
-        except (struct.error, msgspec.DecodeError, ValueError):
-            raise UsageError(f"the journal {self.path} is damaged at its very beginning") from None
+        start = len(_MAGIC) + _HEADER.size
+        found = None
+        with contextlib.suppress(struct.error, msgspec.DecodeError, ValueError, RecursionError):
+            length, self._check = _HEADER.unpack_from(self._map, len(_MAGIC))
+            self._first = start + length
+            encoded = self._map[start : self._first]
+            if len(encoded) == length and crc32(encoded) == self._check:
+                found = msgspec.msgpack.decode(encoded)
+        if not isinstance(found, dict):
+            raise UsageError(
+                f"the journal {self.path} is damaged at its very beginning, so the run can't be resumed",
+                advice="remove it, or begin a new one",
+            )
         plain = msgspec.msgpack.decode(msgspec.msgpack.encode(header))
         if differences := value_differences(found, plain):
             shown = "; ".join(map(str, differences[:_DIFFERENCES_MAX]))
@@ -359,9 +377,10 @@ class RunJournal:
             )
 
     def _scan(self) -> None:
-        """Go through all records: who is named, where each one's last is, and whether all is as it was written (J5)."""
-        self._names, self._last, self._numbers, self._check = [], [], {}, 0
-        self.answers, self.snapshots, self.codes, self.address = {}, {}, {}, ""
+        """Go through all records: who is named, where each one's last is, and whether it can be what was written.
+
+        What events say is for the host to judge, which hears them.
+        """
         self._know("")
         file, place, count = self._map, self._first, 0
         while place < self._room:
@@ -373,7 +392,7 @@ class RunJournal:
             end = place + length
             if not mixed >> _KIND_SHIFT:
                 end = max(end, place + _RECORD_SIZE)
-                if end > self._room or file[end:].strip(b"\0"):
+                if end > self._room or not self._is_blank(end):
                     raise self._damaged("was altered, in", place, count)
                 file[place:end] = bytes(end - place)  # Half of one, or nothing (J3).
                 break
@@ -382,13 +401,23 @@ class RunJournal:
             body = file[place + _RECORD_SIZE : end]
             expected = crc32(body, _begun_with(self._check, mixed, before, length))
             kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
-            if check != expected or length < _RECORD_SIZE or number >= len(self._names):
+            text = _text_of(kind, body)
+            if (
+                check != expected
+                or length < _RECORD_SIZE
+                or number >= len(self._names)
+                or before != self._last[number]
+                or kind not in _KINDS
+                or (kind in _OF_NO_PARTICIPANT) is not (number == 0)
+                or text is None
+                or (kind == RecordKind.NAME and text in self._numbers)
+            ):
                 raise self._damaged("was altered, in", place, count)
             self._check = check
             self._last[number] = place
             name = self._names[number]
             if kind == RecordKind.NAME:
-                self._know(body.decode())
+                self._know(text)
             elif kind in ANSWERS:
                 self.answers[name] += 1
             elif kind == RecordKind.LOST:
@@ -396,11 +425,17 @@ class RunJournal:
             elif kind == RecordKind.SNAPSHOT:
                 self.snapshots[name] = place
             elif kind == RecordKind.CODE:
-                self.codes[name] = body.decode()
+                self.codes[name] = text
             elif kind == RecordKind.ADDRESS:
-                self.address = body.decode()
+                self.address = text
             place, count = end, count + 1
         self.size = place
+
+    def _is_blank(self, start: int) -> bool:
+        """Whether there is nothing from here on; a little at a time, since a file may claim to be of any size."""
+        while start < self._room and not self._map[start : start + _LOOK].strip(b"\0"):
+            start += _LOOK
+        return start >= self._room
 
     def _damaged(self, how: str, place: int, count: int) -> UsageError:
         return UsageError(
@@ -423,10 +458,23 @@ class RunJournal:
         self._file.close()
 
     def remove(self) -> None:
-        """Remove it: the run has come to its end, and there is nothing to be resumed."""
+        """Remove it: the run has come to its end, and there is nothing to be resumed. A link to it stays."""
+        if self.path is not None and not self._file.closed:
+            self.size = 0  # What can't be removed is empty at least, and the next run begins with it.
+            with contextlib.suppress(OSError):
+                file = self.path.resolve()
+                if os.path.samestat(file.stat(), os.fstat(self._file.fileno())):
+                    file.unlink()
         self.close()
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+
+
+def _text_of(kind: int, body: bytes) -> str | None:
+    """Return the text of a record, empty if it isn't one; None if it can't be that."""
+    try:
+        text = body.decode() if kind in _TEXTS else ""
+        return check_name(text, "a participant") if kind == RecordKind.NAME else text
+    except (ConfigurationError, ValueError):
+        return None
 
 
 def _begun_with(check: int, mixed: int, before: int, length: int) -> int:

@@ -168,9 +168,9 @@ class Server:
         if wanted.kind == "unix" or wanted.port:
             return _listen(wanted)
         if former := self.host.listened():
-            before = parse_address(former)
-            if (before.kind, before.place) == (wanted.kind, wanted.place):
-                with contextlib.suppress(UsageError):  # Another program may have the port by now.
+            with contextlib.suppress(UsageError):  # Another program may have the port by now.
+                before = parse_address(former)
+                if (before.kind, before.place) == (wanted.kind, wanted.place):
                     return _listen(before)
         listener, address = _listen(wanted)
         self.host.listens(str(address))

@@ -31,7 +31,6 @@ from worldline.launch.startable import search_path
 from worldline.launch.twin_verdict import TwinVerdict
 from worldline.launch.twins import RunTwins
 from worldline.launch.unusual_parts import Terminal, UnusualParts
-from worldline.lock import State
 from worldline.lock.witness import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 from worldline.model.draw_rows import functions_in
@@ -134,18 +133,27 @@ class Launch:
         except WorldlineError:
             self._tidy()
             raise
-        self.server.host.arbiter.witness = witness
-        self._shares = ProcessShares(self._unusual.started(setup), workers, apart=self._unusual.apart)
-        self.server.host.runner = self._shares.runner
-        self._twins = RunTwins(self._unusual.twinned, setup.parts)
+        host = self.server.host
+        host.arbiter.witness = witness
+        self._shares = ProcessShares(
+            self._unusual.started(setup),
+            workers,
+            tokens=self._tokens,
+            has_left=host.has_left,
+            apart=self._unusual.apart,
+        )
+        host.runner = self._shares.runner
+        self._twins = RunTwins([name for name in self._unusual.twinned if not host.has_left(name)], setup.parts)
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
-        self.server.host.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
+        host.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
         self._revival: Revival | None = None
         if self._on_loss == "rejoin":
-            self._revival = Revival(self.server.host, self._processes, self._participants_of, self._order.hear)
-        if resumed := self.server.host.resumed():
+            self._revival = Revival(
+                host, self._processes, self._participants_of, self._shares.prepare, self._order.hear
+            )
+        if resumed := host.resumed():
             say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
@@ -250,7 +258,7 @@ class Launch:
         address = str(opened)
         for folder in self._twins.folders():
             self._processes.remove(folder)
-        parts = self._shares.processes(self._tokens)
+        parts = self._shares.processes()
         if self._shake is not None:
             self._shake.shuffle(parts)
         functions = functions_in(self._setup.plan.draws)
@@ -322,9 +330,7 @@ class Launch:
 
     def _is_absent(self, name: str) -> bool:
         """Whether a participant isn't connected, and hasn't left."""
-        host = self.server.host
-        member = host.arbiter.members.get(name)
-        return name not in host.sessions and (member is None or member.state is not State.LEFT)
+        return name not in self.server.host.sessions and not self.server.host.has_left(name)
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""

@@ -18,25 +18,30 @@ _UNLUCKY_MAX = 3
 
 
 class Revival:
-    """Looks after the processes of one run. `names_of` says whose a process is, and `hear` is told what is done."""
+    """Looks after the processes of one run. `names_of` says whose a process is, and `hear` is told what is done.
+
+    `prepare` is called before a process is started again.
+    """
 
     def __init__(
         self,
         host: Host,
         processes: ParticipantProcesses,
         names_of: Callable[[str], list[str]],
+        prepare: Callable[[str], None],
         hear: Hear,
     ) -> None:
         self._host = host
         self._processes = processes
         self._names_of = names_of
+        self._prepare = prepare
         self._hear = hear
         self._unlucky: Counter[str] = Counter()  # How often each has been killed before it had joined.
 
     def look(self) -> None:
         """Start those again that have died, once the server has noticed it."""
         for process, code in self._processes.exits().items():
-            missed = [name for name in self._names_of(process) if not self._has_left(name)]
+            missed = [name for name in self._names_of(process) if not self._host.has_left(name)]
             if self._host.over or not missed or any(name in self._host.sessions for name in missed):
                 continue
             if not any(map(self._was_there, missed)):
@@ -45,6 +50,7 @@ class Revival:
                     continue
             for name in missed:
                 self._hear(name, None, f"worldline: its process {describe_exit(code)}, and is started again")
+            self._prepare(process)
             try:
                 self._processes.restart(process)
             except WorldlineError as error:
@@ -53,7 +59,3 @@ class Revival:
     def _was_there(self, name: str) -> bool:
         member = self._host.arbiter.members.get(name)
         return member is not None and member.state is not State.EXPECTED
-
-    def _has_left(self, name: str) -> bool:
-        member = self._host.arbiter.members.get(name)
-        return member is not None and member.state is State.LEFT

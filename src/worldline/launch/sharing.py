@@ -8,7 +8,7 @@ have a process for themselves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,36 +46,54 @@ def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
 class ProcessShares:
     """The processes of a run by name, and whose each of them is; those of one participant have its name.
 
-    Those who are `apart` share theirs with nobody.
+    Those who are `apart` share theirs with nobody. Participants that have left aren't started, or started again, with
+    those who share their process: the server would only refuse them.
     """
 
     def __init__(
-        self, parts: Mapping[str, ParticipantSetup], workers: int | None, *, apart: Collection[str] = ()
+        self,
+        parts: Mapping[str, ParticipantSetup],
+        workers: int | None,
+        *,
+        tokens: Mapping[str, str | None],
+        has_left: Callable[[str], bool],
+        apart: Collection[str] = (),
     ) -> None:
         self._parts = parts
+        self._tokens = tokens
+        self._has_left = has_left
         self._shares = {} if workers is None else shares(parts, workers, apart)
         self._process_of = {part.name: process for process, share in self._shares.items() for part in share}
         self._files: TemporaryDirectory[str] | None = None
         self._failed: dict[str, list[str]] = {}
         self._ran_last: dict[str, str | None] = {}  # Of processes that have ended.
 
-    def processes(self, tokens: Mapping[str, str | None]) -> list[ParticipantSetup]:
+    def processes(self) -> list[ParticipantSetup]:
         """Return every process to be started, as if it were a participant's; write down who shares it."""
         own = [part for part in self._parts.values() if part.name not in self._process_of]
-        return own + [self._shared(process, share, tokens) for process, share in self._shares.items()]
+        shared = [
+            ParticipantSetup(name=process, directory=share[0].directory, entry=f"@{self._file(process)}")
+            for process, share in self._shares.items()
+        ]
+        started = [part for part in own + shared if not all(map(self._has_left, self.of(part.name)))]
+        for part in started:
+            self.prepare(part.name)
+        return started
+
+    def prepare(self, process: str) -> None:
+        """Write down who shares a process that is about to be started, if it is shared."""
+        if process in self._shares:
+            there = [part for part in self._shares[process] if not self._has_left(part.name)]
+            write_share(
+                self._file(process),
+                [SharedParticipant(part.name, part.entry or "", self._tokens[part.name] or "") for part in there],
+            )
 
     def folder(self) -> str | None:
         """Return a folder that is to be removed whatever happens, if there is one. Only this user can open it."""
         if self._shares and self._files is None:
             self._files = TemporaryDirectory(prefix="worldline-", ignore_cleanup_errors=True)
         return None if self._files is None else self._files.name
-
-    def _shared(
-        self, process: str, share: list[ParticipantSetup], tokens: Mapping[str, str | None]
-    ) -> ParticipantSetup:
-        file = self._file(process)
-        write_share(file, [SharedParticipant(part.name, part.entry or "", tokens[part.name] or "") for part in share])
-        return ParticipantSetup(name=process, directory=share[0].directory, entry=f"@{file}")
 
     def _file(self, process: str) -> Path:
         assert self._files is not None

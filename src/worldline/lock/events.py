@@ -166,7 +166,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
 class Barrier(Struct, frozen=True, array_like=True, tag="barrier", gc=False):
     """Nobody is granted a time beyond `until` (FOREVER: no barrier). Changes when things happen, never what happens."""
 
-    until: int
+    until: Int64
 
 
 class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import site
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from worldline.launch.processes import describe_exit
 from worldline.launch.starting import OUTPUT
 from worldline.lifeline import Lifeline
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError
-from worldline.targets.variants import HASH_SEED, Variant
+from worldline.targets.variants import HASH_SEED, Factor, Variant
 
 _GRACE_S = 3.0
 _WORLDLINE = (sys.executable, "-m", "worldline")
@@ -103,15 +104,29 @@ class RunProcesses:
         return next((line for line in reversed(lines) if line.startswith(("still running: ", "... "))), "")
 
     def _command(self, variant: Variant, record: Path | None, tells: bool) -> list[str]:
-        recorded = ["--no-record"] if record is None else ["--record", str(record)]
-        run = ["run", *self._arguments, *variant.options, *recorded, "--json", *([] if tells else ["--quiet"])]
+        recorded = ["--no-record"] if record is None else ["--record", str(record.absolute())]
+        given = self._arguments_of(variant)
+        run = ["run", *given, *variant.options, *recorded, "--json", *([] if tells else ["--quiet"])]
         return [*([mpiexec(), "-n", str(variant.ranks)] if variant.ranks else ()), *_WORLDLINE, *run]
 
     def shown(self, variant: Variant, record: str) -> str:
         """Return the command as a person would type it."""
         first = [f"{name}={value}" for name, value in variant.environment.items() if name == HASH_SEED or value != "0"]
-        run = ["worldline", "run", *self._arguments, *variant.options, "--record", record]
-        return " ".join([*first, shlex.join(["mpiexec", "-n", str(variant.ranks), *run] if variant.ranks else run)])
+        if variant.factor is Factor.HOME:
+            first.append("HOME=$(mktemp -d)")
+        run = ["worldline", "run", *self._arguments_of(variant), *variant.options, "--record"]
+        words = shlex.join(["mpiexec", "-n", str(variant.ranks), *run] if variant.ranks else run)
+        if variant.factor is Factor.FOLDER:
+            return f'(cd / && {" ".join([*first, words])} "$OLDPWD/{record}")'
+        return " ".join([*first, words, shlex.quote(record)])
+
+    def _arguments_of(self, variant: Variant) -> tuple[str, ...]:
+        """Return target and options; if they are to be read in another folder, with the target's whole path."""
+        target, *options = self._arguments
+        file, colon, name = target.partition(":")
+        if variant.factor is Factor.FOLDER and Path(file).exists():
+            target = f"{Path(file).absolute()}{colon}{name}"
+        return target, *options
 
     def end(self) -> None:
         """End all that runs: by asking, and then without."""
@@ -136,8 +151,11 @@ class RunProcesses:
         began = time.monotonic()
         folder = tempfile.mkdtemp(dir=self._folder.name)  # What the model leaves is of no use, and not to be mixed up.
         environment = {**os.environ, OUTPUT: folder, **variant.environment}
+        if variant.factor is Factor.HOME:  # What was installed for this user alone is found all the same.
+            environment |= {"HOME": tempfile.mkdtemp(dir=self._folder.name), "PYTHONUSERBASE": site.getuserbase()}
+        place = self._likeness() if variant.factor is Factor.FOLDER else None
         with _new_file(self._folder) as output, _new_file(self._folder) as complaints:
-            process = self._started(self._command(variant, record, tells), environment, output, complaints)
+            process = self._started(self._command(variant, record, tells), environment, place, output, complaints)
             if tells:
                 self._told = complaints
             code = process.wait()
@@ -147,8 +165,20 @@ class RunProcesses:
                 self._told = None if tells else self._told
             return _judged(variant, time.monotonic() - began, code, _text(output), _text(complaints))
 
+    def _likeness(self) -> str:
+        """Return a folder in which all is found that is in this one."""
+        place = tempfile.mkdtemp(dir=self._folder.name)
+        for each in Path.cwd().iterdir():
+            Path(place, each.name).symlink_to(each)
+        return place
+
     def _started(
-        self, command: list[str], environment: dict[str, str], output: IO[bytes], complaints: IO[bytes]
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        place: str | None,
+        output: IO[bytes],
+        complaints: IO[bytes],
     ) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._is_over:
@@ -157,6 +187,7 @@ class RunProcesses:
             process = subprocess.Popen(
                 line.tied(command),
                 env=environment,
+                cwd=place,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=complaints,

@@ -6,9 +6,13 @@ target as `worldline run` runs it by itself, under the hash seed 0.
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
 
 from msgspec import Struct
 
@@ -16,6 +20,10 @@ from worldline.builds import UNCOMPILED
 from worldline.model.errors import UsageError, shown
 
 HASH_SEED = "PYTHONHASHSEED"
+
+SWITCH_INTERVAL = "WORLDLINE_SWITCH_INTERVAL"
+TIME_ZONE = "TZ"
+LOCALE = "LC_ALL"
 
 HASH_SEEDS = (1, 2)
 SHAKES = (1, 2)
@@ -28,7 +36,12 @@ class Factor(StrEnum):
     """What is different in a variant. Earlier ones explain differences in later ones."""
 
     NOTHING = "again"
+    THREADS = "threads"
     HASH_SEED = "hash-seed"
+    FOLDER = "folder"
+    HOME = "home"
+    LOCALE = "locale"
+    TIME_ZONE = "time-zone"
     EXECUTOR = "executor"
     SHAKE = "shake"
     RUN_AHEAD = "run-ahead"
@@ -38,7 +51,8 @@ class Factor(StrEnum):
 class Variant(Struct, frozen=True, kw_only=True):
     """One way to run a target. With `ranks`, it is run by so many ranks of MPI.
 
-    What is None is as it is here: the hash seed, and which build is used.
+    What is None is as it is here: the hash seed, and which build is used. `surroundings` are further variables of the
+    environment. What differs in its folder or its home is run in another one.
     """
 
     name: str
@@ -47,11 +61,13 @@ class Variant(Struct, frozen=True, kw_only=True):
     hash_seed: int | None = 0
     is_compiled: bool | None = True
     ranks: int = 0
+    surroundings: tuple[tuple[str, str], ...] = ()
 
     @property
     def environment(self) -> dict[str, str]:
         seed = {} if self.hash_seed is None else {HASH_SEED: str(self.hash_seed)}
-        return seed if self.is_compiled is None else {**seed, UNCOMPILED: "0" if self.is_compiled else "1"}
+        build = {} if self.is_compiled is None else {UNCOMPILED: "0" if self.is_compiled else "1"}
+        return {**seed, **build, **dict(self.surroundings)}
 
 
 class _Ways(Struct, frozen=True, kw_only=True):
@@ -78,8 +94,13 @@ _KINDS: Mapping[str, _Ways] = {
     "world": _Ways(members="models", own=_AHEAD, has_mpi=False, is_compiled=False),
 }
 _MEANINGS = {
-    Factor.NOTHING: "two equal runs differ: a clock, global randomness, or a thread",
-    Factor.HASH_SEED: "hash seeds differ: something iterates over a set, or goes by hash() or id()",
+    Factor.NOTHING: "two equal runs differ: a clock, global randomness, id(), or a thread",
+    Factor.THREADS: "it matters how often threads take turns: threads race",
+    Factor.HASH_SEED: "hash seeds differ: something iterates over a set, or goes by hash()",
+    Factor.FOLDER: "working folders differ: something goes by the path of the current folder",
+    Factor.HOME: "home folders differ: something goes by HOME, or by what lies there",
+    Factor.LOCALE: "locales differ: something goes by the language or the number format of the system",
+    Factor.TIME_ZONE: "time zones differ: something converts to or from local time",
     Factor.EXECUTOR: "executors differ: state is shared between {members}",
     Factor.SHAKE: "start orders and delays differ: state is shared, or something goes by when things happen to come",
     Factor.RUN_AHEAD: "it matters how far it runs ahead: a bug in Worldline or in the physics engine",
@@ -93,14 +114,28 @@ def reference_on(executor: str | None) -> Variant:
     return Variant(name="reference", factor=Factor.NOTHING, options=options)
 
 
-def variants_of(kind: str, executor: str, *, mpi: bool = False) -> list[Variant]:
-    """Return the variants of a kind of simulation whose reference runs on this executor."""
+def variants_of(kind: str, executor: str, *, mpi: bool = False, again: int = 1) -> list[Variant]:
+    """Return the variants of a kind of simulation whose reference runs on this executor.
+
+    What goes by luck is there `again` times.
+    """
     ways = _KINDS[kind]
     on = ("--executor", executor)
     others = [other for other in ways.executors if other != executor]
-    found = [Variant(name="again", factor=Factor.NOTHING, options=on)]
+    often = ((SWITCH_INTERVAL, "1e-6"),)
+    repeats = ["", *(f"-{number}" for number in range(2, again + 1))]
+    found = [Variant(name=f"again{number}", factor=Factor.NOTHING, options=on) for number in repeats]
+    found += [
+        Variant(name=f"threads{number}", factor=Factor.THREADS, options=on, surroundings=often) for number in repeats
+    ]
     found += [
         Variant(name=f"hash-seed-{seed}", factor=Factor.HASH_SEED, options=on, hash_seed=seed) for seed in HASH_SEEDS
+    ]
+    found += [
+        Variant(name="folder", factor=Factor.FOLDER, options=on),
+        Variant(name="home", factor=Factor.HOME, options=on),
+        Variant(name="locale", factor=Factor.LOCALE, options=on, surroundings=((LOCALE, another_locale()),)),
+        Variant(name="time-zone", factor=Factor.TIME_ZONE, options=on, surroundings=((TIME_ZONE, _another_zone()),)),
     ]
     found += [Variant(name=other, factor=Factor.EXECUTOR, options=("--executor", other)) for other in others]
     if mpi and ways.has_mpi:
@@ -135,6 +170,32 @@ def depend_on_kind(only: Iterable[str]) -> bool:
     return any(name.strip() not in known for name in only for known in names.values())
 
 
-def meaning_of(factor: Factor, kind: str) -> str:
-    """Say what is probably wrong with a model whose runs differ in this."""
-    return _MEANINGS[factor].format(members=_KINDS[kind].members)
+def meaning_of(factors: Iterable[Factor], kind: str) -> str:
+    """Say what is probably wrong with a model whose runs differ in these: in the first of them, and in nothing else.
+
+    What changes by itself explains all others, and state that is shared whatever comes of other start orders.
+    """
+    differing = list(dict.fromkeys(factors))
+    if Factor.NOTHING in differing:
+        differing = [Factor.NOTHING]
+    elif Factor.EXECUTOR in differing and Factor.SHAKE in differing:
+        differing.remove(Factor.SHAKE)
+    return "; ".join(_MEANINGS[factor].format(members=_KINDS[kind].members) for factor in differing)
+
+
+@cache
+def another_locale() -> str:
+    """Return a locale that the system has, and that isn't the one of this process: with another language, if it can."""
+    here = next(filter(None, map(os.environ.get, (LOCALE, "LC_CTYPE", "LANG"))), "C")
+    there: list[str] = []
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=True, timeout=10).stdout
+        there = sorted(name for name in listed.split() if "utf" in name.lower() and name[:2] not in ("C.", "en"))
+    others = [name for name in there if name[:2] != here[:2]]
+    return others[0] if others else "C" if here != "C" else "C.UTF-8"
+
+
+def _another_zone() -> str:
+    """Return a time zone that isn't the one here, in a form that needs no table of zones."""
+    zones = ("XYZ-13:45", "XYZ+9:30")
+    return zones[os.environ.get(TIME_ZONE) == zones[0]]

@@ -19,6 +19,7 @@ from worldline.targets.run_processes import RunProcesses, VariantRun, mpiexec
 from worldline.targets.variants import Factor, Variant, check_names, chosen, meaning_of, reference_on, variants_of
 
 _TOLD_EVERY_S = 10.0
+_ANEW = (Factor.THREADS, Factor.FOLDER, Factor.HOME)  # The turns of threads and temporary folders are others each time.
 
 
 class Ending(StrEnum):
@@ -83,6 +84,7 @@ class Verifier:
         executor: str | None = None,
         only: Sequence[str] = (),
         mpi: bool = False,
+        again: int = 1,
         seconds_max: float | None = None,
         keep: Path | None = None,
     ) -> None:
@@ -96,6 +98,7 @@ class Verifier:
         self._first = reference_on(executor)
         self._only = only
         self._mpi = mpi
+        self._again = again
         self._began = time.monotonic()
         self._seconds_max = seconds_max
         self._keep = keep
@@ -115,18 +118,37 @@ class Verifier:
             began(reference)
             if reference.said is None:
                 return self._verified(reference)
-            variants = variants_of(reference.said.kind, reference.said.executor, mpi=self._mpi)
+            variants = variants_of(reference.said.kind, reference.said.executor, mpi=self._mpi, again=self._again)
             found = []
             for variant, run in [self._started(runs, variant) for variant in chosen(variants, self._only)]:
                 found.append(self._compared(reference, variant, run))
                 compared(found[-1])
-        differing = [each.variant for each in found if each.ending is Ending.DIFFERS]
+        differing = [each.run for each in found if each.ending is Ending.DIFFERS and each.run is not None]
         if not differing:
             return self._verified(reference, found)
-        meaning = meaning_of(differing[0].factor, reference.said.kind)
+        return self._verified(reference, found, self._mismatch(reference, reference.said.kind, differing))
+
+    def _mismatch(self, reference: VariantRun, kind: str, differing: Sequence[VariantRun]) -> Mismatch:
+        """Look into the first that differs, and weigh all of them.
+
+        If the very same run gives another digest the next time, that explains everything, even if no other run has
+        shown it yet. But the same variant needn't be the very same run (`_ANEW`).
+        """
+        first = differing[0]
         with RunProcesses(self._target, self._options) as runs:  # Others, since time may have run out for the first.
-            mismatch = look_into(runs, self._first, differing[0], meaning, self._keep)
-        return self._verified(reference, found, mismatch)
+            pair = look_into(runs, self._first, first.variant, self._keep)
+        again = [pair.digests[0] - {reference.digest}]
+        if first.variant.factor not in _ANEW:
+            again.append(pair.digests[1] - {first.digest})
+        factors = [Factor.NOTHING] if any(again) else [run.variant.factor for run in differing]
+        return Mismatch(
+            variant=first.variant,
+            factor=factors[0],
+            meaning=meaning_of(factors, kind),
+            lines=pair.lines,
+            comparison=pair.comparison,
+            commands=pair.commands,
+        )
 
     def _verified(
         self, reference: VariantRun, found: Sequence[Compared] = (), mismatch: Mismatch | None = None
@@ -169,6 +191,8 @@ class Verifier:
             return Compared(variant=variant, ending=Ending.LEFT_OUT, why="no time was left")
         if run.is_refused and variant.factor in (Factor.EXECUTOR, Factor.SHAKE):
             return Compared(variant=variant, ending=Ending.LEFT_OUT, why=run.error)  # The executor is all that is new.
+        if run.said is None and variant.factor in (Factor.FOLDER, Factor.HOME):  # It may need what is there.
+            return Compared(variant=variant, ending=Ending.LEFT_OUT, why=f"it fails there: {run.error}")
         if run.said is None:
             return Compared(variant=variant, ending=Ending.FAILED, run=run, why=run.error)
         ending = Ending.SAME if run.digest == reference.digest else Ending.DIFFERS
