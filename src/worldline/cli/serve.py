@@ -35,9 +35,9 @@ from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, say_drawn, screen_for, warn_of, watch_on
 from worldline.cli.timed import timing_of, timing_place
-from worldline.cli.token_file import read_token, token_in
+from worldline.cli.token_file import operator_token_in, read_token, token_in
 from worldline.federation.declaration import Plain
-from worldline.federation.environment import TOKEN
+from worldline.federation.environment import OPERATOR_TOKEN, TOKEN
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy
 from worldline.federation.outcome import FederationOutcome
@@ -74,6 +74,10 @@ def serve(
     token_file: TokenFile = None,
     token_directory: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with one token file per participant, named after it.")
+    ] = None,
+    operator_token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File with the token of operators elsewhere (or set {OPERATOR_TOKEN}; default: a new one)."),
     ] = None,
     certificate: ServerCertificate = None,
     key: CertificateKey = None,
@@ -115,6 +119,7 @@ def serve(
         ready=ready,
         listen=listen,
         token=token,
+        operator_token=operator_token_in(operator_token_file),
         certificate=certificate,
         key=key,
         authority=authority,
@@ -141,6 +146,7 @@ class Service:
     ready: ReadyFederation
     listen: str
     token: str | dict[str, str] | None = None
+    operator_token: str | None = None
     certificate: Path | None = None
     key: Path | None = None
     authority: Path | None = None
@@ -156,7 +162,7 @@ class Service:
 
     def __post_init__(self) -> None:
         check_listening(self.listen, self.token, self.certificate, self.authority)
-        check_tokens(self.ready.plan(), self.token)
+        check_tokens(self.ready.plan(), self.token, self.operator_token)
 
     def run(self, shelf: Shelf | None, *, quiet: bool) -> FederationOutcome:
         """Serve it to its end, show it, and record it."""
@@ -175,6 +181,8 @@ class Service:
                 if resumed := server.host.resumed():
                     screen.note(resumed)
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
+                if self.operator_token is None and not address.is_local:
+                    screen.conclude(f"for operators on other machines: {OPERATOR_TOKEN}={server.operator_token}")
                 say_drawn(ready, screen)
                 interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
                 began = time.monotonic()
@@ -201,6 +209,7 @@ class Service:
             self.listen,
             federation=self.ready.name,
             token=self.token,
+            operator_token=self.operator_token,
             certificate=self.certificate,
             key=self.key,
             authority=self.authority,

@@ -30,6 +30,7 @@ from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.milestones import Milestones
 from worldline.federation.outcome import FederationOutcome, outcome_of
+from worldline.federation.peer_process import is_another_users
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
 from worldline.federation.registry import enter
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
@@ -38,7 +39,7 @@ from worldline.federation.session import Session
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.lock import OPERATOR, Phase, State
+from worldline.lock import Phase, State
 from worldline.model import (
     FOREVER,
     TIME_MAX,
@@ -66,7 +67,9 @@ class Server:
 
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
     `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
-    None there: that one needs none.
+    None there: that one needs none, but must be a process of the server's own user, as far as the system can tell.
+    `operator_token` is what an operator has to know, who may pause and end the run; without one, the server makes it,
+    and `Operator` finds it where only this user can.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
@@ -84,6 +87,7 @@ class Server:
         *,
         federation: str = "",
         token: str | Mapping[str, str | None] | None = None,
+        operator_token: str | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
@@ -98,18 +102,19 @@ class Server:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address = check_listening(address, token, certificate, authority)
-        check_tokens(plan, token)
+        check_tokens(plan, token, operator_token)
         _check_pace(pace)
         self._tls = server_context(certificate, key, authority) if certificate is not None else None
-        # What shows that an operator may operate: the one token for all; or one of its own, where everybody has one.
-        self.operator_token = secrets.token_hex(16) if isinstance(token, Mapping) else token
+        self.operator_token = operator_token or secrets.token_hex(16)
+        self._asks_for_user = _is_open(token)
         self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
         self.host = host_for(on_loss, journal)(
             plan,
             federation=federation,
-            token=_as_keys(token, self.operator_token),
+            token=_as_keys(token),
+            operator_token=self.operator_token.encode(),
             agreement=as_agreement(agreement),
             declared=declared,
             observer=observer,
@@ -158,8 +163,7 @@ class Server:
             self._alarmed.setblocking(False)
             self._sockets.register(self._listener, READ, self._accept)
             self._sockets.register(self._alarmed, READ, self._obey)
-            if self.known_as:
-                self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
+            self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
         return self.address
 
     def _listening(self) -> tuple[socket.socket, Address]:
@@ -574,6 +578,7 @@ class Server:
         except OSError:  # It has gone already.
             accepted.close()
         else:
+            connection.session.is_foreign = self._asks_for_user and is_another_users(accepted)
             self._connections[connection] = None
             self._make_room()
 
@@ -654,8 +659,7 @@ def check_listening(
 ) -> Address:
     """Return where to listen, if that is safe."""
     where = parse_address(address)
-    is_open = not token or (isinstance(token, Mapping) and None in token.values())
-    if is_open and not where.is_local:
+    if _is_open(token) and not where.is_local:
         raise ConfigurationError(
             f"{where} can be reached from other machines, and there is no token",
             advice="give a token, or listen on 127.0.0.1",
@@ -667,14 +671,23 @@ def check_listening(
     return where
 
 
-def _as_keys(token: str | Mapping[str, str | None] | None, operator_token: str | None) -> bytes | dict[str, bytes]:
+def _is_open(token: str | Mapping[str, str | None] | None) -> bool:
+    """Whether anybody is admitted without a token."""
+    return not token or (isinstance(token, Mapping) and None in token.values())
+
+
+def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, bytes]:
     if isinstance(token, Mapping):
-        return {name: (each or "").encode() for name, each in {**token, OPERATOR: operator_token}.items()}
+        return {name: (each or "").encode() for name, each in token.items()}
     return (token or "").encode()
 
 
-def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None) -> None:
-    """Refuse tokens by name that leave somebody out, or that are for nobody."""
+def check_tokens(
+    plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None
+) -> None:
+    """Refuse tokens by name that leave somebody out, or that are for nobody, and an operator's that isn't its own."""
+    if operator_token and operator_token in (token.values() if isinstance(token, Mapping) else (token,)):
+        raise ConfigurationError("the operator's token is also a participant's", advice="give the operator another one")
     if not isinstance(token, Mapping):
         return
     names = (*plan.roster, *plan.guests)
@@ -692,7 +705,7 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         if address.kind == "unix":
             _clear(Path(address.place))
             listener.bind(address.place)
-            Path(address.place).chmod(0o600)  # Whoever may use it may take part.
+            Path(address.place).chmod(0o600)  # Whoever may use it may take part; it can't be used before `listen`.
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address.place, address.port))
