@@ -28,6 +28,7 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link
+from worldline.federation import desk as desk_module
 from worldline.federation import operator as operator_module
 from worldline.federation import server as server_module
 from worldline.federation.desk import OPERATORS_MAX, look_at
@@ -38,7 +39,7 @@ from worldline.lock.situation import Situation
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, PeerError, UsageError, plan
 from worldline.model.frames import frame
 from worldline.waiting.words import in_words
-from worldline.wire.operator import RunOver, operator_frame
+from worldline.wire.operator import AskSituation, RunOver, SituationTold, StepRun, operator_frame
 
 NETWORK = Network(default=link("5ms"))
 
@@ -465,6 +466,64 @@ def test_whoever_talks_nonsense_is_cut_off_and_the_run_goes_on(said: bytes, dige
         with playing(server):
             pass
         assert server.outcome().digest == digest
+
+
+def test_an_operator_who_asks_much_is_heard_in_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    heard_after: list[int] = []
+
+    def look(server: Server, *, with_links: bool = False) -> Situation:
+        looks.append(0)
+        if len(looks) == 10:
+            server.order(lambda: heard_after.append(len(looks)))
+        return look_at(server, with_links=with_links)
+
+    monkeypatch.setattr(desk_module, "look_at", look)
+    with Server(plan(["a"])) as server, Operator(server.address) as operator:
+        operator._socket.sendall(operator_frame(AskSituation()) * 500)
+        eventually(lambda: heard_after)
+        assert heard_after[0] <= 12
+        eventually(lambda: len(looks) == 500)
+
+
+def test_an_operator_who_doesnt_read_isnt_read_until_it_does() -> None:
+    asked = 1500
+    with Server(plan([f"p{number}" for number in range(100)])) as server, Operator(server.address) as operator:
+        operator._socket.sendall(operator_frame(AskSituation()) * asked)
+        (session,) = (connection.session for connection in server.ask(lambda: list(server._connections)))
+        eventually(lambda: session.paused)
+        assert len(session.out) < 2**17
+        with Operator(server.address) as other:
+            assert len(seen(other).missing) == 100
+        for _ in range(asked):
+            assert isinstance(operator_module.decode_operator_answer(operator._body(None, None)), SituationTold)
+
+
+def test_an_operator_has_one_step_under_way() -> None:
+    with Server(plan(["a", "b"], network=NETWORK)) as server, Operator(server.address) as operator:
+        operator.pause()
+        go = Event()
+
+        def computing() -> None:
+            with connect(server, "a", publishes=["x"], subscribes=["y"]):
+                go.wait(PATIENCE_S)
+
+        def waiting() -> None:
+            with connect(server, "b", publishes=["y"], subscribes=["x"]) as me:
+                me.advance(to="1ms")
+
+        strands = [Strand(computing), Strand(waiting)]
+        begun(server)
+        for _ in range(50):
+            operator._socket.sendall(operator_frame(StepRun(to=MS)))
+        seen(operator)  # All of that was heard.
+        assert len(server.ask(lambda: server._resting)) == 1
+        operator.__exit__(None, None, None)
+        eventually(lambda: not server.ask(lambda: server._resting))
+        server.ask(lambda: server.pause_at(FOREVER))
+        go.set()
+        for strand in strands:
+            strand.result()
 
 
 def test_what_is_answered_too_late_isnt_taken_for_another_answer() -> None:

@@ -245,7 +245,7 @@ class Server:
             return rested.done() or self.host.over
         finally:
             if not rested.done():
-                self.order(lambda: self._forget_resting(rested))
+                self.order(lambda: self.forget_resting(rested))
 
     def stop_at(self, at: TimeLike) -> None:
         """End the run at a time at which everybody rests."""
@@ -387,8 +387,12 @@ class Server:
         rested.add_done_callback(lambda _: self.wake_within(0))  # What is said then is sent.
         self._resting.append((held, rested))
 
+    def forget_resting(self, rested: Future[None]) -> None:
+        """Say nothing of it any more. In the server's thread."""
+        self._resting = [each for each in self._resting if each[1] is not rested]
+
     def _open_desk(self, session: Session) -> OperatorDesk | None:
-        operators = sum(isinstance(connection.session.trunk, OperatorDesk) for connection in self._connections)
+        operators = sum(isinstance(each, OperatorDesk) for each in self.host._trunks)
         return OperatorDesk(self, session) if operators < OPERATORS_MAX else None
 
     # --- The server's turns ---
@@ -526,9 +530,6 @@ class Server:
         self._pace = pace
         self._timer = 0.0
         self._hold_at(self._wanted)
-
-    def _forget_resting(self, rested: Future[None]) -> None:
-        self._resting = [each for each in self._resting if each[1] is not rested]
 
     def _wake_resting(self) -> None:
         arbiter = self.host.arbiter
