@@ -43,10 +43,13 @@ PROGRAM = Program(player, publishes=["ball"], subscribes=["ball"])
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the command; return its process and the address that it says."""
+def serving(
+    folder: Path, *options: str, files: int | None = None, **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the command, which may have so many open files; return its process and the address that it says."""
     (folder / "tennis.toml").write_text(FILE)
-    command = [sys.executable, "-m", "worldline", "serve", "tennis.toml", *options]
+    limit = [] if files is None else ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"']
+    command = [*limit, sys.executable, "-m", "worldline", "serve", "tennis.toml", *options]
     child = subprocess.Popen(
         command,
         cwd=folder,
@@ -74,6 +77,15 @@ def test_it_says_which_faults_it_drew(tmp_path: Path) -> None:
     ):
         assert child.stdout is not None
         assert re.fullmatch(r"drawn: \S+ hang (ann|bob) \S+\n", child.stdout.readline())
+
+
+def test_too_few_files_are_named_at_once(tmp_path: Path) -> None:
+    options = ["--listen", "tcp://127.0.0.1:0", "--no-record"]
+    with serving(tmp_path, *options, files=15) as (child, _):
+        assert child.stdout is not None
+        said = child.stdout.readline()
+        told = r"2 participants need about \d+ open files, and this process may have 15: raise the limit with `ulimit -n "
+        assert re.match(told, said)
 
 
 def play(address: str, name: str, **options: Any) -> Callable[[], None]:

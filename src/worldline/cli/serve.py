@@ -40,6 +40,7 @@ from worldline.federation.declaration import Plain
 from worldline.federation.environment import OPERATOR_TOKEN, TOKEN
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy
+from worldline.federation.open_files import too_few_files
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.observer import Observer
@@ -48,6 +49,7 @@ from worldline.launch.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
 from worldline.lock.witness import Witness
 from worldline.model import UsageError
+from worldline.model.counting import counted
 from worldline.recording import Shelf
 from worldline.targets.federation import ReadyFederation, from_file
 
@@ -181,6 +183,9 @@ class Service:
                 if resumed := server.host.resumed():
                     screen.note(resumed)
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
+                missing = server.host.missing()
+                if problem := too_few_files(len(missing), counted(len(missing), "participant")):
+                    screen.conclude(problem)
                 if self.operator_token is None and not address.is_local:
                     screen.conclude(f"for operators on other machines: {OPERATOR_TOKEN}={server.operator_token}")
                 say_drawn(ready, screen)

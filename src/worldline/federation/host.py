@@ -218,8 +218,16 @@ class Host:
 
     def _meet(self, session: Session) -> None:
         if len(self._strangers) >= self.limits.strangers_max:  # Who has said nothing for longest makes room.
-            self._refuse(self._strangers[0], CROWDED, "too many connections are waiting to be admitted")
+            self.send_away(self._strangers[0])
         self._strangers.append(session)
+
+    def send_away(self, stranger: Session) -> None:
+        """Let a stranger make room for others."""
+        self._refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
+
+    def is_stranger(self, session: Session) -> bool:
+        """Whether a connection hasn't been admitted, and nobody on it."""
+        return session in self._strangers
 
     def trust(self, session: Session) -> None:
         """It is no stranger any more: it has been admitted, or somebody on the trunk that it is."""

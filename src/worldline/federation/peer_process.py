@@ -5,6 +5,7 @@ Linux only; elsewhere, and where the system doesn't say (another user's process,
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -42,13 +43,15 @@ def process_of(connection: socket.socket) -> int | None:
 def is_another_users(connection: socket.socket) -> bool:
     """Whether the other end of a TCP connection within this machine is known to be a process of another user.
 
-    Root may do what it likes anyway. A Unix socket is for those who may open its file.
+    Root may do what it likes anyway. A Unix socket is for those who may open its file. If there is no file left to ask
+    with, it counts as another's: or else taking all files would be a way in.
     """
     if sys.platform != "linux" or connection.family not in (socket.AF_INET, socket.AF_INET6):
         return False
-    with suppress(OSError, struct.error):  # It has gone, or the system doesn't say.
+    try:
         return _user_of(connection) not in (None, 0, os.getuid())
-    return False
+    except OSError as error:  # It has gone, or the system doesn't say.
+        return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def _user_of(connection: socket.socket) -> int | None:

@@ -49,7 +49,7 @@ def runtime_folder() -> Path:
 
 def enter(name: str, address: str, token: str | None) -> Callable[[], None]:
     """Enter a run of this process, and remove the entries of those that are gone; return what takes it back."""
-    with suppress(UsageError):
+    with suppress(OSError, UsageError):
         _entries()
     process = os.getpid()
     entry = RunEntry(name=name, address=address, token=token, process=process, born=birth_of(process))
@@ -78,7 +78,7 @@ def running(name: str | None = None) -> list[RunEntry]:
 
 def token_at(address: Address) -> str | None:
     """Return what an operator needs for the run that listens there, if it is one of this user's on this machine."""
-    with suppress(UsageError):  # What the folder says can't be trusted.
+    with suppress(OSError, UsageError):  # What the folder says can't be trusted.
         for entry in _entries():
             if _is_same(parse_address(entry.address), address):
                 return entry.token

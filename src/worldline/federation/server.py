@@ -12,6 +12,7 @@ import errno
 import os
 import secrets
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ from worldline.federation.forks import remember
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.milestones import Milestones
+from worldline.federation.open_files import files_left, no_file_left
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.peer_process import is_another_users
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
@@ -60,6 +62,7 @@ T = TypeVar("T")
 _TICK_S = 1.0
 _PACE_S = 0.002
 _LINGER_S = 2.0
+_FILES_KEPT = 4  # For what the server itself opens now and then.
 
 
 class Server:
@@ -131,7 +134,10 @@ class Server:
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
         self._connections: dict[ServerConnection, None] = {}  # The oldest first.
-        self._deaf = False  # There was no file free for one who knocked.
+        self._deaf = False  # There was no file free for one who knocked,
+        self._shortage = ""  # and that was said.
+        self._places = len(plan.roster) + len(plan.guests) + plan.vacancies
+        self._room = sys.maxsize  # How many connections there are files for.
         self._wanted = self.paused_at = FOREVER  # Where its owner holds everybody, and where an operator does,
         self._held = FOREVER  # and the first of them.
         self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
@@ -158,6 +164,7 @@ class Server:
             raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
         if self._listener is None:
             self._listener, self.address = self._listening()
+            self._room = files_left() - _FILES_KEPT
             self._alarm, self._alarmed = socket.socketpair()
             self._alarm.setblocking(False)
             self._alarmed.setblocking(False)
@@ -375,7 +382,7 @@ class Server:
     def remarks(self) -> list[str]:
         """Say who is in the way, and whether an operator is."""
         held = [] if self.paused_at == FOREVER else [f"an operator holds it at {format_time(self.paused_at)}"]
-        return held + self.host.remarks()
+        return held + ([self._shortage] if self._deaf else []) + self.host.remarks()
 
     def pause_at(self, until: int) -> None:
         """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
@@ -564,9 +571,11 @@ class Server:
         try:
             accepted, _ = self._listener.accept()
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):  # No file is free for it: the next tick listens again.
-                self._sockets.unregister(self._listener)
-                self._deaf = True
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._room = len(self._connections) - _FILES_KEPT
+                self._make_room()
+                if len(self._connections) > self._room:
+                    self._be_deaf()
             return  # Or the one that knocked has gone.
         self._take(accepted, tls=self._tls is not None)
 
@@ -579,18 +588,47 @@ class Server:
         except OSError:  # It has gone already.
             accepted.close()
         else:
-            connection.session.is_foreign = self._asks_for_user and is_another_users(accepted)
             self._connections[connection] = None
-            self._make_room()
+            self._make_room(connection)
+            connection.session.is_foreign = self._asks_for_user and is_another_users(accepted)
 
-    def _make_room(self) -> None:
-        """Don't wait long for those to go who have been sent away, if there are many: each takes a file and memory."""
+    def _be_deaf(self) -> None:
+        """Listen no more until the next tick: participants alone take all files."""
+        assert self._listener is not None
+        self._sockets.unregister(self._listener)
+        self._deaf = True
+        if not self._shortage:
+            self._shortage = no_file_left(max(0, self._places - len(self.host.sessions)))
+            self.host.notices.append(self._shortage)
+
+    def _make_room(self, newest: ServerConnection | None = None) -> None:
+        """Keep strangers, and those who were sent away, from taking the files and the memory that participants need."""
         host = self.host
+        while len(self._connections) > self._room and self._send_one_away(newest):
+            pass
         if len(self._connections) - len(host.sessions) > 2 * host.limits.strangers_max:
-            for connection in self._connections:
-                if connection.session.closing and not connection.session.name:
-                    connection.close("it didn't go")
-                    return
+            self._close_one_sent_away()
+
+    def _send_one_away(self, newest: ServerConnection | None) -> bool:
+        """End a connection that isn't a participant's, the oldest, but not the newest; return whether there was one."""
+        if self._close_one_sent_away():
+            return True
+        host = self.host
+        for connection in self._connections:
+            if connection is not newest and host.is_stranger(connection.session):
+                host.send_away(connection.session)
+                connection.write()
+                connection.close("it made room for others")
+                return True
+        return False
+
+    def _close_one_sent_away(self) -> bool:
+        """Don't wait any longer for one to go who has been sent away."""
+        for connection in self._connections:
+            if connection.session.closing and not connection.session.name:
+                connection.close("it didn't go")
+                return True
+        return False
 
     def _send_all(self) -> None:
         host = self.host
