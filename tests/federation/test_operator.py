@@ -395,7 +395,7 @@ def unregistered() -> Iterator[None]:
 def test_without_a_token_another_users_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "is_another_users", lambda _: True)
     with Server(plan(["a", "b"]), token={"a": None, "b": "secret"}) as server:
-        with pytest.raises(UsageError, match="admits only processes of its own user"):
+        with pytest.raises(UsageError, match="only processes of the server's own user are admitted"):
             connect(server.address, "a").close()
         connect(server.address, "b", token="secret").close()  # What it knows is enough.
         with unregistered(), pytest.raises(UsageError, match="an operator needs the operator's token"):

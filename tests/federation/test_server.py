@@ -484,7 +484,9 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
     server._accept()
     said = list(server.host.notices)
     assert len(said) == 1
-    told = r"no file is left for a connection, and this process may have [\d,]+ open: raise the limit with `ulimit -n \d+`"
+    told = (
+        r"no file is left for a connection, and this process may have [\d,]+ open: raise the limit with `ulimit -n \d+`"
+    )
     assert re.match(told, said[0])
     assert server.remarks() == said
     server._tick(0.0)

@@ -51,6 +51,7 @@ from worldline.lock.witness import Witness
 from worldline.model import UsageError
 from worldline.model.counting import counted
 from worldline.recording import Shelf
+from worldline.scratch_folder import sweep_scratch_folders
 from worldline.targets.federation import ReadyFederation, from_file
 
 Listen = Annotated[
@@ -168,6 +169,7 @@ class Service:
 
     def run(self, shelf: Shelf | None, *, quiet: bool) -> FederationOutcome:
         """Serve it to its end, show it, and record it."""
+        sweep_scratch_folders()
         ready = self.ready
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
             with (

@@ -76,7 +76,7 @@ class Admission:
                 return Refusal(BAD_TOKEN, NOT_OPERATORS)
             return Refusal(BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
         if is_foreign and not token:
-            return Refusal(BAD_TOKEN, "this server uses no token, and admits only processes of its own user: give both ends a token")
+            return Refusal(BAD_TOKEN, "without a token, only processes of the server's own user are admitted")
         if hello.federation not in ("", self._federation):
             theirs = shown(hello.federation)
             return Refusal(BAD_FEDERATION, f"this is federation {self._federation!r}, not {theirs}")

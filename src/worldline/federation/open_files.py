@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import resource
+from pathlib import Path
 
 _SPARE = 8  # For what is opened now and then besides: recordings, journals, modules that are loaded late.
 _UNLIMITED = 2**62
@@ -39,7 +39,7 @@ def no_file_left(more: int) -> str:
 
 def _files_open() -> int:
     try:
-        return len(os.listdir("/dev/fd"))
+        return sum(1 for _ in Path("/dev/fd").iterdir())
     except OSError:  # None is left for looking.
         return files_max()
 

@@ -90,9 +90,7 @@ def _is_same(listening: Address, meant: Address) -> bool:
     if listening.kind == "unix" or meant.kind == "unix":
         return listening == meant
     is_here = meant.is_local and (listening.is_local or listening.is_everywhere)
-    return (listening.kind, listening.port) == (meant.kind, meant.port) and (
-        is_here or listening.place == meant.place
-    )
+    return (listening.kind, listening.port) == (meant.kind, meant.port) and (is_here or listening.place == meant.place)
 
 
 def _entries() -> list[RunEntry]:

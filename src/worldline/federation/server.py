@@ -721,9 +721,7 @@ def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, 
     return (token or "").encode()
 
 
-def check_tokens(
-    plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None
-) -> None:
+def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None) -> None:
     """Refuse tokens by name that leave somebody out, or that are for nobody, and an operator's that isn't its own."""
     if operator_token and operator_token in (token.values() if isinstance(token, Mapping) else (token,)):
         raise ConfigurationError("the operator's token is also a participant's", advice="give the operator another one")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
 
 from worldline.recording.comparing import compare_recordings
+from worldline.scratch_folder import ScratchFolder
 from worldline.targets.run_processes import RunProcesses
 from worldline.targets.variants import Variant
 
@@ -39,7 +39,7 @@ def look_into(runs: RunProcesses, reference: Variant, variant: Variant, meaning:
         runs.shown(variant, names[1]),
         shlex.join(["worldline", "diff", *names]),
     ]
-    place = TemporaryDirectory(prefix="worldline-verify-") if keep is None else nullcontext(str(keep))
+    place = ScratchFolder("verify") if keep is None else nullcontext(str(keep))
     with place as folder:
         lines, comparison = _parted(runs, (reference, variant), [Path(folder) / name for name in names])
     return Mismatch(
