@@ -6,9 +6,17 @@ alone: not on scheduling, machine, number of workers or luck.
 
 from __future__ import annotations
 
-from importlib import import_module
+import _signal  # Not signal, for which others have to be loaded first.
+import sys
 
-import worldline.builds  # noqa: F401 - before anything else: it says which build of the lock is loaded.
+# The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy up.
+_COMMAND = (sys.argv or [""])[0].rpartition("/")[2] == "worldline" or sys.orig_argv[1:3] == ["-m", "worldline"]
+if _COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from importlib import import_module  # noqa: E402
+
+import worldline.builds  # noqa: E402, F401 - before anything else: it says which build of the lock is loaded.
 
 TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:
