@@ -45,7 +45,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.
-LEAVES = {"lifeline", "builds"}
+LEAVES = {"lifeline", "builds", "scratch_folder"}
 PURE = ("model", "history", "lock", "wire", "waiting", "drawing")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
 PURE_IN_WORLD = ("levels", "groups", "placement", "discovery/peers")

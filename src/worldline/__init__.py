@@ -6,11 +6,18 @@ alone: not on scheduling, machine, number of workers or luck.
 
 from __future__ import annotations
 
+import _signal  # Not signal, for which others have to be loaded first.
 import os
 import sys
-from importlib import import_module
 
-import worldline.builds  # noqa: F401 - before anything else: it says which build of the lock is loaded.
+# The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy up.
+_COMMAND = (sys.argv or [""])[0].rpartition("/")[2] == "worldline" or sys.orig_argv[1:3] == ["-m", "worldline"]
+if _COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from importlib import import_module  # noqa: E402
+
+import worldline.builds  # noqa: E402, F401 - before anything else: it says which build of the lock is loaded.
 
 if _switch_interval := os.environ.get("WORLDLINE_SWITCH_INTERVAL"):  # Set by `verify`, to find threads that race.
     sys.setswitchinterval(float(_switch_interval))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,35 @@ def test_the_front_door_loads_no_room(tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100)
     loaded = [name for name in ran.stdout.split() if name.startswith(("worldline.", "msgspec"))]
     assert loaded == ["worldline.builds"]  # Which says how all others are loaded.
+
+
+COMMAND = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from worldline.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["worldline.builds", "worldline.cli", "worldline.cli.leaving", "worldline.cli.commands"]
+)
+def test_ctrl_c_while_the_command_is_loaded_leaves_no_traceback(module: str, tmp_path: Path) -> None:
+    (tmp_path / "worldline").write_text(COMMAND)
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / "worldline"), module], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.stderr == ""
+    assert ran.returncode in (-signal.SIGINT, 130)
+
+
+def test_whoever_imports_it_keeps_their_own_ctrl_c() -> None:
+    code = "import signal, worldline; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout == "True\n"

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.test_run import Command, digest_in, worldline
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, make_certificate
 from worldline import Federation, Network, Participant, Program, connect, link, run
-from worldline.federation.environment import TOKEN
+from worldline.federation.environment import OPERATOR_TOKEN, TOKEN
 from worldline.model import LossError, UsageError
 from worldline.recording import Condition, Recording
 
@@ -43,10 +43,13 @@ PROGRAM = Program(player, publishes=["ball"], subscribes=["ball"])
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the command; return its process and the address that it says."""
+def serving(
+    folder: Path, *options: str, files: int | None = None, **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the command, which may have so many open files; return its process and the address that it says."""
     (folder / "tennis.toml").write_text(FILE)
-    command = [sys.executable, "-m", "worldline", "serve", "tennis.toml", *options]
+    limit = [] if files is None else ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"']
+    command = [*limit, sys.executable, "-m", "worldline", "serve", "tennis.toml", *options]
     child = subprocess.Popen(
         command,
         cwd=folder,
@@ -74,6 +77,16 @@ def test_it_says_which_faults_it_drew(tmp_path: Path) -> None:
     ):
         assert child.stdout is not None
         assert re.fullmatch(r"drawn: \S+ hang (ann|bob) \S+\n", child.stdout.readline())
+
+
+def test_too_few_files_are_named_at_once(tmp_path: Path) -> None:
+    options = ["--listen", "tcp://127.0.0.1:0", "--no-record"]
+    with serving(tmp_path, *options, files=15) as (child, _):
+        assert child.stdout is not None
+        said = child.stdout.readline()
+        assert re.match(
+            r"2 participants need about \d+ open files, and this process may have 15: raise the limit", said
+        )
 
 
 def play(address: str, name: str, **options: Any) -> Callable[[], None]:
@@ -136,6 +149,35 @@ def test_each_has_a_token_and_a_certificate_and_only_the_file_gives_control(tmp_
     assert "refused 'bob': the token is wrong, or missing\n" in said
     assert "refused 'bob': it declares controls = true, and the federation's file says false" in said
     assert re.search("a connection ended before it was admitted: TLS failed: .*certificate", said)
+
+
+def test_participants_cant_operate_and_operators_elsewhere_have_a_token_of_their_own(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("shared")
+    (tmp_path / "operators").write_text("operators")
+    options = ["--listen", "tcp://127.0.0.1:0", "--token-file", "token", "--no-record"]
+    with serving(tmp_path, *options, "--operator-token-file", "operators") as (_, address):
+        assert "paused at 0" in worldline("pause", "tennis")[1]  # Its user types nothing.
+        assert "paused at 0" in worldline("pause", address)[1]
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # As another user, or on another machine.
+        for token in ([], ["--token-file", str(tmp_path / "token")]):
+            code, _, err = worldline("pause", address, *token)
+            assert code == 2
+            assert "an operator needs the operator's token; a participant's isn't enough" in err
+        assert "paused at 0" in worldline("pause", address, "--token-file", str(tmp_path / "operators"))[1]
+
+
+def test_where_others_can_reach_it_the_operators_token_is_printed(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tmp_path, "--listen", "tcp://0.0.0.0:0", "--no-record", **{TOKEN: "shared"}) as (child, address):
+        assert child.stdout is not None
+        printed = re.fullmatch(rf"for operators on other machines: {OPERATOR_TOKEN}=(\w+)\n", child.stdout.readline())
+        assert printed
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        monkeypatch.setenv(OPERATOR_TOKEN, printed[1])
+        assert "paused at 0" in worldline("pause", address.replace("0.0.0.0", "127.0.0.1"))[1]
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])

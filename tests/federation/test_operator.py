@@ -28,16 +28,18 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link
+from worldline.federation import desk as desk_module
 from worldline.federation import operator as operator_module
+from worldline.federation import server as server_module
 from worldline.federation.desk import OPERATORS_MAX, look_at
 from worldline.federation.operator import Operator
 from worldline.lock import Cause
 from worldline.lock.chains import holds
 from worldline.lock.situation import Situation
-from worldline.model import FOREVER, MS, LossError, PeerError, UsageError, plan
+from worldline.model import FOREVER, MS, ConfigurationError, LossError, PeerError, UsageError, plan
 from worldline.model.frames import frame
 from worldline.waiting.words import in_words
-from worldline.wire.operator import RunOver, operator_frame
+from worldline.wire.operator import AskSituation, RunOver, SituationTold, StepRun, operator_frame
 
 NETWORK = Network(default=link("5ms"))
 
@@ -356,20 +358,78 @@ def test_where_somebody_may_go_on_forever_only_breaking_off_ends_it() -> None:
 # --- Who may ---
 
 
-def test_an_operator_needs_the_token(tmp_path: Path) -> None:
-    with Server(plan(["a"]), token="secret") as server:
-        with pytest.raises(UsageError, match="the token is wrong, or missing"):
-            Operator(server.address)
-        with Operator(server.address, token="secret") as operator:
-            assert seen(operator).missing == ("a",)
-
-
-def test_where_everybody_has_a_token_a_participants_isnt_enough() -> None:
-    with Server(plan(["a"]), token={"a": "secret"}) as server:
-        with pytest.raises(UsageError, match="the token is wrong"):
-            Operator(server.address, token="secret")
+@pytest.mark.parametrize("token", [None, "secret", {"a": "secret"}], ids=["none", "shared", "each"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:0", "unix://{}/run"], ids=["tcp", "unix"])
+def test_only_the_operators_own_token_makes_an_operator(
+    token: str | dict[str, str | None] | None, address: str, tmp_path: Path
+) -> None:
+    with Server(plan(["a"]), address.format(tmp_path), token=token) as server:
+        for known in ("secret", "", None):
+            with unregistered(), pytest.raises(UsageError, match="an operator needs the operator's token"):
+                Operator(server.address, token=known)
         with Operator(server.address, token=server.operator_token) as operator:
             assert seen(operator).missing == ("a",)
+        with Operator(server.address) as operator:  # Found in the entry that only this user can read.
+            assert seen(operator).missing == ("a",)
+
+
+def test_the_operators_token_is_no_participants() -> None:
+    with Server(plan(["a"]), token="shared", operator_token="operators") as server:
+        with pytest.raises(UsageError, match="the token is wrong, or missing"):
+            connect(server.address, "a", token="operators").close()
+        with Operator(server.address, token="operators") as operator:
+            assert seen(operator).missing == ("a",)
+    for shared in ("same", {"a": "same"}):
+        with pytest.raises(ConfigurationError, match="the operator's token is also a participant's"):
+            Server(plan(["a"]), token=shared, operator_token="same")
+
+
+@contextmanager
+def unregistered() -> Iterator[None]:
+    """Hide the entries of runs, as from another user or on another machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operator_module, "token_at", lambda _: None)
+        yield
+
+
+def test_without_a_token_another_users_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "is_another_users", lambda _: True)
+    with Server(plan(["a", "b"]), token={"a": None, "b": "secret"}) as server:
+        with pytest.raises(UsageError, match="only processes of the server's own user are admitted"):
+            connect(server.address, "a").close()
+        connect(server.address, "b", token="secret").close()  # What it knows is enough.
+        with unregistered(), pytest.raises(UsageError, match="an operator needs the operator's token"):
+            Operator(server.address)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_the_user_at_the_other_end_is_known() -> None:
+    told = subprocess.run([sys.executable, "-c", USERS], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    own, others = told.stdout.split()
+    assert own == "False"
+    assert others == ("True" if os.getuid() == 0 else "unknown")  # Only root can be somebody else.
+
+
+USERS = """
+import os, socket
+from worldline.federation.peer_process import is_another_users
+
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    for user in (os.getuid(), 12345):
+        if user != os.getuid() and os.getuid():
+            print("unknown")
+            continue
+        if not (child := os.fork()):
+            os.setuid(user)
+            client = socket.socket()
+            client.connect(listener.getsockname())
+            client.recv(1)
+            os._exit(0)
+        connection, _ = listener.accept()
+        print(is_another_users(connection), flush=True)
+        connection.close()
+        os.waitpid(child, 0)
+"""
 
 
 def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,6 +466,64 @@ def test_whoever_talks_nonsense_is_cut_off_and_the_run_goes_on(said: bytes, dige
         with playing(server):
             pass
         assert server.outcome().digest == digest
+
+
+def test_an_operator_who_asks_much_is_heard_in_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    heard_after: list[int] = []
+
+    def look(server: Server, *, with_links: bool = False) -> Situation:
+        looks.append(0)
+        if len(looks) == 10:
+            server.order(lambda: heard_after.append(len(looks)))
+        return look_at(server, with_links=with_links)
+
+    monkeypatch.setattr(desk_module, "look_at", look)
+    with Server(plan(["a"])) as server, Operator(server.address) as operator:
+        operator._socket.sendall(operator_frame(AskSituation()) * 500)
+        eventually(lambda: heard_after)
+        assert heard_after[0] <= 12
+        eventually(lambda: len(looks) == 500)
+
+
+def test_an_operator_who_doesnt_read_isnt_read_until_it_does() -> None:
+    asked = 1500
+    with Server(plan([f"p{number}" for number in range(100)])) as server, Operator(server.address) as operator:
+        operator._socket.sendall(operator_frame(AskSituation()) * asked)
+        (session,) = (connection.session for connection in server.ask(lambda: list(server._connections)))
+        eventually(lambda: session.paused)
+        assert len(session.out) < 2**17
+        with Operator(server.address) as other:
+            assert len(seen(other).missing) == 100
+        for _ in range(asked):
+            assert isinstance(operator_module.decode_operator_answer(operator._body(None, None)), SituationTold)
+
+
+def test_an_operator_has_one_step_under_way() -> None:
+    with Server(plan(["a", "b"], network=NETWORK)) as server, Operator(server.address) as operator:
+        operator.pause()
+        go = Event()
+
+        def computing() -> None:
+            with connect(server, "a", publishes=["x"], subscribes=["y"]):
+                go.wait(PATIENCE_S)
+
+        def waiting() -> None:
+            with connect(server, "b", publishes=["y"], subscribes=["x"]) as me:
+                me.advance(to="1ms")
+
+        strands = [Strand(computing), Strand(waiting)]
+        begun(server)
+        for _ in range(50):
+            operator._socket.sendall(operator_frame(StepRun(to=MS)))
+        seen(operator)  # All of that was heard.
+        assert len(server.ask(lambda: server._resting)) == 1
+        operator.__exit__(None, None, None)
+        eventually(lambda: not server.ask(lambda: server._resting))
+        server.ask(lambda: server.pause_at(FOREVER))
+        go.set()
+        for strand in strands:
+            strand.result()
 
 
 def test_what_is_answered_too_late_isnt_taken_for_another_answer() -> None:

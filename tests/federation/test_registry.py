@@ -10,8 +10,9 @@ import pytest
 
 from worldline import Server
 from worldline.federation import registry
+from worldline.federation.address import parse_address
 from worldline.federation.peer_process import birth_of
-from worldline.federation.registry import RunEntry, enter, running, runtime_folder
+from worldline.federation.registry import RunEntry, enter, running, runtime_folder, token_at
 from worldline.metasim import MetasimServer
 from worldline.model import UsageError, plan
 from worldline.world.description import WorldDescription
@@ -88,13 +89,15 @@ def test_a_server_with_a_name_is_found_while_it_listens() -> None:
     assert running() == []
     server.open()
     (entry,) = running("cell")
-    assert (entry.address, entry.token) == (str(server.address), "secret")
+    assert (entry.address, entry.token) == (str(server.address), server.operator_token)
     server.close()
     assert running() == []
     nameless = Server(plan(["a"]))
     nameless.open()
     assert running() == []
+    assert token_at(nameless.address) == nameless.operator_token
     nameless.close()
+    assert token_at(nameless.address) is None
 
 
 def test_metasim_servers_and_primaries_have_a_name_of_their_own() -> None:
@@ -109,9 +112,32 @@ def test_metasim_servers_and_primaries_have_a_name_of_their_own() -> None:
     assert running() == []
 
 
-def test_where_everybody_has_a_token_the_operator_has_its_own() -> None:
-    server = Server(plan(["a"]), federation="cell", token={"a": "secret"})
-    assert server.operator_token not in (None, "", "secret")
+@pytest.mark.parametrize(
+    ("listening", "meant", "is_found"),
+    [
+        ("tcp://127.0.0.1:7", "tcp://localhost:7", True),
+        ("tcp://0.0.0.0:7", "tcp://127.0.0.1:7", True),
+        ("tcp://[::]:7", "tcp://[::1]:7", True),
+        ("tcp://lab-3:7", "tcp://lab-3:7", True),
+        ("tcp://127.0.0.1:7", "tcp://127.0.0.1:8", False),
+        ("tcp://0.0.0.0:7", "tcp://lab-3:7", False),  # It may be another machine, which is told nothing.
+        ("tls://127.0.0.1:7", "tcp://127.0.0.1:7", False),
+        ("unix:///run/a", "unix:///run/a", True),
+        ("unix:///run/a", "unix:///run/b", False),
+    ],
+)
+def test_a_run_is_found_by_its_address(listening: str, meant: str, is_found: bool) -> None:
+    enter("cell", listening, "secret")
+    assert token_at(parse_address(meant)) == ("secret" if is_found else None)
+
+
+def test_the_next_run_removes_what_killed_ones_have_left() -> None:
+    enter("mine", "tcp://127.0.0.1:7", None)
+    stale = RunEntry(name="cell", address="tcp://127.0.0.1:9", token="secret", process=NOBODY, born="5")
+    (path := runtime_folder() / f"{NOBODY}-0.run").write_bytes(msgspec.json.encode(stale))
+    enter("next", "tcp://127.0.0.1:8", None)
+    assert not path.exists()
+    assert [entry.name for entry in running()] == ["mine", "next"]
 
 
 def test_the_birth_of_a_process_tells_it_from_others() -> None:

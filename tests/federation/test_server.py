@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import re
 import socket
 import struct
 import threading
@@ -458,6 +460,42 @@ def test_a_crowd_of_strangers_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_strangers_leave_files_for_participants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "files_left", lambda: 10)
+    with Server(two()) as server, contextlib.ExitStack() as held:
+        for _ in range(30):
+            held.enter_context(socket.create_connection((server.address.place, server.address.port)))
+        both(str(server.address))
+        assert len(server._connections) <= 6
+        assert not server._shortage
+
+
+def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
+    class Listener:
+        def __init__(self, listener: Any) -> None:
+            self.fileno, self.close = listener.fileno, listener.close
+
+        def accept(self) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    server = Server(two())
+    server.open()
+    server._listener = Listener(server._listener)  # type: ignore[assignment]
+    server._accept()
+    said = list(server.host.notices)
+    assert len(said) == 1
+    told = (
+        r"no file is left for a connection, and this process may have [\d,]+ open: raise the limit with `ulimit -n \d+`"
+    )
+    assert re.match(told, said[0])
+    assert server.remarks() == said
+    server._tick(0.0)
+    assert server.remarks() == []
+    server._accept()
+    assert list(server.host.notices) == said
+    server.close()
+
+
 def test_connecting_to_a_server_that_is_over_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch, 1.0)
     with Server(two()) as server:

@@ -155,11 +155,11 @@ def test_the_trunk_that_makes_room_is_never_that_of_the_circuit_for_which_it_is_
 
 
 def test_an_operator_on_the_first_circuit_of_a_trunk_doesnt_vouch_for_it() -> None:
-    house = House("a", "b")
+    house = House("a", "b", operator_token=b"operators")
     desk = SimpleNamespace(turn=lambda: False, fill=lambda: None, keep_time=lambda: None, give_up=list)
     house.host.desk = lambda _: desk  # type: ignore[assignment, return-value]
     trunk = TrunkPeer(house)
-    trunk.circuit(0).greet(OPERATOR)
+    trunk.circuit(0).greet(OPERATOR, token=b"operators")
     assert trunk.circuit(0).read()[0][0] == "welcome"
     assert house.host._strangers == [trunk.session]
     house.pass_time(11.0)

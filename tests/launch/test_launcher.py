@@ -12,6 +12,7 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from worldline import run
+from worldline.federation import open_files
 from worldline.federation.desk import look_at
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.status import Status
@@ -247,6 +248,13 @@ def test_the_path_of_a_socket_is_never_too_long(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("tempfile.tempdir", str(deep))
     launch(party(tmp_path))
     assert list(deep.iterdir()) == []
+
+
+def test_too_few_files_are_named_before_anybody_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_files, "files_max", lambda: 12)
+    told = r"2 processes need about \d+ open files, and this process may have 12: raise the limit with `ulimit -n \d+`"
+    with pytest.raises(UsageError, match=told):
+        launch(party(tmp_path))
 
 
 def test_an_address_that_is_taken_starts_nobody(tmp_path: Path) -> None:

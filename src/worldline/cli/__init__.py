@@ -12,6 +12,7 @@ itself, and until the subcommand is there, an interruption simply ends the proce
 from __future__ import annotations
 
 import atexit
+import errno
 import signal
 import sys
 from contextlib import suppress
@@ -67,8 +68,11 @@ def _run(app: Callable[[], object]) -> None:
 def _told(error: Exception) -> int:
     """Say it in a line to whoever has to act, and return the exit code; an error that isn't ours is raised again."""
     from worldline.cli.console import PlainConsole, own_lines
-    from worldline.model.errors import Unread, WorldlineError
+    from worldline.model.errors import LossError, Unread, WorldlineError
 
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        PlainConsole(sys.stderr).print(f"worldline: {error.strerror}: raise the limit with `ulimit -n`", style="red")
+        return LossError.exit_code
     if not isinstance(error, WorldlineError):
         raise error
     if not isinstance(error, Unread):

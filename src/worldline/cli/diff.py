@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
 
 import typer
@@ -22,6 +21,7 @@ from worldline.history.difference import SHOWN_MAX
 from worldline.model import UsageError
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.scan import header_of
+from worldline.scratch_folder import ScratchFolder
 from worldline.targets.run_processes import RunProcesses, VariantRun
 from worldline.targets.variants import Factor, Variant
 
@@ -182,7 +182,7 @@ def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
             paths.append(Path(choice.target))
             continue
         if folder is None:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="worldline-diff-")))
+            folder = Path(stack.enter_context(ScratchFolder("diff")))
         paths.append(folder / f"{side}.mcap")
         processes = stack.enter_context(RunProcesses(choice.target, choice.options, at_once=1))
         as_here = Variant(name=side, factor=Factor.NOTHING, hash_seed=None, is_compiled=None)

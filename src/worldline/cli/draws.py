@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
 
 import typer
@@ -25,6 +24,7 @@ from worldline.model.nearest import nearest
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
+from worldline.scratch_folder import ScratchFolder
 from worldline.targets import Options, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.texts import TOML
@@ -133,7 +133,7 @@ def _of_target(target: str, options: Options, outcome: _OutcomeAt | None) -> Run
         outcome.check(ready.names)
     own: list[Drawn] = []
     ready.draws_heard = own.append
-    with TemporaryDirectory(prefix="worldline-draws-") as folder:
+    with ScratchFolder("draws") as folder:
         file = Path(folder, "run.mcap")
         recorder = ready.recorder(file)
         with words_aside(None, wanted=True):  # What participants print is no draw.

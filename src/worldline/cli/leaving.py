@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 def leave_at_once() -> None:
     """From now on an interruption ends the process, unless somebody has said otherwise: nothing has begun."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
         signal.signal(signal.SIGINT, _leave)
 
 

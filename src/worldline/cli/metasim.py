@@ -18,7 +18,7 @@ from worldline.cli.serve import (
     Service,
     TokenFile,
 )
-from worldline.cli.token_file import token_in
+from worldline.cli.token_file import operator_token_in, token_in
 from worldline.launch.lcm_types import ENCODING
 from worldline.model import Network, Rule, UsageError, as_time, link, plan
 from worldline.targets.federation import ReadyFederation
@@ -82,6 +82,7 @@ def serve(
         ready=ready,
         listen=listen,
         token=token_in(token_file),
+        operator_token=operator_token_in(None),
         certificate=certificate,
         key=key,
         realtime=realtime,

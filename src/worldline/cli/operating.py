@@ -9,8 +9,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from worldline.cli.console import PlainConsole, print_json
-from worldline.cli.token_file import token_in
-from worldline.federation.environment import TOKEN
+from worldline.cli.token_file import operator_token_in
+from worldline.federation.environment import OPERATOR_TOKEN
 from worldline.federation.operator import Operator
 from worldline.federation.registry import RunEntry, running
 from worldline.model import LossError, UsageError
@@ -26,7 +26,10 @@ Run = Annotated[
         " only run of yours on this machine).",
     ),
 ]
-TokenFile = Annotated[Path | None, typer.Option(help=f"File with the run's token, for an address (or set {TOKEN}).")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help=f"File with the operator's token, for a run on another machine (or set {OPERATOR_TOKEN})."),
+]
 Authority = Annotated[Path | None, typer.Option(help="Authority whose certificates to trust, for tls://.")]
 OwnCertificate = Annotated[Path | None, typer.Option(help="Certificate to present, for tls://.")]
 OwnKey = Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")]
@@ -48,7 +51,7 @@ def connected(
 ) -> Operator:
     """Connect to the run that is meant."""
     if run is not None and _ADDRESS.fullmatch(run):
-        return Operator(run, token=token_in(token_file), authority=authority, certificate=certificate, key=key)
+        return Operator(run, token=operator_token_in(token_file), authority=authority, certificate=certificate, key=key)
     entry = found(run)
     try:
         return Operator(

@@ -35,11 +35,12 @@ from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, say_drawn, screen_for, warn_of, watch_on
 from worldline.cli.timed import timing_of, timing_place
-from worldline.cli.token_file import read_token, token_in
+from worldline.cli.token_file import operator_token_in, read_token, token_in
 from worldline.federation.declaration import Plain
-from worldline.federation.environment import TOKEN
+from worldline.federation.environment import OPERATOR_TOKEN, TOKEN
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy
+from worldline.federation.open_files import too_few_files
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.observer import Observer
@@ -48,7 +49,9 @@ from worldline.launch.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
 from worldline.lock.witness import Witness
 from worldline.model import UsageError
+from worldline.model.counting import counted
 from worldline.recording import Shelf
+from worldline.scratch_folder import sweep_scratch_folders
 from worldline.targets.federation import ReadyFederation, from_file
 
 Listen = Annotated[
@@ -74,6 +77,10 @@ def serve(
     token_file: TokenFile = None,
     token_directory: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with one token file per participant, named after it.")
+    ] = None,
+    operator_token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File with the token of operators elsewhere (or set {OPERATOR_TOKEN}; default: a new one)."),
     ] = None,
     certificate: ServerCertificate = None,
     key: CertificateKey = None,
@@ -115,6 +122,7 @@ def serve(
         ready=ready,
         listen=listen,
         token=token,
+        operator_token=operator_token_in(operator_token_file),
         certificate=certificate,
         key=key,
         authority=authority,
@@ -141,6 +149,7 @@ class Service:
     ready: ReadyFederation
     listen: str
     token: str | dict[str, str] | None = None
+    operator_token: str | None = None
     certificate: Path | None = None
     key: Path | None = None
     authority: Path | None = None
@@ -156,10 +165,11 @@ class Service:
 
     def __post_init__(self) -> None:
         check_listening(self.listen, self.token, self.certificate, self.authority)
-        check_tokens(self.ready.plan(), self.token)
+        check_tokens(self.ready.plan(), self.token, self.operator_token)
 
     def run(self, shelf: Shelf | None, *, quiet: bool) -> FederationOutcome:
         """Serve it to its end, show it, and record it."""
+        sweep_scratch_folders()
         ready = self.ready
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
             with (
@@ -175,6 +185,11 @@ class Service:
                 if resumed := server.host.resumed():
                     screen.note(resumed)
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
+                missing = server.host.missing()
+                if problem := too_few_files(len(missing), counted(len(missing), "participant")):
+                    screen.conclude(problem)
+                if self.operator_token is None and not address.is_local:
+                    screen.conclude(f"for operators on other machines: {OPERATOR_TOKEN}={server.operator_token}")
                 say_drawn(ready, screen)
                 interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
                 began = time.monotonic()
@@ -201,6 +216,7 @@ class Service:
             self.listen,
             federation=self.ready.name,
             token=self.token,
+            operator_token=self.operator_token,
             certificate=self.certificate,
             key=self.key,
             authority=self.authority,

@@ -17,6 +17,15 @@ def token_in(file: Path | None) -> str | None:
     return os.environ.get(TOKEN) or None
 
 
+def operator_token_in(file: Path | None) -> str | None:
+    """Read the operator's token, in the same way."""
+    if file is not None:
+        return read_token(file)
+    from worldline.federation.environment import OPERATOR_TOKEN
+
+    return os.environ.get(OPERATOR_TOKEN) or None
+
+
 def read_token(file: Path) -> str:
     """Read a token that must be there."""
     try:

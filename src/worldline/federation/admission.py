@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from worldline.federation.agreement import difference
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
-from worldline.lock import Join
+from worldline.lock import OPERATOR, Join
 from worldline.lock.lifecycle_ledger import with_estop, without_estop
 from worldline.model import Plan, as_time
 from worldline.model.clock import LocalClock
@@ -30,6 +30,8 @@ from worldline.wire.handshake import (
     server_proof,
 )
 
+NOT_OPERATORS = "an operator needs the operator's token; a participant's isn't enough"
+
 
 class Refusal(NamedTuple):
     """Why somebody isn't let in: a code of the handshake, and in words."""
@@ -39,30 +41,42 @@ class Refusal(NamedTuple):
 
 
 class Admission:
-    """The tokens, the agreement and the declarations of one run. `nobodys` is a token that nobody knows."""
+    """The tokens, the agreement and the declarations of one run.
+
+    `operator_token` is an operator's, and no participant's. `nobodys` is a token that nobody knows.
+    """
 
     def __init__(
         self,
         federation: str,
         token: bytes | Mapping[str, bytes],
+        operator_token: bytes,
         agreement: Mapping[str, str],
         declared: Mapping[str, Plain],
         nobodys: bytes,
     ) -> None:
         self._federation = federation
         self._token = token
+        self._operator_token = operator_token
         self._agreement = agreement
         self._declared = declared
         self._nobodys = nobodys
 
     # --- By what they prove ---
 
-    def stranger(self, hello: Hello, challenge: Challenge) -> Refusal | None:
-        """Refuse who doesn't know the token, or looks for another federation. It comes before any other word (H1)."""
+    def stranger(self, hello: Hello, challenge: Challenge, *, is_foreign: bool = False) -> Refusal | None:
+        """Refuse who doesn't know the token, or looks for another federation. It comes before any other word (H1).
+
+        Where there is no token to know, another user's process (`is_foreign`) is refused.
+        """
         token = self._token_of(hello.name)
         expected = client_proof(token, challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
+            if hello.name == OPERATOR:
+                return Refusal(BAD_TOKEN, NOT_OPERATORS)
             return Refusal(BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
+        if is_foreign and not token:
+            return Refusal(BAD_TOKEN, "without a token, only processes of the server's own user are admitted")
         if hello.federation not in ("", self._federation):
             theirs = shown(hello.federation)
             return Refusal(BAD_FEDERATION, f"this is federation {self._federation!r}, not {theirs}")
@@ -88,6 +102,8 @@ class Admission:
         return server_proof(self._token_of(hello.name), challenge, hello)
 
     def _token_of(self, name: str) -> bytes:
+        if name == OPERATOR:
+            return self._operator_token
         return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
 
     # --- By what is declared ---

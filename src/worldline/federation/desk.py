@@ -20,7 +20,7 @@ from worldline.federation.milestones import Milestones
 from worldline.federation.session import Session
 from worldline.lock.situation import Situation, situation_of
 from worldline.lock.states import WAITING, Phase
-from worldline.model import FOREVER, TIME_MAX, Interrupted, PeerError, UsageError, WorldlineError, format_time
+from worldline.model import FOREVER, TIME_MAX, Interrupted, UsageError, WorldlineError, format_time
 from worldline.model.errors import shortened
 from worldline.wire.operator import (
     AskSituation,
@@ -42,7 +42,7 @@ from worldline.wire.operator import (
 OPERATORS_MAX = 16
 """How many operators a run has at a time, at the most."""
 
-_UNREAD_MAX = 2**22
+_UNREAD_MAX = 2**16
 
 
 class OperatedServer(Protocol):
@@ -56,6 +56,7 @@ class OperatedServer(Protocol):
     def clock(self) -> float: ...
     def pause_at(self, until: int) -> None: ...
     def tell_resting(self, held: int, rested: Future[None]) -> None: ...
+    def forget_resting(self, rested: Future[None]) -> None: ...
 
 
 class OperatorDesk:
@@ -65,6 +66,7 @@ class OperatorDesk:
         self._server = server
         self._session = session
         self._has_told_end = False
+        self._stepping: Future[None] | None = None  # The last step that was ordered, until all stand there.
         self._obeys: dict[type, Callable[..., OperatorAnswer | None]] = {
             AskSituation: self._look,
             PauseRun: self._pause,
@@ -76,24 +78,35 @@ class OperatorDesk:
     # --- For the host: see `SessionCarrier` ---
 
     def turn(self) -> bool:
-        """Do what the operator says; return False, since all of it is done."""
-        frames, bodies = self._session.frames, self._session.bodies
-        while frames.cut(bodies):
-            if len(self._session.out) > _UNREAD_MAX:
-                raise PeerError("an operator asks, and doesn't read what it is answered")
-            body = bodies.pop()
-            if body:
-                self._obey(decode_operator_word(body))
-        return False
+        """Do the next thing that the operator says; return whether there may be more (H5 of the host).
+
+        To look at a large run takes as long as many words of participants, so each of those gets its turn in between.
+        An operator that doesn't read what it is answered isn't read either.
+        """
+        session = self._session
+        if len(session.out) > _UNREAD_MAX:
+            session.paused = True
+            self._server.host.dirty.append(session)
+            return False
+        if not session.frames.cut(session.bodies):
+            return False
+        body = session.bodies.pop()
+        if body:
+            self._obey(decode_operator_word(body))
+        return True
 
     def fill(self) -> None:
-        """Say how the run has ended, once it has."""
-        host = self._server.host
+        """Go on with an operator that has read its answers; say how the run has ended, once it has."""
+        host, session = self._server.host, self._session
+        if session.paused and len(session.out) <= _UNREAD_MAX:
+            session.paused = False
+            session.busy = True
+            host.busy.append(session)
         if host.over and not self._has_told_end:
             self._has_told_end = True
             digest = None if host.digest is None else host.digest.hex()
             failure = None if host.failure is None else shortened(str(host.failure))
-            self._session.out += operator_frame(RunOver(digest, failure))
+            session.out += operator_frame(RunOver(digest, failure))
 
     def keep_time(self) -> None:
         """Nobody's heart is listened for."""
@@ -102,6 +115,7 @@ class OperatorDesk:
         """What an operator has done is the server's to say: it may have gone since."""
 
     def give_up(self) -> list[Session]:
+        self._forget_step()
         return []
 
     # --- What an operator says ---
@@ -147,10 +161,17 @@ class OperatorDesk:
         if target < here:
             raise UsageError(f"it is at {format_time(here)} already", advice="time doesn't run backwards")
         target = min(target, TIME_MAX)
+        self._forget_step()
         self._server.pause_at(target)
-        rested: Future[None] = Future()
+        self._stepping = rested = Future()
         rested.add_done_callback(lambda _: self._answer(OrderDone(target), word))
         self._server.tell_resting(target, rested)
+
+    def _forget_step(self) -> None:
+        """Answer no more to a step that the operator no longer waits for: it goes one word at a time."""
+        if self._stepping is not None:
+            self._server.forget_resting(self._stepping)
+            self._stepping = None
 
     def _next_deed(self, here: int) -> int:
         """Return the earliest time beyond the barrier for which anybody waits, which is where somebody acts next."""

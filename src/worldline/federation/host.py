@@ -7,7 +7,8 @@ everything cleanly when somebody vanishes or misbehaves. The clock and entropy a
 Rules
 -----
 H1. A stranger learns nothing: version and token are judged (`Admission`) before any word about federation, roster or
-    run. With a token for each, a name that nobody has a token for is refused in the same words as a wrong token.
+    run. With a token for each, a name that nobody has a token for is refused in the same words as a wrong token. An
+    operator has a token of its own, whatever participants have.
 H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
     participant, that one is lost, and by the policy `abort` the run is broken off with its name.
 H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
@@ -146,6 +147,7 @@ class Host:
         *,
         federation: str = "",
         token: bytes | Mapping[str, bytes] = b"",
+        operator_token: bytes = b"",
         agreement: Mapping[str, str] | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
@@ -174,7 +176,10 @@ class Host:
         self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
-        self._admission = Admission(federation, token, agreement or {}, declared or {}, entropy(NONCE_SIZE))
+        nobodys = entropy(NONCE_SIZE)
+        self._admission = Admission(
+            federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
+        )
         self._entropy = entropy
         self._share = min(self.limits.memory_max, _UNLIMITED) // max(
             1, len(plan.roster) + len(plan.guests) + plan.vacancies
@@ -210,14 +215,23 @@ class Host:
         """
         session = Session(carrier.challenge, carrier.heard)
         session.owner = owner
+        session.is_foreign = carrier.is_foreign
         if carrier not in self._strangers:
             self._meet(session)
         return session
 
     def _meet(self, session: Session) -> None:
         if len(self._strangers) >= self.limits.strangers_max:  # Who has said nothing for longest makes room.
-            self._refuse(self._strangers[0], CROWDED, "too many connections are waiting to be admitted")
+            self.send_away(self._strangers[0])
         self._strangers.append(session)
+
+    def send_away(self, stranger: Session) -> None:
+        """Let a stranger make room for others."""
+        self._refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
+
+    def is_stranger(self, session: Session) -> bool:
+        """Whether a connection hasn't been admitted, and nobody on it."""
+        return session in self._strangers
 
     def trust(self, session: Session) -> None:
         """It is no stranger any more: it has been admitted, or somebody on the trunk that it is."""
@@ -414,7 +428,7 @@ class Host:
             self._open_trunk(session)
             return
         is_operator = hello.name == OPERATOR and self.desk is not None
-        refusal = self._admission.stranger(hello, session.challenge)
+        refusal = self._admission.stranger(hello, session.challenge, is_foreign=session.is_foreign)
         if refusal is None and not is_operator:
             refusal = (
                 self._admission.disagreement(hello)

@@ -20,6 +20,7 @@ from worldline.federation.address import Address, parse_address
 from worldline.federation.answering import recognized
 from worldline.federation.greeting import Greeting, refusal
 from worldline.federation.peer_process import condition_of, process_of
+from worldline.federation.registry import token_at
 from worldline.federation.sockets import broken, client_context, dial, untrusted
 from worldline.lock import OPERATOR
 from worldline.lock.situation import Situation
@@ -52,6 +53,7 @@ _READ = 2**16
 class Operator:
     """A connection to a run, by its server's address. Use it in a `with` statement.
 
+    Without a `token`, it is looked up: a run of this user's on this machine has left it where only this user finds it.
     Each method returns a `RunOver` instead if the run has ended, and raises a `UsageError` if it can't be done.
     `process` is the server's, if that is known.
     """
@@ -77,7 +79,7 @@ class Operator:
         try:
             if tls is not None:
                 self._socket = self._encrypted(tls)
-            greeting = Greeting("", OPERATOR, token, os.urandom(NONCE_SIZE))
+            greeting = Greeting("", OPERATOR, token or token_at(self.address), os.urandom(NONCE_SIZE))
             self._send(greeting.hello(self._challenge()))
             try:
                 greeting.settle(self._body(_ANSWER_S, time.monotonic() + _ANSWER_S))

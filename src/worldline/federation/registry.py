@@ -1,8 +1,8 @@
 """Which runs are going on here: each has an entry in a folder that only this user can open, as long as it runs.
 
-An entry says where the run's server listens, and has the secret that an operator needs. A run that is killed leaves its
-entry behind; whoever reads it notices that the process is gone, or another one by now, and removes it. No run fails
-because it can't be entered: it just isn't found by its name.
+An entry says where the run's server listens, and has the token that an operator needs. A run that is killed leaves its
+entry behind; the next run that is entered, or the next operator, notices that the process is gone, or another one by
+now, and removes it. No run fails because it can't be entered: it just isn't found.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tempfile import gettempdir
 import msgspec
 from msgspec import Struct
 
+from worldline.federation.address import Address, parse_address
 from worldline.federation.peer_process import birth_of
 from worldline.model.errors import UsageError
 
@@ -28,7 +29,7 @@ _ATTEMPTS = 3
 class RunEntry(Struct, frozen=True, kw_only=True):
     """One run: its name, where its server listens, and in which process, which began at `born` by the system's count.
 
-    `token` is what an operator proves to know; None: nothing.
+    `token` is what an operator proves to know. A run without a name is found by its address alone.
     """
 
     name: str
@@ -47,7 +48,9 @@ def runtime_folder() -> Path:
 
 
 def enter(name: str, address: str, token: str | None) -> Callable[[], None]:
-    """Enter a run of this process; return what takes the entry back."""
+    """Enter a run of this process, and remove the entries of those that are gone; return what takes it back."""
+    with suppress(OSError, UsageError):
+        _entries()
     process = os.getpid()
     entry = RunEntry(name=name, address=address, token=token, process=process, born=birth_of(process))
     path: Path | None = None
@@ -66,7 +69,32 @@ def enter(name: str, address: str, token: str | None) -> Callable[[], None]:
 
 
 def running(name: str | None = None) -> list[RunEntry]:
-    """Return the runs of this name, or all; those that are gone are forgotten."""
+    """Return the runs of this name, or all that have one; those that are gone are forgotten."""
+    return sorted(
+        (entry for entry in _entries() if entry.name and name in (None, entry.name)),
+        key=lambda each: (each.name, each.process),
+    )
+
+
+def token_at(address: Address) -> str | None:
+    """Return what an operator needs for the run that listens there, if it is one of this user's on this machine."""
+    with suppress(OSError, UsageError):  # What the folder says can't be trusted.
+        for entry in _entries():
+            if _is_same(parse_address(entry.address), address):
+                return entry.token
+    return None
+
+
+def _is_same(listening: Address, meant: Address) -> bool:
+    """Whether they are the same place: a server that listens everywhere does so on loopback as well."""
+    if listening.kind == "unix" or meant.kind == "unix":
+        return listening == meant
+    is_here = meant.is_local and (listening.is_local or listening.is_everywhere)
+    return (listening.kind, listening.port) == (meant.kind, meant.port) and (is_here or listening.place == meant.place)
+
+
+def _entries() -> list[RunEntry]:
+    """Return the entries of all runs that go on, and remove those of others."""
     folder = runtime_folder()
     if not folder.exists():
         return []
@@ -74,10 +102,7 @@ def running(name: str | None = None) -> list[RunEntry]:
         paths = sorted(path for path in opened_folder(folder).iterdir() if path.suffix == _ENTRY)
     except OSError:
         return []
-    found = [entry for path in paths if (entry := _read(path)) is not None]
-    return sorted(
-        (entry for entry in found if name is None or entry.name == name), key=lambda each: (each.name, each.process)
-    )
+    return [entry for path in paths if (entry := _read(path)) is not None]
 
 
 def opened_folder(folder: Path) -> Path:

@@ -12,6 +12,7 @@ import errno
 import os
 import secrets
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +30,9 @@ from worldline.federation.forks import remember
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.milestones import Milestones
+from worldline.federation.open_files import files_left, no_file_left
 from worldline.federation.outcome import FederationOutcome, outcome_of
+from worldline.federation.peer_process import is_another_users
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
 from worldline.federation.registry import enter
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
@@ -38,7 +41,7 @@ from worldline.federation.session import Session
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.lock import OPERATOR, Phase, State
+from worldline.lock import Phase, State
 from worldline.model import (
     FOREVER,
     TIME_MAX,
@@ -59,6 +62,7 @@ T = TypeVar("T")
 _TICK_S = 1.0
 _PACE_S = 0.002
 _LINGER_S = 2.0
+_FILES_KEPT = 4  # For what the server itself opens now and then.
 
 
 class Server:
@@ -66,7 +70,9 @@ class Server:
 
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
     `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
-    None there: that one needs none.
+    None there: that one needs none, but must be a process of the server's own user, as far as the system can tell.
+    `operator_token` is what an operator has to know, who may pause and end the run; without one, the server makes it,
+    and `Operator` finds it where only this user can.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
@@ -84,6 +90,7 @@ class Server:
         *,
         federation: str = "",
         token: str | Mapping[str, str | None] | None = None,
+        operator_token: str | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
@@ -98,18 +105,19 @@ class Server:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address = check_listening(address, token, certificate, authority)
-        check_tokens(plan, token)
+        check_tokens(plan, token, operator_token)
         _check_pace(pace)
         self._tls = server_context(certificate, key, authority) if certificate is not None else None
-        # What shows that an operator may operate: the one token for all; or one of its own, where everybody has one.
-        self.operator_token = secrets.token_hex(16) if isinstance(token, Mapping) else token
+        self.operator_token = operator_token or secrets.token_hex(16)
+        self._asks_for_user = _is_open(token)
         self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
         self.host = host_for(on_loss, journal)(
             plan,
             federation=federation,
-            token=_as_keys(token, self.operator_token),
+            token=_as_keys(token),
+            operator_token=self.operator_token.encode(),
             agreement=as_agreement(agreement),
             declared=declared,
             observer=observer,
@@ -126,7 +134,10 @@ class Server:
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
         self._connections: dict[ServerConnection, None] = {}  # The oldest first.
-        self._deaf = False  # There was no file free for one who knocked.
+        self._deaf = False  # There was no file free for one who knocked,
+        self._shortage = ""  # and that was said.
+        self._places = len(plan.roster) + len(plan.guests) + plan.vacancies
+        self._room = sys.maxsize  # How many connections there are files for.
         self._wanted = self.paused_at = FOREVER  # Where its owner holds everybody, and where an operator does,
         self._held = FOREVER  # and the first of them.
         self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
@@ -153,13 +164,13 @@ class Server:
             raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
         if self._listener is None:
             self._listener, self.address = self._listening()
+            self._room = files_left() - _FILES_KEPT
             self._alarm, self._alarmed = socket.socketpair()
             self._alarm.setblocking(False)
             self._alarmed.setblocking(False)
             self._sockets.register(self._listener, READ, self._accept)
             self._sockets.register(self._alarmed, READ, self._obey)
-            if self.known_as:
-                self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
+            self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
         return self.address
 
     def _listening(self) -> tuple[socket.socket, Address]:
@@ -241,7 +252,7 @@ class Server:
             return rested.done() or self.host.over
         finally:
             if not rested.done():
-                self.order(lambda: self._forget_resting(rested))
+                self.order(lambda: self.forget_resting(rested))
 
     def stop_at(self, at: TimeLike) -> None:
         """End the run at a time at which everybody rests."""
@@ -371,7 +382,7 @@ class Server:
     def remarks(self) -> list[str]:
         """Say who is in the way, and whether an operator is."""
         held = [] if self.paused_at == FOREVER else [f"an operator holds it at {format_time(self.paused_at)}"]
-        return held + self.host.remarks()
+        return held + ([self._shortage] if self._deaf else []) + self.host.remarks()
 
     def pause_at(self, until: int) -> None:
         """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
@@ -383,8 +394,12 @@ class Server:
         rested.add_done_callback(lambda _: self.wake_within(0))  # What is said then is sent.
         self._resting.append((held, rested))
 
+    def forget_resting(self, rested: Future[None]) -> None:
+        """Say nothing of it any more. In the server's thread."""
+        self._resting = [each for each in self._resting if each[1] is not rested]
+
     def _open_desk(self, session: Session) -> OperatorDesk | None:
-        operators = sum(isinstance(connection.session.trunk, OperatorDesk) for connection in self._connections)
+        operators = sum(isinstance(each, OperatorDesk) for each in self.host._trunks)
         return OperatorDesk(self, session) if operators < OPERATORS_MAX else None
 
     # --- The server's turns ---
@@ -523,9 +538,6 @@ class Server:
         self._timer = 0.0
         self._hold_at(self._wanted)
 
-    def _forget_resting(self, rested: Future[None]) -> None:
-        self._resting = [each for each in self._resting if each[1] is not rested]
-
     def _wake_resting(self) -> None:
         arbiter = self.host.arbiter
         if arbiter.rests():
@@ -559,9 +571,11 @@ class Server:
         try:
             accepted, _ = self._listener.accept()
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):  # No file is free for it: the next tick listens again.
-                self._sockets.unregister(self._listener)
-                self._deaf = True
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._room = len(self._connections) - _FILES_KEPT
+                self._make_room()
+                if len(self._connections) > self._room:
+                    self._be_deaf()
             return  # Or the one that knocked has gone.
         self._take(accepted, tls=self._tls is not None)
 
@@ -575,16 +589,46 @@ class Server:
             accepted.close()
         else:
             self._connections[connection] = None
-            self._make_room()
+            self._make_room(connection)
+            connection.session.is_foreign = self._asks_for_user and is_another_users(accepted)
 
-    def _make_room(self) -> None:
-        """Don't wait long for those to go who have been sent away, if there are many: each takes a file and memory."""
+    def _be_deaf(self) -> None:
+        """Listen no more until the next tick: participants alone take all files."""
+        assert self._listener is not None
+        self._sockets.unregister(self._listener)
+        self._deaf = True
+        if not self._shortage:
+            self._shortage = no_file_left(max(0, self._places - len(self.host.sessions)))
+            self.host.notices.append(self._shortage)
+
+    def _make_room(self, newest: ServerConnection | None = None) -> None:
+        """Keep strangers, and those who were sent away, from taking the files and the memory that participants need."""
         host = self.host
+        while len(self._connections) > self._room and self._send_one_away(newest):
+            pass
         if len(self._connections) - len(host.sessions) > 2 * host.limits.strangers_max:
-            for connection in self._connections:
-                if connection.session.closing and not connection.session.name:
-                    connection.close("it didn't go")
-                    return
+            self._close_one_sent_away()
+
+    def _send_one_away(self, newest: ServerConnection | None) -> bool:
+        """End a connection that isn't a participant's, the oldest, but not the newest; return whether there was one."""
+        if self._close_one_sent_away():
+            return True
+        host = self.host
+        for connection in self._connections:
+            if connection is not newest and host.is_stranger(connection.session):
+                host.send_away(connection.session)
+                connection.write()
+                connection.close("it made room for others")
+                return True
+        return False
+
+    def _close_one_sent_away(self) -> bool:
+        """Don't wait any longer for one to go who has been sent away."""
+        for connection in self._connections:
+            if connection.session.closing and not connection.session.name:
+                connection.close("it didn't go")
+                return True
+        return False
 
     def _send_all(self) -> None:
         host = self.host
@@ -654,8 +698,7 @@ def check_listening(
 ) -> Address:
     """Return where to listen, if that is safe."""
     where = parse_address(address)
-    is_open = not token or (isinstance(token, Mapping) and None in token.values())
-    if is_open and not where.is_local:
+    if _is_open(token) and not where.is_local:
         raise ConfigurationError(
             f"{where} can be reached from other machines, and there is no token",
             advice="give a token, or listen on 127.0.0.1",
@@ -667,14 +710,21 @@ def check_listening(
     return where
 
 
-def _as_keys(token: str | Mapping[str, str | None] | None, operator_token: str | None) -> bytes | dict[str, bytes]:
+def _is_open(token: str | Mapping[str, str | None] | None) -> bool:
+    """Whether anybody is admitted without a token."""
+    return not token or (isinstance(token, Mapping) and None in token.values())
+
+
+def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, bytes]:
     if isinstance(token, Mapping):
-        return {name: (each or "").encode() for name, each in {**token, OPERATOR: operator_token}.items()}
+        return {name: (each or "").encode() for name, each in token.items()}
     return (token or "").encode()
 
 
-def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None) -> None:
-    """Refuse tokens by name that leave somebody out, or that are for nobody."""
+def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None) -> None:
+    """Refuse tokens by name that leave somebody out, or that are for nobody, and an operator's that isn't its own."""
+    if operator_token and operator_token in (token.values() if isinstance(token, Mapping) else (token,)):
+        raise ConfigurationError("the operator's token is also a participant's", advice="give the operator another one")
     if not isinstance(token, Mapping):
         return
     names = (*plan.roster, *plan.guests)
@@ -692,7 +742,7 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         if address.kind == "unix":
             _clear(Path(address.place))
             listener.bind(address.place)
-            Path(address.place).chmod(0o600)  # Whoever may use it may take part.
+            Path(address.place).chmod(0o600)  # Whoever may use it may take part; it can't be used before `listen`.
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address.place, address.port))

@@ -12,6 +12,7 @@ cdef class Session:
     cdef public str code
     cdef public Member member
     cdef public object joining
+    cdef public bint is_foreign
     cdef public double opened
     cdef public double heard
     cdef public double spoke

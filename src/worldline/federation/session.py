@@ -54,6 +54,7 @@ class Session:
         "hasty",
         "heard",
         "heavy",
+        "is_foreign",
         "joining",
         "member",
         "name",
@@ -81,6 +82,7 @@ class Session:
         self.code = ""  # A hash of its code, if it has said that.
         self.member: Member | None = None  # Once it has joined.
         self.joining: Join | None = None  # A guest's, kept until somebody invites it.
+        self.is_foreign = False  # Its process is another user's.
         self.opened = now
         self.heard = now  # When something last came in,
         self.spoke = now  # and when that was last more than a heartbeat.

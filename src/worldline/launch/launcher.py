@@ -11,6 +11,7 @@ from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
+from worldline.federation.open_files import too_few_files
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import Participant
 from worldline.federation.peer_process import is_stopped
@@ -33,6 +34,7 @@ from worldline.launch.twins import RunTwins
 from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock.witness import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
+from worldline.model.counting import counted
 from worldline.model.draw_rows import functions_in
 
 _WATCH_S = 0.1
@@ -259,6 +261,10 @@ class Launch:
         for folder in self._twins.folders():
             self._processes.remove(folder)
         parts = self._shares.processes()
+        # Of each this process has the connection, and the pipe with what it prints.
+        wanted = counted(len(parts), "process", "processes")
+        if problem := too_few_files(2 * len(parts) + len(self._unusual.awaited), wanted):
+            raise UsageError(problem)
         if self._shake is not None:
             self._shake.shuffle(parts)
         functions = functions_in(self._setup.plan.draws)

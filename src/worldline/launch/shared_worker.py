@@ -35,7 +35,8 @@ class SharedParticipant(msgspec.Struct, frozen=True):
 
 
 def write_share(file: Path, share: list[SharedParticipant]) -> None:
-    """Write down who is to share a process."""
+    """Write down who is to share a process. There are tokens in it: nobody else can ever read it."""
+    file.touch(mode=0o600)
     file.write_bytes(msgspec.json.encode(share))
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from worldline.launch.running_mark import running_in
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.shared_worker import SharedParticipant, failed_in_share, write_share
+from worldline.scratch_folder import ScratchFolder
 
 _NAMED_MAX = 3
 
@@ -64,7 +64,7 @@ class ProcessShares:
         self._has_left = has_left
         self._shares = {} if workers is None else shares(parts, workers, apart)
         self._process_of = {part.name: process for process, share in self._shares.items() for part in share}
-        self._files: TemporaryDirectory[str] | None = None
+        self._files: ScratchFolder | None = None
         self._failed: dict[str, list[str]] = {}
         self._ran_last: dict[str, str | None] = {}  # Of processes that have ended.
 
@@ -92,7 +92,7 @@ class ProcessShares:
     def folder(self) -> str | None:
         """Return a folder that is to be removed whatever happens, if there is one. Only this user can open it."""
         if self._shares and self._files is None:
-            self._files = TemporaryDirectory(prefix="worldline-", ignore_cleanup_errors=True)
+            self._files = ScratchFolder("shares")
         return None if self._files is None else self._files.name
 
     def _file(self, process: str) -> Path:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import gettempdir
 
 from worldline.federation.registry import opened_folder, runtime_folder
+from worldline.scratch_folder import ScratchFolder
 
 _PATH_MAX = 80  # Of the 104 to 108 bytes that a socket's path can have, what is left for the folder.
 _SHORT = "/tmp"
 _NAME_LENGTH = 16
 
 
-def socket_folder() -> TemporaryDirectory[str]:
+def socket_folder() -> ScratchFolder:
     """Return a new folder that only this user can open, with a path that is short enough for a socket."""
     usual = gettempdir()
     place = usual if len(usual.encode()) < _PATH_MAX else _SHORT
-    return TemporaryDirectory(prefix="worldline-", dir=place, ignore_cleanup_errors=True)
+    return ScratchFolder(place=place)
 
 
 def socket_of(journal: Path) -> Path:

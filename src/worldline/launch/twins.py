@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from worldline.federation.environment import LaunchEnvironment
 from worldline.launch.script_files import end_script
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.starting import OUTPUT
 from worldline.launch.twin_verdict import TwinVerdict
+from worldline.scratch_folder import ScratchFolder
 
 _HASH_SEED = "PYTHONHASHSEED"
 _HASH_SEEDS = 2**32
@@ -23,7 +23,7 @@ class RunTwins:
     def __init__(self, names: Sequence[str], parts: Mapping[str, ParticipantSetup]) -> None:
         self._parts = {name: parts[name] for name in names}
         self._processes = {name: _unused(f"twin of {name}", parts) for name in names}
-        self._folders = {name: TemporaryDirectory(prefix="worldline-", ignore_cleanup_errors=True) for name in names}
+        self._folders = {name: ScratchFolder("twin") for name in names}
 
     def folders(self) -> list[str]:
         """Return what has to be removed whatever happens. Only this user can open them."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
 
 from worldline.recording.comparing import compare_recordings
+from worldline.scratch_folder import ScratchFolder
 from worldline.targets.run_processes import RunProcesses
 from worldline.targets.variants import Factor, Variant
 
@@ -51,7 +51,7 @@ def look_into(runs: RunProcesses, reference: Variant, variant: Variant, keep: Pa
         shlex.join(["worldline", "diff", *names]),
     )
     digests: tuple[set[str], set[str]] = set(), set()
-    place = TemporaryDirectory(prefix="worldline-verify-") if keep is None else nullcontext(str(keep))
+    place = ScratchFolder("verify") if keep is None else nullcontext(str(keep))
     with place as folder:
         files = [Path(folder) / name for name in names]
         lines, comparison = _parted(runs, (reference, variant), files, digests)

@@ -30,6 +30,7 @@ from worldline.launch.processes import describe_exit
 from worldline.launch.starting import OUTPUT
 from worldline.lifeline import Lifeline
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError
+from worldline.scratch_folder import ScratchFolder
 from worldline.targets.variants import HASH_SEED, Factor, Variant
 
 _GRACE_S = 3.0
@@ -83,7 +84,7 @@ class RunProcesses:
         self._running: dict[subprocess.Popen[bytes], Lifeline] = {}
         self._told: IO[bytes] | None = None  # What the run that tells its status writes.
         self._is_over = False
-        self._folder = tempfile.TemporaryDirectory(prefix="worldline-verify-", ignore_cleanup_errors=True)
+        self._folder = ScratchFolder("verify")
 
     def __enter__(self) -> Self:
         return self
@@ -199,7 +200,7 @@ class RunProcesses:
         return process
 
 
-def _new_file(folder: tempfile.TemporaryDirectory[str]) -> IO[bytes]:
+def _new_file(folder: ScratchFolder) -> IO[bytes]:
     return tempfile.TemporaryFile(dir=folder.name)
 
 

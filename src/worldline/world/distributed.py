@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from worldline.scratch_folder import ScratchFolder
 from worldline.world.engines import open_engine
 from worldline.world.exchange import Exchange
 from worldline.world.local import LocalSecondaries
@@ -36,7 +36,7 @@ def local_secondaries(
     token = secrets.token_hex()
     opened = open_engine(engine, read_world(path))
     with (
-        TemporaryDirectory(prefix="worldline-") as folder,
+        ScratchFolder() as folder,
         LocalSecondaries(path, engine, count) as processes,
     ):
         address = f"unix://{folder}/world.sock"  # Faster than TCP.
