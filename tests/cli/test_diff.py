@@ -103,7 +103,7 @@ def test_two_runs_of_a_kernel_model_with_other_parameters(
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[2:8] == [
         "the headers differ:",
-        '  settings.step: (missing) → "4"',
+        '  settings.step: its default → "4"',
         "first differences, of 3 members:",
         "  4ms  counter  sends count                  payload: 3 → 12",
         "  5ms  ledger   receives count from counter  payload: 3 → 12",

@@ -412,7 +412,9 @@ def test_what_is_printed_repeats_the_failure(worldline: Command, hasty: str, opt
 def test_what_is_printed_repeats_the_run_exactly(worldline: Command, options: list[str], tmp_path: Path) -> None:
     lossy = HASTY.replace("node.heard == sorted(node.heard)", "len(node.heard) in (0, node.count)")
     (tmp_path / "lossy.py").write_text(lossy.replace("always", "at_end"))
-    code, out, _ = worldline("--file", "lossy.py", *options, "--seeds", "60", "--workers", "1", "--no-shrink", "-q", "--day", "usual")
+    code, out, _ = worldline(
+        "--file", "lossy.py", *options, "--seeds", "60", "--workers", "1", "--no-shrink", "-q", "--day", "usual"
+    )
     assert code == 1
     before = json_of(worldline, "--file", "lossy.py", *options, "--seed", out.split()[-1])
     after = json_of(worldline, *shlex.split(out.splitlines()[-1])[2:])

@@ -7,12 +7,16 @@ import json
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.cli.conftest import Command
 from worldline.cli import replay_show
+from worldline.model.errors import UsageError
 from worldline.recording import Recording
+from worldline.targets.recorded import ready_as_recorded, target_of
 
 TOML = """
 name = "belt"
@@ -432,3 +436,28 @@ def test_a_speed_at_which_nothing_ever_comes_is_waited_for_as_long_as_one_can(
     monkeypatch.setattr(replay_show.time, "sleep", slept.append)  # type: ignore[attr-defined]
     assert belt("replay", "then/run.mcap", "--speed", "1e-300", "-q")[0] == 0
     assert max(slept) <= threading.TIMEOUT_MAX
+
+
+def test_a_recording_chooses_no_folder_and_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is data, and may come from a stranger."""
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    for folder in (tmp_path, evil):
+        (folder / "cell.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+
+    def recording(target: str, *settings: str) -> Recording:
+        header = SimpleNamespace(target=target, code={}, settings=settings)
+        return cast("Recording", SimpleNamespace(path=evil / "it.mcap", header=header))
+
+    for named in (str(evil / "cell.toml"), "evil/cell.toml", "../cell.toml", "cell.toml"):
+        assert Path(target_of(recording(named), None)) == Path("cell.toml")
+    for setting in (
+        "participants.arm.entry=os:abort",
+        "participants.arm.directory=evil",
+        "participants.arm.command=rm",
+    ):
+        with pytest.raises(UsageError, match=r"a recording doesn't choose the code \(if you trust it: --set partic"):
+            ready_as_recorded(recording("cell.toml", "link.loss=0.1", setting), "cell.toml")
+        with pytest.raises(UsageError, match=r"wasn't made with --set seed=3"):
+            ready_as_recorded(recording("cell.toml", setting), "cell.toml", (setting, "seed=3"))

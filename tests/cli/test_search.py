@@ -399,7 +399,9 @@ def test_a_saved_failure_runs_no_code_that_it_alone_names(worldline: Command, fo
         (folder / "it.json").write_text(json.dumps({"format": 1, "seed": 0, **names}))
         code, output, errors = worldline("search", "it.json", *given)
         assert (code, output) == (2, "")
-        assert errors.startswith("worldline: it.json is data, and runs only what you name (if you trust what it names: ")
+        assert errors.startswith(
+            "worldline: it.json is data, and runs only what you name (if you trust what it names: "
+        )
         assert not (folder / "ran").exists()
     code, _, errors = worldline("search", "talk.toml", "--target", "talk.toml")
     assert (code, errors) == (
@@ -425,7 +427,10 @@ latency = "uniform(1ms, 9ms)"
 name = "a"
 entry = "drifting:tell"
 publishes = ["x"]
-clock = { offset = "uniform(-50ms, 50ms)", drift = "uniform(-40ppm, 40ppm)", wander = "walk(1ppm, every=100ms, within=20ppm)" }
+[participants.clock]
+offset = "uniform(-50ms, 50ms)"
+drift = "uniform(-40ppm, 40ppm)"
+wander = "walk(1ppm, every=100ms, within=20ppm)"
 [[participants]]
 name = "b"
 entry = "drifting:compare"

@@ -180,7 +180,9 @@ def test_a_schedule_runs_no_file_that_it_names_alone(tmp_path: Path) -> None:
     (tmp_path / "own_alone.py").write_text(MINE)
     save(Trial(algorithm=load_file(tmp_path / "own_alone.py")), tmp_path / "it.json", file=tmp_path / "own_alone.py")
     (tmp_path / "own_alone.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{MINE}")
-    with pytest.raises(ConfigurationError, match=r"runs only one that you name \(if you trust .*: --file .*own_alone.py"):
+    with pytest.raises(
+        ConfigurationError, match=r"runs only one that you name \(if you trust .*: --file .*own_alone.py"
+    ):
         load(tmp_path / "it.json")
     assert not (tmp_path / "ran").exists()
     save(Trial(algorithm=find("bellman-ford")), tmp_path / "ours.json")
@@ -189,12 +191,13 @@ def test_a_schedule_runs_no_file_that_it_names_alone(tmp_path: Path) -> None:
 
 
 def test_an_algorithm_can_be_another_name_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "two.py").write_text(f"{MINE}\nfrom worldline.nodes.algorithm import Algorithm\nother = Algorithm(name='other', node=Mine, topology='ring:5')\n")
-    other = Path(f"{tmp_path / 'two.py'}:other")
-    trial = load_trial(other, 3)
+    other = "other = Algorithm(name='other', node=Mine, topology='ring:5')"
+    (tmp_path / "two.py").write_text(f"{MINE}\nfrom worldline.nodes.algorithm import Algorithm\n{other}\n")
+    named = Path(f"{tmp_path / 'two.py'}:other")
+    trial = load_trial(named, 3)
     assert (trial.algorithm.name, trial.seed) == ("other", 3)
-    save(trial, tmp_path / "it.json", file=other)
-    assert load(tmp_path / "it.json", other)[0].algorithm.name == "other"
+    save(trial, tmp_path / "it.json", file=named)
+    assert load(tmp_path / "it.json", named)[0].algorithm.name == "other"
 
 
 def test_an_algorithm_beside_the_schedule_is_found(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

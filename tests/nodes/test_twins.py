@@ -30,6 +30,7 @@ from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import parse_kinds
 from worldline.nodes.reading import smaller
 from worldline.nodes.script import script_of
+from worldline.search.day import USUAL_DAY
 
 # The seeds on which they fail first, with the faults that the algorithm claims to stand.
 MUTANTS: dict[str, dict[str, int]] = {
@@ -120,7 +121,6 @@ def in_turn(run: Scheduler) -> bool:
 
 
 ROUNDS = Algorithm(name="rounds", node=Rounds, topology="clique:4", properties=(in_turn,))
-from worldline.search.day import USUAL_DAY
 
 CARELESS = structs.replace(ROUNDS, name="careless", node=Careless)
 

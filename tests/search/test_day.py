@@ -80,9 +80,10 @@ def test_a_run_has_a_usual_day_and_a_search_draws_one() -> None:
     trial = Trial(algorithm=find("bellman-ford"))
     seed = next(seed for seed in range(20) if draw_day(seed, ()).slow)
     assert trial.with_seed(seed).day == draw_day(seed, ())
-    assert Trial(algorithm=find("bellman-ford"), seed=seed, day=USUAL_DAY).run() == Trial(
-        algorithm=find("bellman-ford"), seed=seed
-    ).run()
+    assert (
+        Trial(algorithm=find("bellman-ford"), seed=seed, day=USUAL_DAY).run()
+        == Trial(algorithm=find("bellman-ford"), seed=seed).run()
+    )
     assert trial.with_seed(seed).run().digest != Trial(algorithm=find("bellman-ford"), seed=seed).run().digest
     assert Trial(algorithm=find("bellman-ford"), day=USUAL_DAY).with_seed(seed).day == USUAL_DAY
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from msgspec import structs
 from rich.console import Console
 
 from worldline.cli.bar import bar

@@ -109,7 +109,13 @@ def replay(
         code = (target, tuple(settings or ()))
         _run_again(recording, only or [], code, debug, go_on, until_differs, pace, as_json=as_json, quiet=quiet)
         return
-    for option, is_given in (("--target", target), ("--set", settings), ("--pdb", debug), ("--go-on", go_on), ("--json", as_json)):
+    for option, is_given in (
+        ("--target", target),
+        ("--set", settings),
+        ("--pdb", debug),
+        ("--go-on", go_on),
+        ("--json", as_json),
+    ):
         if is_given:
             raise UsageError(f"{option} is for running members again", advice="name them: --only NAME")
     part = ShownPart(

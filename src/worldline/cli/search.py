@@ -149,7 +149,8 @@ def search(
                 save_to,
             )
         besides = "" if draws is None else f"besides what {draws} says, "
-        _show_shrunk(console, short, save_to and command_of_saved(save_to, request), besides=besides)
+        again = None if save_to is None else command_of_saved(save_to, request)
+        _show_shrunk(console, short, again, besides=besides)
     elif save_to is not None:
         console.print(f"  {command_of_saved(save_to, request)}")
     raise typer.Exit(failure.exit_code)

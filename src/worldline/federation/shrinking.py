@@ -84,7 +84,7 @@ def shrink_federation(
     runs = CountedRuns(outcome.failure, len(before), runs_max, seconds_max, progress)
 
     faults_before = sum(each.verb in ENDED_BY for each in trial.faults or ())
-    trial = _Shrinking(trial, federation.plan().end, seen, runs).finish()
+    trial = _Shrinking(trial, federation.plan().end, seen, len(before), runs).finish()
     outcome, happenings = trial.told()
     assert outcome.failure is not None
     return ShrunkFederation(
@@ -112,13 +112,14 @@ def written_out(faults: Sequence[ParticipantFault]) -> tuple[ParticipantFault, .
 class _Shrinking:
     """A trial that fails, made calmer step by step. It is always what was tried last and failed as before."""
 
-    def __init__(self, trial: FederationTrial, end: int | None, seen: DrawsSeen, runs: CountedRuns) -> None:
+    def __init__(self, trial: FederationTrial, end: int | None, seen: DrawsSeen, lines: int, runs: CountedRuns) -> None:
         self._trial = trial
         self._end = end
         self._seen = seen
         self._runs = runs
         self._faults = self._harshest = trial.faults or ()
         self._draws: dict[str, DrawnValue] | None = None
+        self._length = lines + len(seen.restless) + len(self._faults)
         self._answers: dict[Hashable, bool] = {(self._faults, None, None): True}
 
     def finish(self) -> FederationTrial:
@@ -152,6 +153,8 @@ class _Shrinking:
         changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
         asked = faults, None if draws is None else frozenset(draws.items()), lines_max
         if asked not in self._answers:  # The last round asks much that the one before has asked.
+            if lines_max is None:
+                lines_max = self._length - len(faults) - (len(self._seen.restless) if draws is None else len(draws))
             milder = are_milder(faults, self._harshest) and _can_be(changed)
             self._answers[asked] = milder and self._runs.fails(changed, lines_max)
         if self._answers[asked]:

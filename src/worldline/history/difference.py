@@ -10,7 +10,7 @@ from worldline.history.causes import Causes, Origin, Reason
 from worldline.history.observer import OUTSIDE
 from worldline.history.parting import Partings
 from worldline.history.steps import Step, content, contents, elsewhere, named, step_of, steps_of, table
-from worldline.history.values import FieldDifference, value_text
+from worldline.history.values import FieldDifference, is_nothing, value_text
 from worldline.model.counting import counted
 from worldline.model.printable import printable
 from worldline.model.time import format_time
@@ -19,6 +19,7 @@ SHOWN_MAX = 20
 """How many members are shown, if not all are asked for."""
 
 _FIELDS_MAX = 8
+_SETTING = "settings."
 _CODE = "code."  # In the paths of differences between headers, before the names of files.
 # Fields of headers that are times.
 _TIMES = ("end", "start", "latency", "minimum", "maximum", "mean", "deviation", "control_latency")
@@ -243,6 +244,9 @@ def _header_text(difference: FieldDifference) -> str:
         alone = "A" if isinstance(difference.a, str) else "B"
         both = isinstance(difference.a, str) and isinstance(difference.b, str)
         return f"code: {file} was changed" if both else f"code: {file} is part of {alone} only"
+    if difference.path.startswith(_SETTING):  # One that wasn't given has its default, which a recording doesn't know.
+        a, b = ("its default" if is_nothing(value) else value_text(value) for value in (difference.a, difference.b))
+        return f"{difference.path}: {a} → {b}"
     if difference.path.rpartition(".")[2] not in _TIMES:
         return str(difference)
     a, b = (

@@ -63,9 +63,10 @@ def draw_in_words(name: str, value: DrawnValue) -> str:
             what = "message" if purpose == CORRUPTION else "the copy of message"
             return f"{what} {int(number) + 1} of all that {sender} sends is corrupted for {receiver}"
         return str(fate_of(name, value) or "")
+    off = f"{format_time(abs(value))} {'slow' if value < 0 else 'fast'}"
     said = {
         BOOT: f"{parts[0]} takes {format_time(value)} to boot",
-        CLOCK_OFFSET: f"the clock of {parts[0]} is {format_time(abs(value))} {'slow' if value < 0 else 'fast'} at first",
+        CLOCK_OFFSET: f"the clock of {parts[0]} is {off} at first",
         CLOCK_DRIFT: f"the clock of {parts[0]} {'loses' if value < 0 else 'gains'} {format_rate(abs(value))}",
         CLOCK_WALK: f"the rate of the clock of {parts[0]} changes by {format_rate(value)}",
     }.get(purpose)

@@ -23,6 +23,7 @@ S5. It isn't longer to read than the failure that was found: see `search.shrinki
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 from msgspec import Struct, structs
@@ -275,12 +276,16 @@ def _usual(trial: Trial) -> int:
 
 def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
     harshest = trial.faults
+    length = trial.lines() + _decisions(trial)
+
+    def fails(trial: Trial) -> bool:
+        return runs.fails(trial, length - _decisions(trial))
 
     def with_faults(faults: Sequence[Fault]) -> Trial:
         return structs.replace(trial, faults=tuple(faults))
 
     def fails_with(faults: Sequence[Fault]) -> bool:
-        return is_milder(faults, harshest) and runs.fails(with_faults(faults))
+        return is_milder(faults, harshest) and fails(with_faults(faults))
 
     def with_messages(messages: Sequence[tuple[MessageId, Delays]]) -> Trial:
         assert trial.script is not None
@@ -292,12 +297,12 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
         if MESSAGES not in kept:
             assert trial.script is not None
             messages = list(trial.script.exceptions.items())
-            trial = with_messages(reduced(messages, lambda rest: runs.fails(with_messages(rest))))
+            trial = with_messages(reduced(messages, lambda rest: fails(with_messages(rest))))
             trial = _with_earlier_messages(trial, runs)
     if MESSAGES not in kept:
         for _ in range(2):  # A message may have to be as slow as another one is.
-            trial = _with_round_delays(trial, runs)
-    return trial if FAULTS in kept else _with_round_faults(trial, runs)
+            trial = _with_round_delays(trial, fails)
+    return trial if FAULTS in kept else _with_round_faults(trial, fails)
 
 
 def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
@@ -322,7 +327,7 @@ def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
 # -- Odd times are replaced by round ones where that changes nothing
 
 
-def _with_round_delays(trial: Trial, runs: CountedRuns) -> Trial:
+def _with_round_delays(trial: Trial, fails: Callable[[Trial], bool]) -> Trial:
     assert trial.script is not None
     latency, unit = trial.link().latency, _unit(trial)
 
@@ -330,14 +335,17 @@ def _with_round_delays(trial: Trial, runs: CountedRuns) -> Trial:
         nonlocal trial
         assert trial.script is not None
         changed = structs.replace(trial, script=trial.script.changed(message, delays))
-        if not runs.fails(changed):
+        if not fails(changed):
             return False
         trial = changed
         return True
 
+    def fails_alone(message: MessageId, delay: int) -> bool:
+        return fails_with(message, (delay,))
+
     for message, delays in list(trial.script.exceptions.items()):
         if len(delays) == 1 and delays[0] > latency.maximum:  # On another day than a usual one.
-            lessened(delays[0], lambda delay, message=message: fails_with(message, (delay,)))
+            lessened(delays[0], partial(fails_alone, message))
         else:
             near = tuple(rounded(latency, delay, unit) for delay in delays)
             if near != delays:
@@ -345,14 +353,14 @@ def _with_round_delays(trial: Trial, runs: CountedRuns) -> Trial:
     return trial
 
 
-def _with_round_faults(trial: Trial, runs: CountedRuns) -> Trial:
+def _with_round_faults(trial: Trial, fails: Callable[[Trial], bool]) -> Trial:
     """Let what goes wrong begin a bit later, and end a bit earlier: never the other way round."""
     unit = _unit(trial)
     for fault in trial.faults:
         at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
         rounded = [structs.replace(fault, at=at) if each is fault else each for each in trial.faults]
         changed = structs.replace(trial, faults=tuple(sorted(rounded, key=time_of)))
-        if at != fault.at and is_milder(changed.faults, trial.faults) and runs.fails(changed):
+        if at != fault.at and is_milder(changed.faults, trial.faults) and fails(changed):
             trial = changed
     return trial
 

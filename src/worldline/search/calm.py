@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from worldline.model.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue
+from worldline.model.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue, checked_value
 from worldline.model.draw_rows import DrawFunction
 from worldline.model.latency import Latency
 from worldline.search.shrinking import in_units
@@ -63,7 +63,7 @@ class DrawsSeen:
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
         if self._given is not None:
-            value = self._given(name, distribution, value)
+            value = checked_value(distribution, self._given(name, distribution, value))
         if value != calm(name, distribution, value):
             self.restless[name] = value
             self.distributions[name] = distribution

@@ -1,9 +1,10 @@
 """What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
 
 What is shrunk fails, and must go on failing in the same way (see `resemblance`). And it must not get longer for its
-reader. The measure is the number of lines that tell what happens up to the failure. Where that shows only at the end of
-the run, which ends no later, more lines are no harm: more goes on because less is amiss. Runs cost time, so there is an
-end to them, and what was found by then is what counts.
+reader. The measure is the number of lines: those that tell what happens up to the failure, and those that say what is
+out of the ordinary, a line for each draw or fault. So what leaves out a draw may make the story a line longer. Where
+the failure shows only at the end of the run, which ends no later, more lines are no harm: more goes on because less is
+amiss. Runs cost time, so there is an end to them, and what was found by then is what counts.
 """
 
 from __future__ import annotations

@@ -85,14 +85,11 @@ def found_federation(target: str, options: Options, wanted_for: str = "have sche
     def made() -> federation.ReadyFederation:
         ready = prepare(target, wanted)
         if not isinstance(ready, federation.ReadyFederation):
-            is_nodes = wanted_for == SEARCHED and ready.kind == "nodes"
-            searched = f"nodes --file {target} --seeds 100" if parts_of(target)[0].suffix else f"nodes {target} --seeds 100"
-            raise UsageError(
-                f"only federations {wanted_for}, and {target} is of the kind {ready.kind}",
-                advice=f"`worldline {searched}` tries it on many seeds"
-                if is_nodes
-                else f"`worldline verify {target}` runs it in many ways",
-            )
+            advice = f"`worldline verify {target}` runs it in many ways"
+            if wanted_for == SEARCHED and ready.kind == "nodes":
+                named = f"--file {target}" if parts_of(target)[0].suffix == PYTHON else target
+                advice = f"`worldline nodes {named} --seeds 100` tries it on many seeds"
+            raise UsageError(f"only federations {wanted_for}, and {target} is of the kind {ready.kind}", advice=advice)
         return ready
 
     first = made()
