@@ -20,8 +20,8 @@ from mcap.reader import make_reader
 
 from tests.federation.transports import PATIENCE_S, eventually
 from worldline.cli import main
-from worldline.model import UsageError
-from worldline.recording import Condition, Recording
+from worldline.model import UsageError, plan
+from worldline.recording import Condition, Provenance, Recorder, Recording
 
 CAST = """
 import json, os, sys, time
@@ -295,7 +295,8 @@ def test_a_disk_that_fills_up_ends_the_run_in_plain_words(tmp_path: Path) -> Non
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20)),
     )
     assert done.returncode == 3
-    assert "can't be written: File too large (what was written before stays readable)" in done.stderr
+    problem = "the recording play.mcap can't be written: File too large (what was written before stays readable)"
+    assert problem in done.stderr
     assert "Traceback" not in done.stderr
     assert Recording(tmp_path / "play.mcap").verify().condition is Condition.CUT_OFF
 
@@ -318,6 +319,52 @@ def test_what_a_participant_says_cant_pass_for_what_we_say(worldline: Command, t
     assert code == 0
     assert r"\nworldline: forged\x1b[2J\u2028" in out
     assert not re.search("^worldline: forged", out, re.MULTILINE)
+
+
+FORGED = "it\nforged: all is well\x1b[2J\u2028forged, too"
+
+
+def test_nor_what_a_recording_says(worldline: Command, tmp_path: Path) -> None:
+    for name, value in (("a.mcap", b"1"), ("b.mcap", b"2")):
+        provenance = Provenance(
+            target=f"{FORGED}.toml", settings=(FORGED,), code={FORGED: name}, libraries={FORGED: FORGED}
+        )
+        made = plan(["ann", "bob"], seed=int(value))
+        recorder = Recorder(name, made, federation=FORGED, version=FORGED + name, provenance=provenance)
+        for who in ("ann", "bob", FORGED):
+            recorder.began(who, 0)
+        recorder.sent(FORGED, 0, FORGED, 0, FORGED.encode() + value, 10)
+        recorder.arrives(FORGED, 0, "bob", 5, 0, None)
+        recorder.arrives(FORGED, 0, "ann", 6, 0, FORGED)
+        recorder.noted("ann", "worldline/log", 7, json.dumps({"text": FORGED, "kind": FORGED}).encode())
+        for who in ("ann", "bob", FORGED):
+            recorder.ended(who, 20, value)
+        if value == b"1":
+            recorder.close(dropped={(FORGED, FORGED, FORGED): 1})
+        else:
+            recorder.abandon(FORGED, participant=FORGED, at=20)
+    write(tmp_path, "source", "reader")
+    for arguments in (
+        ("info", "a.mcap"),
+        ("info", "b.mcap"),
+        ("digest", "b.mcap"),
+        ("replay", "a.mcap"),
+        ("replay", "a.mcap", "--only", "ann"),
+        ("replay", "a.mcap", "--only", FORGED),
+        ("replay", "a.mcap", "--only", "source", "--target", str(tmp_path / "play.toml")),
+        ("replay", "a.mcap", "--until-differs", "--target", str(tmp_path / "play.toml")),
+        ("replay", "a.mcap", "--topic", "nothing"),
+        ("diff", "a.mcap", "b.mcap"),
+        ("diff", "a.mcap", "b.mcap", "--json"),
+        ("diff", "a.mcap", "b.mcap", "--to", "nobody"),
+        ("export", "a.mcap", "a.csv", "--topic", "nothing"),
+        ("run", str(tmp_path / "play.toml"), "--executor", "in-process", "--record", "a.mcap"),  # It names the old one.
+        ("info", FORGED),
+        ("run", FORGED),
+    ):
+        _, out, err = worldline(*arguments)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", out + err), arguments
+        assert not re.search("^forged", out + err, re.MULTILINE), (arguments, out, err)
 
 
 def test_nor_what_nodes_and_agents_write(worldline: Command) -> None:

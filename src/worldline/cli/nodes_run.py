@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from msgspec import json
 from rich.console import Console
+from rich.text import Text
 
 from worldline.cli.bar import progress
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, own_lines
 from worldline.cli.recorded import recording_of
 from worldline.model import UsageError, WorldlineError, format_time
 from worldline.model.errors import Unread
@@ -88,14 +89,13 @@ class NodesNarrator:
             except Unread:
                 self._is_read = False
 
-    def say(self, line: str) -> None:
+    def say(self, line: str | Text) -> None:
         """Say something of the run that isn't part of what happens in it."""
         if self._is_text:
             self._console.print(line)
 
     def begin(self, run: Scheduler) -> None:
-        for line in run.topology.text().splitlines():
-            self.say(line)
+        self.say(own_lines(run.topology.text()))
 
     def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
         if failure is not None:

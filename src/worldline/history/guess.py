@@ -79,8 +79,7 @@ def _guess_of_faults(parting: Parting) -> str:
 def _fault_line(action: MemberAction) -> str:
     """Return the line of a log that tells of a fault, if it is one: a program's own never is."""
     told = from_json(action.payload) if action.topic == LOG else None
-    is_fault = isinstance(told, dict) and told.get("kind") == FAULT_LINE
-    return str(told.get("text", "")) if is_fault else ""
+    return str(told.get("text", "")) if isinstance(told, dict) and told.get("kind") == FAULT_LINE else ""
 
 
 def _guess_of_values(fields: list[FieldDifference], headers: Collection[str], later: Later) -> str:
