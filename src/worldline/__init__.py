@@ -7,13 +7,14 @@ alone: not on scheduling, machine, number of workers or luck.
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
 
 import worldline.builds  # noqa: F401 - before anything else: it says which build of the lock is loaded.
 
-if _switch_interval := os.environ.get("WORLDLINE_SWITCH_INTERVAL"):  # Set by `verify`, to find threads that race.
-    sys.setswitchinterval(float(_switch_interval))
+if os.environ.get("WORLDLINE_RESTLESS_THREADS", "0") not in ("", "0"):
+    from worldline.restless_threads import make_restless
+
+    make_restless()
 
 TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:
