@@ -19,8 +19,10 @@ from importlib import import_module  # noqa: E402
 
 import worldline.builds  # noqa: E402, F401 - before anything else: it says which build of the lock is loaded.
 
-if _switch_interval := os.environ.get("WORLDLINE_SWITCH_INTERVAL"):  # Set by `verify`, to find threads that race.
-    sys.setswitchinterval(float(_switch_interval))
+if os.environ.get("WORLDLINE_RESTLESS_THREADS", "0") not in ("", "0"):
+    from worldline.restless_threads import make_restless
+
+    make_restless()
 
 TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ BOB = {
 }
 MEANINGS = {
     "again": "two equal runs differ: a clock, global randomness, id(), or a thread",
-    "threads": "it matters how often threads take turns: threads race",
+    "threads": "it matters when threads take turns: threads race",
     "hash-seed-1": "hash seeds differ: something iterates over a set, or goes by hash()",
     "folder": "working folders differ: something goes by the path",
     "home": "home folders differ: something goes by HOME",
@@ -47,6 +47,7 @@ SHOWS_IN = {
     "time_zone": "time-zone",
     "shared_state": "elsewhere",
 }
+LUCK = {"race": "again"}  # In what else a leak may show, on a busy machine.
 QUICK = [
     ("federation", "shared_state"),
     ("federation", "thread"),
@@ -93,8 +94,8 @@ def test_it_is_caught_and_traced_to_where_it_comes_from(kind: str, leak: str, wo
     code, found = verified(worldline, *target(kind, leak), "--only", f"again,{variant}", "--again", 3)
     assert (code, found["digest"], found["kind"]) == (1, None, kind)
     difference = found["difference"]
-    assert re.fullmatch(rf"{re.escape(variant)}(-\d)?", difference["variant"])
-    assert difference["meaning"].startswith(MEANINGS[shows_in])
+    assert re.fullmatch(rf"({re.escape(variant)}|{LUCK.get(leak)})(-\d)?", difference["variant"])
+    assert difference["meaning"].startswith((MEANINGS[shows_in], MEANINGS[LUCK.get(leak, shows_in)]))
     (cause,) = difference["comparison"]["causes"]
     bob, topic = BOB[kind]
     assert (cause["member"], cause["what"], cause["origin"]) == (bob, f"sends {topic}", "itself")
@@ -186,7 +187,7 @@ def test_it_is_caught_among_all_variants(kind: str, leak: str, worldline: Any) -
     shown = [each["name"] for each in found["variants"] if each["ending"] == "differs"]
     assert any(name.startswith(SHOWS_IN[leak].replace("elsewhere", "processes(2)")) for name in shown) or "tcp" in shown
     shows_in = SHOWS_IN[leak]
-    assert found["difference"]["meaning"].startswith(MEANINGS[shows_in])
+    assert found["difference"]["meaning"].startswith((MEANINGS[shows_in], MEANINGS[LUCK.get(leak, shows_in)]))
 
 
 @pytest.mark.soak

@@ -21,7 +21,7 @@ from worldline.model.errors import UsageError, shown
 
 HASH_SEED = "PYTHONHASHSEED"
 
-SWITCH_INTERVAL = "WORLDLINE_SWITCH_INTERVAL"
+RESTLESS = "WORLDLINE_RESTLESS_THREADS"
 TIME_ZONE = "TZ"
 LOCALE = "LC_ALL"
 
@@ -95,7 +95,7 @@ _KINDS: Mapping[str, _Ways] = {
 }
 _MEANINGS = {
     Factor.NOTHING: "two equal runs differ: a clock, global randomness, id(), or a thread",
-    Factor.THREADS: "it matters how often threads take turns: threads race",
+    Factor.THREADS: "it matters when threads take turns: threads race",
     Factor.HASH_SEED: "hash seeds differ: something iterates over a set, or goes by hash()",
     Factor.FOLDER: "working folders differ: something goes by the path of the current folder",
     Factor.HOME: "home folders differ: something goes by HOME, or by what lies there",
@@ -122,7 +122,7 @@ def variants_of(kind: str, executor: str, *, mpi: bool = False, again: int = 1) 
     ways = _KINDS[kind]
     on = ("--executor", executor)
     others = [other for other in ways.executors if other != executor]
-    often = ((SWITCH_INTERVAL, "1e-6"),)
+    often = ((RESTLESS, "1"),)
     repeats = ["", *(f"-{number}" for number in range(2, again + 1))]
     found = [Variant(name=f"again{number}", factor=Factor.NOTHING, options=on) for number in repeats]
     found += [
