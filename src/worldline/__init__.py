@@ -6,7 +6,7 @@ alone: not on scheduling, machine, number of workers or luck.
 
 from __future__ import annotations
 
-import _signal  # Not signal, for which others have to be loaded first.
+import _signal  # type: ignore[import-not-found] # Not signal, for which others have to be loaded first.
 import sys
 
 # The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy up.
