@@ -6,13 +6,14 @@ alone: not on scheduling, machine, number of workers or luck.
 
 from __future__ import annotations
 
-import _signal  # Not signal, for which others have to be loaded first.
+import _signal  # type: ignore[import-not-found] # Not signal, for which others have to be loaded first.
 import os
 import sys
 
 # The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy up.
-_COMMAND = (sys.argv or [""])[0].rpartition("/")[2] == "worldline" or sys.orig_argv[1:3] == ["-m", "worldline"]
-if _COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+# By `orig_argv`, since processes that the command starts may have its `argv`.
+_IS_COMMAND = sys.orig_argv[1:3] == ["-m", "worldline"] or "".join(sys.orig_argv[1:2]).rpartition("/")[2] == "worldline"
+if _IS_COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 from importlib import import_module  # noqa: E402

@@ -163,7 +163,8 @@ class OperatorDesk:
         target = min(target, TIME_MAX)
         self._forget_step()
         self._server.pause_at(target)
-        self._stepping = rested = Future()
+        rested: Future[None] = Future()
+        self._stepping = rested
         rested.add_done_callback(lambda _: self._answer(OrderDone(target), word))
         self._server.tell_resting(target, rested)
 
