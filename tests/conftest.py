@@ -1,6 +1,7 @@
 """Settings for all tests: one Hypothesis profile with the same examples in every run; a summary of long searches."""
 
 import gc
+import signal
 from collections import Counter
 from collections.abc import Iterator
 
@@ -17,6 +18,19 @@ def _runs_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_as_usual() -> None:
+    """Let tests and what they start hear signals, wherever tests are started: nohup, cron and scripts ignore some.
+
+    A process ignores what its parent ignores, but not what its parent handles. So where a closed terminal is not to end
+    the tests, it still doesn't.
+    """
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual.get(number, lambda *_: None))
 
 
 def pytest_collection_finish() -> None:
