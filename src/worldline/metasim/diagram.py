@@ -112,8 +112,7 @@ class DiagramSimulator:
 
     def begin(self, now: int, send: Send) -> None:
         if now:
-            published, updated = self._schedule.floats(now)
-            floats = sorted(published + updated)
+            floats = self._schedule.floats(now)
             self._clashing = _between(floats)
             self._context.SetTime(floats[0] if floats else now / SECOND)
         elif self._context.get_time():
@@ -139,39 +138,36 @@ class DiagramSimulator:
             early, self._early = self._early, []
             self._take(early)
         # Updates 1 ns before wait for what arrives now.
-        waits = self._is_rounded(time - 1) and not any(self._schedule.floats(time))
+        waits = self._schedule.is_rounded(time - 1) and not self._schedule.floats(time)
         self._go_to(time - 1 if waits else time)
         self._told = time
 
     def receive(self, messages: list[Message]) -> None:
-        if self._is_rounded(self._now + 1):
+        if self._schedule.is_rounded(self._now + 1):
             self._early += messages
         else:
             self._take(messages)
 
     # --- Inside ---
 
-    def _is_rounded(self, time: int) -> bool:
-        """Whether this is a time of something whose period isn't a whole number of nanoseconds."""
-        return any(grid.floats(time) for grid in self._schedule.rounded)
-
     def _go_to(self, time: int) -> None:
         while (clash := self._schedule.clash(self._now, time)) is not None:
-            self._advance(clash)
+            self._advance(clash, _between(self._schedule.floats(clash)))
         if time > self._now:
-            self._advance(time)
+            self._advance(time, [])
 
-    def _advance(self, time: int) -> None:
+    def _advance(self, time: int, clashing: list[float]) -> None:
         if self._clashing:
             self._update()
-        self._now = time
-        published, updated = self._schedule.floats(time)
-        self._stops_early = not published
-        if published and updated and min(updated) < max(published):
-            self._clashing = _between(sorted(published + updated))
-            self._run(self._simulator.AdvanceTo, self._clashing[0])
+        self._now, self._clashing = time, clashing
+        if clashing:
+            stop = clashing[0]
+        elif published := self._schedule.published(time):
+            stop = max(published)
         else:
-            self._run(self._simulator.AdvanceTo, max(published) if published else min(updated, default=time / SECOND))
+            stop = min(self._schedule.updated(time), default=time / SECOND)
+        self._stops_early = not (clashing or published)
+        self._run(self._simulator.AdvanceTo, stop)
 
     def _publish_later(self) -> None:
         """Make the publishes of the following floats of this instant now, before anything arrives or is updated."""

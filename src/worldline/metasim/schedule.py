@@ -59,7 +59,7 @@ class Schedule:
             self.steps |= {period: None for period, _ in told}
         self.publishes = [Grid(*each) for each in publishes]
         self.updates = [Grid(*each) for each in updates]
-        self.rounded = [grid for grid in (*self.publishes, *self.updates) if grid.is_rounded]
+        self._rounded = [grid for grid in (*self.publishes, *self.updates) if grid.is_rounded]
         self._pairs = [
             (publish, update)
             for publish in self.publishes
@@ -81,20 +81,28 @@ class Schedule:
                 self._searched = until if self._found is None else self._found
         return self._found if self._found is not None and self._found <= until else None
 
-    def floats(self, time: int) -> tuple[list[float], list[float]]:
-        """Return the floats of all publishes and of all updates at a time in nanoseconds."""
-        return _floats(self.publishes, time), _floats(self.updates, time)
+    def published(self, time: int) -> list[float]:
+        """Return the floats of all publishes at a time in nanoseconds."""
+        return [each for grid in self.publishes for each in grid.floats(time)]
 
+    def updated(self, time: int) -> list[float]:
+        """Return the floats of all updates at a time in nanoseconds."""
+        return [each for grid in self.updates for each in grid.floats(time)]
 
-def _floats(grids: list[Grid], time: int) -> list[float]:
-    return [each for grid in grids for each in grid.floats(time)]
+    def floats(self, time: int) -> list[float]:
+        """Return the floats of all that happens at a time in nanoseconds, in order."""
+        return sorted(self.published(time) + self.updated(time))
+
+    def is_rounded(self, time: int) -> bool:
+        """Whether this is a time of something whose period isn't a whole number of nanoseconds."""
+        return bool(self._rounded) and any(grid.floats(time) for grid in self._rounded)
 
 
 def _clash_of(publish: Grid, update: Grid, after: int, until: int) -> int | None:
     slower = max(publish, update, key=lambda grid: grid.period)
     while (after := slower.after(after)) <= until:
-        published, updated = publish.floats(after), update.floats(after)
-        if published and updated and min(updated) < max(published):
+        updated = update.floats(after)
+        if updated and (published := publish.floats(after)) and min(updated) < max(published):
             return after
     return None
 

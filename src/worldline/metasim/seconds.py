@@ -59,20 +59,19 @@ class Grid:
 
         With an offset there may be two: processors round the product before the sum, or not.
         """
-        number = round((time - self.offset * SECOND) / self._period_ns)
-        if number < 0:
+        offset = self.offset
+        number = round((time - offset * SECOND) / self._period_ns)
+        seconds = offset + number * self.period
+        if round(seconds * SECOND) != time or number < 0:
             return ()
-        seconds = self.offset + number * self.period
-        if nanoseconds(seconds) != time:
-            return ()
-        if not self.offset:
+        if not offset:
             return (seconds,)
         at_once = float(Fraction(self.offset) + number * Fraction(self.period))
         return (seconds,) if at_once == seconds else (seconds, at_once)
 
     def after(self, time: int) -> int:
         """Return the first time on the grid after a time, in nanoseconds."""
-        number = max(0, int((time - self.offset * SECOND) / self._period_ns) - 1)
+        number = max(0, int((time - self.offset * SECOND) / self._period_ns))
         while (found := nanoseconds(self.offset + number * self.period)) <= time:
             number += 1
         return found
