@@ -439,7 +439,7 @@ def test_a_saved_one_fails_as_it_did(case: tuple[Trial, Shrunk], tmp_path: Path)
         f" if trial.algorithm.name == {shrunk.trial.algorithm.name!r}\n)\n"
     )
     save(shrunk.trial, tmp_path / "it.json", file=file)
-    loaded, _ = load(tmp_path / "it.json")
+    loaded, _ = load(tmp_path / "it.json", file)
     here, there = traced(shrunk.trial), traced(loaded)
     assert text_of(here.records, times=True) == text_of(there.records, times=True)
     assert here.digest == there.digest
