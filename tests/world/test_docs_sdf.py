@@ -18,8 +18,9 @@ MOTORS, COMMANDS, MOTION, STAGE = re.findall(r"```xml\n(.*?)```", PAGE, re.DOTAL
 def test_the_blocks_are_read(tmp_path: Path) -> None:
     drive = "<plugin name='gz::sim::systems::VelocityControl'/>"
     arm = LINK + "".join(
-        f"<link name='{name}_l'/><joint name='{name}' type='revolute'><parent>body</parent><child>{name}_l</child></joint>"
-        for name in ("elbow", "wheel")
+        f"<link name='{joint}_link'/>"
+        f"<joint name='{joint}' type='revolute'><parent>body</parent><child>{joint}_link</child></joint>"
+        for joint in ("elbow", "wheel")
     )
     world = Files(tmp_path).world(
         model("vehicle_red", LINK + drive + COMMANDS)
