@@ -19,6 +19,7 @@ from mcap.writer import CompressionType, Writer
 from tests.recording.stage import recorded, truth, write_script
 from worldline.model import ModelError, UsageError, format_time, plan
 from worldline.recording import Condition, LossCount, Recorder, Recording
+from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.walk import sendings
 
@@ -215,8 +216,9 @@ def test_bytes_behind_the_end_are_noticed(path: Path) -> None:
 def rewritten(change, *, by_arrival: bool = False, header_last: bool = False, **options: object) -> bytes:  # type: ignore[no-untyped-def]
     """Write the file anew with the MCAP library, all checksums right, with each record as `change` returns it."""
     output = io.BytesIO()
+    library = str(options.pop("library", ""))
     writer = Writer(output, **{"enable_data_crcs": True, **options})  # type: ignore[arg-type]
-    writer.start()
+    writer.start(library=library)
     reader = make_reader(io.BytesIO(DATA))
     metadata = {each.name: each.metadata for each in reader.iter_metadata()}
     if not header_last:
@@ -271,6 +273,13 @@ def test_of_a_file_packed_anew_and_cut_off_nothing_is_certain(path: Path) -> Non
     data = rewritten(lambda _, record: record, by_arrival=True, chunk_size=300)
     path.write_bytes(data[: len(data) // 2])
     assert Recording(path).verify()[::2] == (Condition.CUT_OFF, 0)
+
+
+def test_what_claims_to_be_as_it_was_recorded_and_is_in_another_order_is_altered(path: Path) -> None:
+    path.write_bytes(rewritten(lambda _, record: record, by_arrival=True, library="worldline 1"))
+    with pytest.raises(UsageError, match="stands behind what was sent later"):
+        list(recorded_account(intact(Recording(path))).sendings)
+    assert Recording(path).verify().condition is Condition.ALTERED
 
 
 def drop_one(kind: str, record):  # type: ignore[no-untyped-def]

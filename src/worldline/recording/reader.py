@@ -108,9 +108,9 @@ class Recording:
                 self.outcome = from_metadata(RunFacts, self._scan.outcome)
             except UsageError as error:
                 self._scan.damage = self._scan.damage or error.problem
-        if self.outcome is not None and not self._scan.is_original and not self._is_certified():
+        if not self._scan.is_original and not self._is_certified():
             self._scan.is_reordered = True  # It may have been packed anew, by arrivals: the certificate tells.
-            del self._survey  # Of the order in which they stand.
+            self.__dict__.pop("_survey", None)  # That was of the order in which they stand.
 
     @property
     def scan(self) -> Scan:

@@ -139,6 +139,8 @@ def _sendings(scan: Scan, file: BinaryIO, skip: int, channels: dict[int, Channel
                     fates.append(fate)
                 continue
             if time >= 0:
+                if sent < time and not scan.is_reordered:
+                    raise Damaged(f"message {sequence} of {its_sender} stands behind what was sent later")
                 yield time, sender, topic, payload, fates, number
             time, number, sender, topic, payload = sent, sequence, its_sender, its_topic, its_payload
             fates = [] if fate is None else [fate]
