@@ -20,7 +20,10 @@ from worldline.model.time import MS
         ("latency-of-copy/x/ann/bob/7", MS, "message 8 of ann on x comes twice, and the copy takes 1ms to bob"),
         ("boot/ann/0", 8 * MS, "ann takes 8ms to boot"),
         ("loss/x/ann/bob/0", False, ""),
-        ("corruption/x/ann/bob/0", True, ""),
+        ("corruption/x/ann/bob/0", True, "message 1 of all that ann sends is corrupted for bob"),
+        ("clock-offset/ann/0", -3_000_000, "the clock of ann is 3ms slow at first"),
+        ("clock-drift/ann/0", 40_000, "the clock of ann gains 40ppm"),
+        ("clock-walk/ann/4", -1_000, "the rate of the clock of ann changes by -1ppm"),
         ("random/ann/3", 0.5, ""),
     ],
 )
