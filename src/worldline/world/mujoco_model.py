@@ -33,7 +33,7 @@ from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, Ellips
 MOTOR_LAG = 0.01  # Seconds that velocity drives take for most of the way to a new speed.
 _WHEEL_LAG = 2e-3  # The same for wheels: 10 ms let a load slow them down by percents, and without a lag they hop.
 _SERVO_LAG = 1e-4  # The same for other joints. Gazebo's have none.
-_GRIP = 100.0  # How much harder friction is than contacts are: with 1, what rests on a slope creeps by mm/s.
+_GRIP = 100.0  # How much harder friction is than contacts: with 1, what rests on a slope creeps. Costs solver time.
 _SINKING = 0.001  # Meters by which contacts give way at most, whatever rests on them.
 _UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
 
