@@ -47,7 +47,8 @@ FOREIGN = {
     *("Container", "Environment", "FilterStore", "PreemptiveResource", "PriorityResource", "Store", "get", "succeed"),
     *("AsyncVectorEnv", "SyncVectorEnv"),  # Gymnasium's; above, SimPy's
     *("AdvanceTo", "DrakeLcm", "Initialize", "Simulator", "reset_context"),  # Drake's
-    *("lcm_handle", "set_queue_capacity", "VelocityControl", "_exit"),  # LCM's, Gazebo's, Python's
+    *("lcm_handle", "set_queue_capacity", "_exit"),  # LCM's, Python's
+    *("ApplyJointForce", "JointController", "JointPositionController", "VelocityControl"),  # Gazebo's
     *("KiB", "MiB", "GiB", "TiB"),  # units
     "worldline.outcome",  # in a recording
     *("Ask", "Class", "D", "Lander", "on_x", "sweep", "wash_up"),  # a reader's, of a formula, or of our tests
@@ -175,7 +176,7 @@ def test_only_what_can_be_wrapped_is_too_long() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_placeholder_is_left(page: Path) -> None:
     found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
-    environment = ("WORLDLINE_", "LCM_", "XDG_")
+    environment = ("WORLDLINE_", "LCM_", "XDG_", "GZ_", "IGN_", "SDF_")
     assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
 
 

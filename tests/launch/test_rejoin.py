@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,6 @@ import pytest
 from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.run_journal import RunJournal
 from worldline.launch.launcher import Launch, federation_of
 from worldline.launch.setup import read_setup
 from worldline.launch.unusual_parts import UnusualParts
@@ -246,10 +247,17 @@ def test_one_that_had_left_isnt_started_again_with_those_who_share_its_process(s
 def test_a_run_that_was_killed_when_all_had_left_is_over_as_soon_as_it_is_taken_up(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal = tmp_path / "run.journal"
-    with monkeypatch.context() as killed:
-        killed.setattr(RunJournal, "remove", RunJournal.close)
+    journal, kept = tmp_path / "run.journal", tmp_path / "kept.journal"
+
+    def keep(*_stats: os.stat_result) -> bool:
+        """Copy the journal when it is about to be removed, so that it is as if the run had been killed just before."""
+        shutil.copy(journal, kept)
+        return True
+
+    with monkeypatch.context() as removing:
+        removing.setattr(os.path, "samestat", keep)
         expected = stage.launch(journal=journal).digest
+    kept.rename(journal)
     stage.lines.clear()
     assert stage.launch(journal=journal).digest == expected
     assert not stage.lines

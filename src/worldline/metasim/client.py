@@ -26,7 +26,7 @@ from worldline.federation.server import Server
 from worldline.launch.lcm_types import is_lcm_type
 from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, Monitor
 from worldline.metasim.driving import drive
-from worldline.metasim.schedule import Schedule
+from worldline.metasim.event_times import EventTimes
 from worldline.metasim.seconds import Grid, Seconds, as_nanoseconds, nanoseconds
 from worldline.metasim.server import MetasimServer
 from worldline.model import UNBOUNDED, Buffer, UsageError, format_time
@@ -164,16 +164,16 @@ class MetasimClient:
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
         simulator = Simulator(diagram)
-        schedule = Schedule(leaves)
+        event_times = EventTimes(leaves)
         if not simulator.get_context().num_continuous_states():
-            _check_periods(self._periods, list(schedule.steps))
+            _check_periods(self._periods, list(event_times.steps))
         extra = () if self._lcm is None else (self._lcm,)
         self._diagram = DiagramSimulator(
             simulator,
             (self._outward, *extra),
             (self._inward, *extra),
             self._subscribers,
-            schedule,
+            event_times,
             sending=[Grid(each) for each in self._periods] if self._is_punctual else None,
         )
         return simulator

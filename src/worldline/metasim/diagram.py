@@ -18,7 +18,7 @@ changes but that object.
   arrives, then all updates. Mostly it is enough to stop at the last float of a publish, or else at the first of an
   update. Where an update's float lies before a publish's, it stops at the first of them; then *twins*, other simulators
   of the same context, make the publishes of the following floats, and after what arrives they make the updates.
-- Of events that aren't in the schedule, the monitor ends the step at the first before the nanosecond's own float.
+- Of events that aren't in `EventTimes`, the monitor ends the step at the first before the nanosecond's own float.
 - Times on a grid whose period isn't a whole number of nanoseconds are rounded, and so are delays: what is to arrive at
   such a time may come 1 ns sooner or later, and counts as if it came then.
 """
@@ -37,7 +37,7 @@ from pydrake.systems.framework import Context, EventStatus
 
 from worldline.federation.blame import is_normal_end
 from worldline.metasim.driving import Send, SimulatorEnded
-from worldline.metasim.schedule import ONLY_EVENTS, Schedule
+from worldline.metasim.event_times import ONLY_EVENTS, EventTimes
 from worldline.metasim.seconds import Grid, nanoseconds
 from worldline.model import TIME_MAX, Message, ModelError, PeerError, UsageError, WorldlineError, format_time
 from worldline.model.blame import described, said_of
@@ -73,7 +73,7 @@ class DiagramSimulator:
         outward: Sequence[DrakeLcm],
         inward: Sequence[DrakeLcm],
         subscribers: dict[str, list[Any]],
-        schedule: Schedule,
+        event_times: EventTimes,
         *,
         sending: Iterable[Grid] | None,
     ) -> None:
@@ -84,7 +84,7 @@ class DiagramSimulator:
         self._outward = outward
         self._inward = inward
         self._subscribers = subscribers
-        self._schedule = schedule
+        self._event_times = event_times
         self._sending = None if sending is None else list(sending)
         self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
@@ -112,7 +112,7 @@ class DiagramSimulator:
 
     def begin(self, now: int, send: Send) -> None:
         if now:
-            floats = self._schedule.floats(now)
+            floats = self._event_times.floats(now)
             self._clashing = _between(floats)
             self._context.SetTime(floats[0] if floats else now / SECOND)
         elif self._context.get_time():
@@ -138,12 +138,12 @@ class DiagramSimulator:
             early, self._early = self._early, []
             self._take(early)
         # Updates 1 ns before wait for what arrives now.
-        waits = self._schedule.is_rounded(time - 1) and not self._schedule.floats(time)
+        waits = self._event_times.is_rounded(time - 1) and not self._event_times.floats(time)
         self._go_to(time - 1 if waits else time)
         self._told = time
 
     def receive(self, messages: list[Message]) -> None:
-        if self._schedule.is_rounded(self._now + 1):
+        if self._event_times.is_rounded(self._now + 1):
             self._early += messages
         else:
             self._take(messages)
@@ -151,8 +151,8 @@ class DiagramSimulator:
     # --- Inside ---
 
     def _go_to(self, time: int) -> None:
-        while (clash := self._schedule.clash(self._now, time)) is not None:
-            self._advance(clash, _between(self._schedule.floats(clash)))
+        while (clash := self._event_times.clash(self._now, time)) is not None:
+            self._advance(clash, _between(self._event_times.floats(clash)))
         if time > self._now:
             self._advance(time, [])
 
@@ -162,10 +162,10 @@ class DiagramSimulator:
         self._now, self._clashing = time, clashing
         if clashing:
             stop = clashing[0]
-        elif published := self._schedule.published(time):
+        elif published := self._event_times.published(time):
             stop = max(published)
         else:
-            stop = min(self._schedule.updated(time), default=time / SECOND)
+            stop = min(self._event_times.updated(time), default=time / SECOND)
         self._stops_early = not (clashing or published)
         self._run(self._simulator.AdvanceTo, stop)
 

@@ -41,7 +41,7 @@ class _Declared:
 _declared: WeakKeyDictionary[System, _Declared] = WeakKeyDictionary()
 
 
-class Schedule:
+class EventTimes:
     """When the systems of a diagram publish and update something periodically, as far as that is known.
 
     By the run's rule, everything is published before anything is updated at one nanosecond. Drake goes by floats: where
