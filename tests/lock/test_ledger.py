@@ -84,7 +84,7 @@ def arrivals(messages: list[Message] | None) -> list[int]:
 
 def inside(ledger: Ledger) -> bytes:
     """Return all that a ledger knows, whichever way it was built."""
-    state = vars(ledger).values() if hasattr(ledger, "__dict__") else ledger.__reduce_cython__()[-1]
+    state = vars(ledger).values() if hasattr(ledger, "__dict__") else ledger.__reduce__()[-1]
     return pickle.dumps([ledger.journal.digest() if each is ledger.journal else each for each in state])
 
 
