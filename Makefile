@@ -140,6 +140,7 @@ $(TOOLS): requirements.lock | $(STAMP)
 # used as it is.
 $(BUILT): $(HOT) setup.py | $(STAMP)
 	@echo "Compiling the hot modules, which takes about two minutes of processor time"
+	@[[ $@ -nt setup.py ]] || rm -rf build  # Cython looks at its sources alone, not at how they are to be compiled.
 	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
