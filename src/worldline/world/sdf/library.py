@@ -121,7 +121,7 @@ class SdfLibrary:
         )
 
     def _model_file(self, folder: Path) -> Path:
-        """Return where a model's folder has its file: as its model.config says for the highest version, as in Gazebo."""
+        """Return the file of a model's folder: the one of the highest version in its model.config, as in Gazebo."""
         if folder not in self._model_files:
             self._model_files[folder] = self._configured(folder / _CONFIG) or folder / _USUAL
         return self._model_files[folder]
