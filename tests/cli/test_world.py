@@ -8,10 +8,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.conftest import Command
+
+if TYPE_CHECKING:
+    from worldline.world.mujoco_engine import MujocoGroup
 
 WORLDS = Path(__file__).parents[2] / "examples" / "world"
 LEVELS = str(WORLDS / "levels.sdf")
@@ -81,6 +85,41 @@ def test_a_world_is_checked_without_running(worldline: Command) -> None:
     code, said, errors = worldline("world", "--check", LEVELS)
     assert (code, errors) == (0, "")
     assert said.startswith("world levels: steps of 1ms")
+
+
+CUBE = (
+    '<model name="{0}"><pose>{1} 0 5 0 0 0</pose><link name="l"><collision name="c"><geometry><box><size>1 1 1</size>'
+    "</box></geometry></collision></link></model>"
+)
+LEVEL = """
+<plugin name="gz::sim">
+  <performer name="p"><ref>here</ref><geometry><box><size>1 1 1</size></box></geometry></performer>
+  <level name="far"><pose>50 0 5 0 0 0</pose><geometry><box><size>9 9 9</size></box></geometry><ref>b</ref></level>
+</plugin>
+"""
+
+
+def test_a_start_looks_only_at_what_is_loaded_and_at_each_once(
+    worldline: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check looks at all of it."""
+    mujoco_engine = pytest.importorskip("worldline.world.mujoco_engine")
+    alone = mujoco_engine.MujocoGroup.alone
+    built: list[str] = []
+
+    def counted(group: MujocoGroup) -> object:
+        built.extend(group.movers)
+        return alone(group)
+
+    monkeypatch.setattr(mujoco_engine.MujocoGroup, "alone", counted)
+    cubes = "".join(CUBE.format(*each) for each in (("here", 0), ("a", 49.5), ("b", 50)))
+    Path("far.sdf").write_text(f'<sdf version="1.11"><world name="w">{cubes}{LEVEL}</world></sdf>')
+    code, _, errors = worldline("world", "far.sdf", "--until", "2ms")
+    assert (code, errors) == (0, "")
+    assert sorted(name for name in built if name in ("a", "b", "here")) == ["a", "here"]
+    code, said, _ = worldline("world", "far.sdf", "--check")
+    assert code == 0
+    assert "two models start more than 1 cm deep in each other and will be hurled apart: 'a' and 'b'" in said
 
 
 BROKEN = '<sdf version="1.6"><world name="w"><model name="m"><link name="l"/></model>'

@@ -17,6 +17,7 @@ from worldline.cli.world_network import FEDERATION, WorldNetwork
 from worldline.cli.world_run import WorldSession
 from worldline.model import as_time
 from worldline.model.errors import UsageError
+from worldline.world.cast import Cast
 from worldline.world.description import WorldDescription
 from worldline.world.discovery import DiscoveryOptions, PeerRole
 from worldline.world.engines import ENGINES, first_notes, open_engine
@@ -159,7 +160,7 @@ def world(
         _check(description, engine)
         return
     opened = open_engine(engine, description)
-    for line in load_remarks(description, first_notes(opened)):
+    for line in load_remarks(description, first_notes(opened, Cast(description).loaded())):
         remark(f"{file}: {line}")
     network = WorldNetwork(
         federation=federation,

@@ -98,7 +98,7 @@ class WorldSession:
             exchange = stack.enter_context(self._exchange())
             world = World(
                 self.description,
-                engine=self.engine_name,
+                engine=lambda _: self.engine,  # It knows the movers already: to build each once takes seconds.
                 exchange=exchange,
                 spectators=spectators,
                 run_ahead=self.run_ahead,

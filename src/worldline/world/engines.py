@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from worldline.model.errors import ModelError, UsageError, shown
-from worldline.world.description import LoadingNote, WorldDescription
+from worldline.world.description import LoadingNote, WorldDescription, WorldModel
 from worldline.world.engine import PhysicsEngine
 from worldline.world.kinematic_engine import KinematicEngine
 
@@ -30,9 +31,12 @@ def open_engine(name: str, world: WorldDescription) -> PhysicsEngine:
 _DEEP = 0.01  # Meters.
 
 
-def first_notes(engine: PhysicsEngine) -> list[LoadingNote]:
-    """Build the whole world once, so that what can't be built is known, and return what somebody should know of it."""
-    models = engine.world.models
+def first_notes(engine: PhysicsEngine, models: Mapping[str, WorldModel] | None = None) -> list[LoadingNote]:
+    """Build the whole world once, or only these models of it, and return what somebody should know before it runs.
+
+    What can't be built is known then, too.
+    """
+    models = engine.world.models if models is None else models
     movers = [name for name, model in models.items() if not model.static]
     group = engine.build(movers, [name for name, model in models.items() if model.static])
     group.set_states(0, {name: engine.initial_state(name) for name in movers})

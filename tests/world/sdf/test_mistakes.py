@@ -210,6 +210,35 @@ def test_whether_there_is_a_file_outside_is_not_told(files: Files) -> None:
         files.refused(wrapped(f"<include><uri>{uri}</uri></include>"), 3, text)
 
 
+@pytest.mark.parametrize("uri", ["robot", "model://robot"])
+def test_a_models_folder_without_its_file(files: Files, uri: str) -> None:
+    content = wrapped(f"<include><uri>{uri}</uri></include>")
+    folder = files.folder / "robot"
+    folder.mkdir()
+    lacking = "has neither a model.sdf nor a model.config that names a file"
+    files.refused(content, 3, f"the folder '{folder}' {lacking}")
+    config = files.write("<model><name>Robot</name></model>", "robot/model.config")
+    files.refused(content, 3, lacking)
+    files.write("<model><sdf version='1.4'>old.sdf</sdf></model>", "robot/model.config")
+    files.refused(content, 3, f"has a model.config that names '{folder / 'old.sdf'}', where no file is")
+    for broken, problem in (("<model>\n<sdf>", "the XML is broken"), ("<model>\n<sdf/></model>", "<sdf> is empty")):
+        files.write(broken, "robot/model.config")
+        with pytest.raises(WorldFileError, match=f"^{config}: line 2: {problem}"):
+            files.read(content)
+
+
+def test_a_models_folder_cant_lead_out_of_the_worlds(files: Files) -> None:
+    there = Path(outside(files))
+    content = wrapped("<include><uri>robot</uri></include>")
+    for file in (str(there), "../../there/model.sdf", "../../there/nothing.sdf"):
+        files.write(f"<model><sdf version='1.4'>{file}</sdf></model>", "robot/model.config")
+        files.refused(content, 3, "is outside of the world's folder")
+    config = files.folder / "robot" / "model.config"
+    config.replace(there.parent / "model.config")
+    config.symlink_to(there.parent / "model.config")
+    files.refused(content, 3, "is outside of the world's folder")
+
+
 def test_a_file_that_includes_itself(files: Files) -> None:
     path = files.write(f"<sdf>\n{model('m', '<include><uri>m.sdf</uri></include>')}</sdf>", "m.sdf")
     body = "<include><uri>m.sdf</uri></include>"

@@ -510,6 +510,30 @@ def test_models_are_found_by_resource_paths(
         read_world(there)
 
 
+@pytest.mark.parametrize(
+    ("config", "file"),
+    [
+        ("<sdf version='1.4'>old.sdf</sdf>", "old.sdf"),
+        ("<sdf version='1.9'>old.sdf</sdf><sdf version='1.10'>new.sdf</sdf><sdf version='1.4'>x.sdf</sdf>", "new.sdf"),
+        ("<sdf>x.sdf</sdf><sdf version='1.0'> sub/new.sdf </sdf><sdf version='newest'>x.sdf</sdf>", "sub/new.sdf"),
+        ("<sdf>old.sdf</sdf>", "old.sdf"),
+        ("<name>Robot</name>", "model.sdf"),
+    ],
+)
+def test_a_models_folder_may_say_which_file_it_is(
+    files: Files, config: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write(f"<?xml version='1.0'?><model>{config}</model>", "models/robot/model.config")
+    for name in {"model.sdf", file}:
+        body = LINK if name == file else f"{LINK}<link name='other'/>"
+        included(files, f"models/robot/{name}", body)
+    monkeypatch.setenv("GZ_SIM_RESOURCE_PATH", str(files.folder / "models"))
+    there = files.write(wrapped("<include><uri>model://robot</uri></include>"), "worlds/world.sdf")
+    world = read_world(there)
+    assert [link.name for link in world.models["inner"].links] == ["body"]
+    assert world.notes == ()
+
+
 def test_what_an_included_file_says_in_vain_is_noted_with_its_name(files: Files) -> None:
     included(files, body=f"{LINK}\n<sensor/>")
     (note,) = files.world("<include><uri>robot.sdf</uri></include>").notes

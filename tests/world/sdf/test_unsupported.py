@@ -183,6 +183,25 @@ def test_motors_that_move_nothing_are_noted(files: Files, motor: str, note: str)
     assert not files.world(model("m", body + index.format("<joint_index>1</joint_index>"))).models["m"].motors
 
 
+@pytest.mark.parametrize("locked", ["l", "r"])
+def test_a_drive_of_a_locked_wheel_is_left_out(files: Files, locked: str) -> None:
+    limits = "<axis><limit><lower>1</lower><upper>1</upper></limit></axis>"
+    wheels = "".join(
+        f"<link name='{name}_link'/><joint name='{name}' type='revolute'><parent>a</parent><child>{name}_link</child>"
+        f"{limits if name == locked else ''}</joint>"
+        for name in ("l", "r")
+    )
+    drive = (
+        "<plugin name='gz::sim::systems::DiffDrive'>\n<left_joint>l</left_joint><right_joint>r</right_joint></plugin>"
+        "<plugin name='worldline::ScriptedCommands'><command><time>0</time><linear>1</linear></command></plugin>"
+    )
+    world = files.world(model("m", f"<link name='a'/>{wheels}{drive}"))
+    text = f"line 4: nothing is moved by a drive of joint '{locked}': its limits leave it a single position"
+    assert [str(note) for note in world.notes] == [text]
+    assert (world.models["m"].drive, world.models["m"].commands) == (None, ())
+    assert {joint.name: joint.kind for joint in world.models["m"].joints}[locked] == "fixed"
+
+
 def test_a_level_may_name_a_light(files: Files) -> None:
     body = "<light name='sun'/>" + stage(f"<level name='l'>{BOX}\n<ref>sun</ref></level>")
     world = files.world(body)

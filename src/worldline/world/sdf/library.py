@@ -7,6 +7,7 @@ named as resource paths, wherever links lead.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from worldline.world.sdf.xml_document import ElementBudget, parse, read_content
 _OVERRIDDEN = ("pose", "static")
 _PATHS = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH")
 _LOCAL = ("file", "model", "package")
+_CONFIG, _USUAL = "model.config", "model.sdf"
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}")
 
 
 def resource_paths(environment: Mapping[str, str]) -> list[Path]:
@@ -34,6 +37,7 @@ class SdfLibrary:
         self._budget = ElementBudget()
         self._contents: dict[Path, bytes] = {}
         self._folders: dict[str, Path] = {}
+        self._model_files: dict[Path, Path] = {}  # By the folder of the model.
 
     def open(self, path: Path) -> SdfElement:
         """Return the root element of an SDF file."""
@@ -82,17 +86,29 @@ class SdfLibrary:
                 "save the model next to this file, and include it by its path",
             )
         named = rest if colon else word
+        lacking: tuple[Path, Path] | None = None
         outside: Path | None = None
         for place in (self._folders[uri.owner], *self._places):
             path = place / named
             try:
-                for found in (path, path / "model.sdf"):
-                    if not self._is_allowed(found):  # Whether there is such a file isn't told, either.
-                        outside = outside or found
-                    elif found.is_file():
-                        return found
+                is_folder = self._is_allowed(path) and path.is_dir()
+                file = self._model_file(path) if is_folder else path
+                if not self._is_allowed(file):  # Whether there is such a file isn't told, either.
+                    outside = outside or file
+                elif file.is_file():
+                    return file
+                elif is_folder:
+                    lacking = lacking or (path, file)
             except (OSError, ValueError):  # Too long a name, or one that no file can have.
                 continue
+        if lacking is not None:
+            folder, file = lacking
+            what = (
+                f"neither a {_USUAL} nor a {_CONFIG} that names a file"
+                if file == folder / _USUAL
+                else f"a {_CONFIG} that names {shown(str(file))}, where no file is"
+            )
+            raise uri.error(f"the folder {shown(str(folder))} has {what}")
         if outside is not None:
             real = Path(os.path.realpath(outside))
             raise uri.error(
@@ -104,6 +120,28 @@ class SdfLibrary:
             f"{_PATHS[0]} may name folders of models, {os.pathsep} between them",
         )
 
+    def _model_file(self, folder: Path) -> Path:
+        """Return the file of a model's folder: the one of the highest version in its model.config, as in Gazebo."""
+        if folder not in self._model_files:
+            self._model_files[folder] = self._configured(folder / _CONFIG) or folder / _USUAL
+        return self._model_files[folder]
+
+    def _configured(self, config: Path) -> Path | None:
+        """Return the file that a model.config names, or the config itself if it is one that must not be read."""
+        if not self._is_allowed(config):
+            return config
+        if not config.is_file():
+            return None
+        owner = shortened(str(config))
+        files = parse(read_content(config, owner), owner, self._budget).children("sdf")
+        return config.parent / max(files, key=_version_of).word() if files else None
+
     def _is_allowed(self, path: Path) -> bool:
         real = os.path.realpath(path)
         return any(os.path.commonpath((real, folder)) == folder for folder in self._allowed)
+
+
+def _version_of(element: SdfElement) -> tuple[int, ...]:
+    """Return the version that an element is of; one without is the lowest."""
+    version = (element.attribute("version") or "").strip()
+    return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

@@ -122,8 +122,24 @@ def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool, no
                 movers.about |= {("motor command", index): each for index, each in enumerate(told)}
             else:
                 movers.motion = _motion(element)
-    _add_motors(movers, controllers, model.name(), {} if is_static else {each.name: each for each in joints})
+    movable = {} if is_static else {each.name: each for each in joints}
+    _leave_out_locked_drive(movers, movable)
+    _add_motors(movers, controllers, model.name(), movable)
     return movers
+
+
+def _leave_out_locked_drive(movers: Movers, joints: dict[str, Joint]) -> None:
+    """Leave out a drive, and what it is told, if one of its wheels can't turn."""
+    if not isinstance(movers.drive, DiffDrive):
+        return
+    for index, wheel in enumerate((*movers.drive.left_joints, *movers.drive.right_joints)):
+        joint = joints.get(wheel)
+        if joint is not None and joint.kind == "revolute" and joint.is_locked:
+            movers.about["wheel", index].remark(
+                f"nothing is moved by a drive of joint {shown(wheel)}: its limits leave it a single position"
+            )
+            movers.drive, movers.commands = None, ()
+            return
 
 
 def _add_motors(movers: Movers, plugins: list[SdfElement], model: str, joints: dict[str, Joint]) -> None:
