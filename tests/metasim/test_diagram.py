@@ -24,6 +24,7 @@ from worldline import MS, SECOND, Federation, Network, Participant, Program, lin
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.journal import Received, Sent
 from worldline.metasim import MetasimClient
+from worldline.metasim.event_times import EventTimes
 from worldline.model import BrokenPromise, ModelError, PeerError, UsageError
 
 pytestmark = pytest.mark.timeout(50)
@@ -550,7 +551,7 @@ Row = tuple[float, ...]
 class Node(LeafSystem):
     """Counts its updates, and keeps what it hears; says both, and what it hears now."""
 
-    def __init__(self, step: float) -> None:
+    def __init__(self, step: float, offset: float) -> None:
         super().__init__()
         self.updates: list[Row] = []
         self.DeclareDiscreteState([0.0, -1.0])
@@ -560,7 +561,7 @@ class Node(LeafSystem):
             "message", lambda: AbstractValue.Make(lcmt_drake_signal()), lambda *given: this.say(*given)
         )
         self.DeclareVectorOutputPort("vector", 3, lambda context, output: output.SetFromVector(this.seen(context)))
-        self.DeclarePeriodicUnrestrictedUpdateEvent(step, 0.0, lambda *given: this.update(*given))
+        self.DeclarePeriodicUnrestrictedUpdateEvent(step, offset, lambda *given: this.update(*given))
 
     def seen(self, context: Context) -> list[float]:
         heard = self.get_input_port().Eval(context)
@@ -578,12 +579,12 @@ class Node(LeafSystem):
 
 
 class Observer(LeafSystem):
-    def __init__(self, period: float) -> None:
+    def __init__(self, period: float, offset: float) -> None:
         super().__init__()
         self.rows: list[Row] = []
         self.DeclareVectorInputPort("in", 3)
         this = weakref.proxy(self)
-        self.DeclarePeriodicPublishEvent(period, 0.0, lambda context: this.look(context))
+        self.DeclarePeriodicPublishEvent(period, offset, lambda context: this.look(context))
 
     def look(self, context: Context) -> None:
         self.rows.append((context.get_time(), *self.get_input_port().Eval(context)))
@@ -591,12 +592,17 @@ class Observer(LeafSystem):
 
 @dataclass(frozen=True)
 class Rates:
-    """In ticks: how often two nodes publish and are observed, and how long messages take. They update in each tick."""
+    """In ticks: how often two nodes publish, are observed and update, from when on, and how long messages take."""
 
     tick: Fraction  # In seconds.
     publish: int = 1
     observe: int = 1
     delay: int = 1
+    update: int = 1
+    offset: int = 0
+
+    def are_due(self, period: int, tick: int) -> bool:
+        return tick >= self.offset and (tick - self.offset) % period == 0
 
     def seconds(self, ticks: int) -> float:
         return float(self.tick * ticks)
@@ -611,9 +617,9 @@ def by_hand(rates: Rates, ticks: int) -> Seen:
     seen: Seen = {name: [[], [], []] for name in state}
     for tick in range(ticks + 1):
         for name in state:
-            if tick % rates.observe == 0:
+            if rates.are_due(rates.observe, tick):
                 seen[name][1].append((tick, *state[name]))
-            if tick % rates.publish == 0:
+            if rates.are_due(rates.publish, tick):
                 seen[name][2].append((tick, *state[name]))
         if tick == ticks:
             break
@@ -621,7 +627,7 @@ def by_hand(rates: Rates, ticks: int) -> Seen:
             for at, count, *_ in seen[other][2]:
                 if at + rates.delay == tick:
                     state[name][2] = count
-        for name, (count, _, heard) in state.items():
+        for name, (count, _, heard) in state.items() if rates.are_due(rates.update, tick) else ():
             seen[name][0].append((tick, heard))
             state[name][:2] = [count + 1, heard]
     return seen
@@ -636,24 +642,28 @@ def of_drake(rates: Rates, ticks: int, way: str) -> Seen:
 
     def node(me: Participant, name: str, other: str) -> None:
         client, builder = MetasimClient(me), DiagramBuilder()
-        node = builder.AddSystem(Node(rates.seconds(1)))
-        period = rates.seconds(rates.publish)
+        period, offset = rates.seconds(rates.publish), rates.seconds(rates.offset)
+        node = builder.AddSystem(Node(rates.seconds(rates.update), offset))
         if way == "added":
             outward = client.add_publisher(builder, name, lcmt_drake_signal, period)
             inward = client.add_subscriber(builder, other, lcmt_drake_signal)
         else:
-            outward = builder.AddSystem(LcmPublisherSystem.Make(name, lcmt_drake_signal, client.lcm, period))
+            make = LcmPublisherSystem.Make
+            outward = builder.AddSystem(
+                make(name, lcmt_drake_signal, client.lcm, publish_period=period, publish_offset=offset)
+            )
             inward = builder.AddSystem(LcmSubscriberSystem.Make(other, lcmt_drake_signal, client.lcm))
         builder.Connect(node.get_output_port(0), outward.get_input_port())
         builder.Connect(inward.get_output_port(), node.get_input_port())
-        observer = builder.AddSystem(Observer(rates.seconds(rates.observe)))
+        observer = builder.AddSystem(Observer(rates.seconds(rates.observe), offset))
         builder.Connect(node.get_output_port(1), observer.get_input_port())
-        sink = LogVectorOutput(node.get_output_port(1), builder, rates.seconds(rates.observe))
+        sink = None if offset else LogVectorOutput(node.get_output_port(1), builder, rates.seconds(rates.observe))
         simulator = client.complete(builder.Build(), period=period if way == "lcm with a period" else None)
         client.run()
-        log = sink.FindLog(simulator.get_context())
-        logged = [(at, *row) for at, row in zip(log.sample_times(), log.data().T, strict=True)]
-        assert logged == observer.rows
+        if sink is not None:
+            log = sink.FindLog(simulator.get_context())
+            logged = [(at, *row) for at, row in zip(log.sample_times(), log.data().T, strict=True)]
+            assert logged == observer.rows
         seen[name] = [at_ticks(node.updates), at_ticks(observer.rows)]
 
     programs = {
@@ -670,7 +680,8 @@ def of_drake(rates: Rates, ticks: int, way: str) -> Seen:
 
 def check_rates(rates: Rates, ticks: int = 200) -> None:
     expected = by_hand(rates, ticks)
-    for way in ("added", "lcm with a period", "lcm without"):
+    # The others know no offset.
+    for way in ("lcm without",) if rates.offset else ("added", "lcm with a period", "lcm without"):
         assert of_drake(rates, ticks, way) == expected, way
 
 
@@ -685,6 +696,13 @@ def check_rates(rates: Rates, ticks: int = 200) -> None:
         Rates(Fraction(1, 60)),
         Rates(Fraction(1, 60), publish=2, observe=3),
         Rates(Fraction(1, 30), publish=1, observe=5, delay=2),
+        # With offsets, of one grid and of several.
+        Rates(Fraction("0.003"), publish=3, observe=3, delay=3, update=3, offset=1),
+        Rates(Fraction("0.0005"), delay=3, offset=1),
+        Rates(Fraction("0.005"), publish=2, observe=2, delay=2, update=2, offset=1),
+        Rates(Fraction("0.01"), publish=5, observe=3, delay=2, offset=7),
+        Rates(Fraction(1, 60), delay=2, offset=1),
+        Rates(Fraction(1, 60), publish=3, observe=5, delay=1, offset=40),
     ],
     ids=str,
 )
@@ -699,3 +717,41 @@ def test_all_publishes_then_arrivals_then_updates(rates: Rates) -> None:
 def test_all_rates_follow_the_rule(tick: str) -> None:
     for publish, observe, delay in ((1, 5, 1), (2, 3, 2), (3, 10, 3), (5, 1, 7), (7, 2, 1), (10, 7, 10), (50, 3, 1)):
         check_rates(Rates(Fraction(tick), publish, observe, delay), ticks=150)
+        check_rates(Rates(Fraction(tick), publish, observe, delay, update=publish, offset=1), ticks=150)
+
+
+@pytest.mark.parametrize("offset", [1 / 60, 0.3, 10.0])
+@pytest.mark.parametrize("period", [0.01, 1 / 60, 1 / 144, 5000.0])
+def test_the_times_of_a_publisher_are_known_to_the_last_bit(period: float, offset: float) -> None:
+    lcm = DrakeLcm("memq://")
+    system = LcmPublisherSystem.Make("OUT", lcmt_drake_signal, lcm, publish_period=period, publish_offset=offset)
+    (grid,) = EventTimes([system]).publishes
+    assert (grid.period, grid.offset) == (period, offset)
+
+
+@pytest.mark.parametrize(("step", "period"), [(1 / 60, 0.016666667), (0.033333333, 1 / 30)])
+def test_periods_that_meet_in_a_nanosecond_with_many_floats_between_them(step: float, period: float) -> None:
+    """The update's float lies before the publish's; still it comes after it, and after what arrives then."""
+    meeting = round(period * SECOND)
+    nodes: list[Node] = []
+    rows: list[Row] = []
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        node, observer = builder.AddSystem(Node(step, 0.0)), builder.AddSystem(Observer(period, 0.0))
+        outward = client.add_publisher(builder, "OUT", lcmt_drake_signal, period)
+        inward = client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        builder.Connect(node.get_output_port(0), outward.get_input_port())
+        builder.Connect(node.get_output_port(1), observer.get_input_port())
+        builder.Connect(inward.get_output_port(), node.get_input_port())
+        nodes.append(node)
+        rows.append(observer.rows)  # type: ignore[arg-type]
+
+    def once(me: Participant) -> None:
+        me.publish("IN", message(7.0).encode())
+
+    outcome = driven(act, f"{3 * meeting // 2}ns", delay=f"{meeting}ns", other=once)
+    assert round(step * SECOND) == meeting
+    assert step < period
+    assert nodes[0].updates == [(0.0, -1.0), (step, 7.0)]
+    assert rows == [[(0.0, 0.0, -1.0, -1.0), (period, 1.0, -1.0, -1.0)]]
+    assert sent(outcome) == [0, meeting]

@@ -46,6 +46,7 @@ from worldline.model.time import SECOND
 
 Monitor = Callable[[Context], Any]
 
+_BESIDE = 4  # Multiples of periods that mean the same differ by fewer floats.
 _GOES_ON = (EventStatus.Severity.kDidNothing, EventStatus.Severity.kSucceeded)
 
 
@@ -299,10 +300,18 @@ class DiagramSimulator:
 
 
 def _between(floats: list[float]) -> list[float]:
-    """Return all floats from the first of these to the last, so that no event is left out; none, if they are one."""
-    found = floats[:1]
-    while found and found[-1] < floats[-1]:
-        found.append(nextafter(found[-1], inf))
+    """Return the floats at and beside these, from the first of them to the last; none, if they are one.
+
+    Those beside them are for events that aren't in `EventTimes`. All others may be too many: periods that differ, such
+    as 1/60 and 0.016666667, may meet in a nanosecond with 10^8 floats between them.
+    """
+    near = set(floats)
+    for at in floats:
+        below = above = at
+        for _ in range(_BESIDE):
+            below, above = nextafter(below, -inf), nextafter(above, inf)
+            near |= {below, above}
+    found = sorted(at for at in near if floats[0] <= at <= floats[-1])
     return found if len(found) > 1 else []
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import inf, nextafter, ulp
+from fractions import Fraction
+from math import inf, nextafter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,12 +22,12 @@ from pydrake.systems.framework import LeafSystem, PublishEvent, System
 from pydrake.systems.lcm import LcmPublisherSystem
 from pydrake.systems.primitives import VectorLogSink
 
-from worldline.metasim.seconds import Grid, nanoseconds
-from worldline.model.time import SECOND
+from worldline.metasim.seconds import Grid
 
 ONLY_EVENTS = InitializeParams(suppress_initialization_events=True)
 
-_SOON, _NEVER = 1e-12, 1e9  # In seconds: before all that is periodic, and after it.
+_SOON, _NEVER = 1e-12, 1e15  # In seconds: before all that is periodic, and after it.
+_MANY = 2**20
 
 Times = dict[tuple[float, float], None]
 """Periods and offsets, in seconds."""
@@ -64,7 +65,8 @@ class EventTimes:
             (publish, update)
             for publish in self.publishes
             for update in self.updates
-            if (publish.period, publish.offset) != (update.period, update.offset)
+            # Without an offset, those of one grid have one float.
+            if publish.offset or (publish.period, publish.offset) != (update.period, update.offset)
         ]
         self._searched = 0
         self._found: int | None = None  # The clash up to which it has searched.
@@ -127,8 +129,10 @@ def _tried(leaf: System) -> Times:
         return {(first, 0.0): None}
     second = _first_event(leaf, nextafter(first, inf))
     assert second is not None
-    whole = nanoseconds(second - first) / SECOND  # The difference itself lacks the last bits.
-    return {(whole if abs(second - first - whole) <= 4 * ulp(second) else second - first, first): None}
+    # The difference lacks the last bits. That of a later one has them; a power of two adds no error of its own.
+    later = _first_event(leaf, first + (_MANY - 0.5) * (second - first))
+    assert later is not None
+    return {(float((Fraction(later) - Fraction(first)) / _MANY), first): None}
 
 
 def _first_event(leaf: System, start: float) -> float | None:

@@ -293,7 +293,7 @@ class MetasimServer:
                 last, deadline = reached, time.monotonic() + patience_s
             elif time.monotonic() > deadline:
                 waits = self.why()
-                advice = "\n  ".join(["they wait:", *waits]) if waits else ""
+                advice = f"they wait: {'; '.join(waits)}" if waits else ""
                 self._give_up(LossError(f"nobody has got any farther for {patience_s:g} seconds", advice=advice))
 
     def _progress(self) -> list[tuple[int, int]]:
