@@ -158,6 +158,7 @@ class Ledger:
         self._until = 0
         self._idle_at = -1  # Where it last asked for a time that had come already, and how often.
         self._idle_calls = 0
+        self._idle_sent = 0  # How many messages it had sent by then.
         # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed
         # since.
         self._complete_at = -1
@@ -446,9 +447,12 @@ class Ledger:
         return target
 
     def note_idle_call(self) -> None:
-        """Count a call that asks for a time that has come already: one in a loop would be made for ever."""
-        if self._idle_at != self.now:
-            self._idle_at, self._idle_calls = self.now, 0
+        """Count a call that asks for a time that has come already: one in a loop would be made for ever.
+
+        Where messages are sent in between, it isn't idle: how many may be sent is limited elsewhere.
+        """
+        if self._idle_at != self.now or self._idle_sent != self.journal.sent:
+            self._idle_at, self._idle_sent, self._idle_calls = self.now, self.journal.sent, 0
         self._idle_calls += 1
         if self._idle_calls >= IDLE_CALLS_MAX:
             self._idle_calls = 0
