@@ -92,7 +92,7 @@ from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 _encode_state = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(LedgerState).decode
 IDLE_CALLS_MAX = 100_000
-"""So many calls at one time that ask for that very time are a loop that never ends."""
+"""So many calls at one time that ask for that very time, with nothing sent, are a loop that never ends."""
 
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
@@ -449,7 +449,7 @@ class Ledger:
     def note_idle_call(self) -> None:
         """Count a call that asks for a time that has come already: one in a loop would be made for ever.
 
-        Where messages are sent in between, it isn't idle: how many may be sent is limited elsewhere.
+        Only calls with nothing sent in between count: a program may send many messages at one time.
         """
         if self._idle_at != self.now or self._idle_sent != self.journal.sent:
             self._idle_at, self._idle_sent, self._idle_calls = self.now, self.journal.sent, 0

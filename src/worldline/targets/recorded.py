@@ -134,7 +134,8 @@ def _refuse_unnamed_code(
         words += ["--target", target] if is_chosen or given is not None else []
         words += [word for each in chosen for word in ("--set", each)]
         raise UsageError(
-            f"{recording.path} was made with {', '.join(unnamed)}, and a recording chooses neither code nor its arguments",
+            f"{recording.path} was made with {', '.join(unnamed)}, "
+            "and a recording chooses neither code nor its arguments",
             advice=f"if you trust it: {shlex.join(words)}",
         )
 
