@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import shutil
 import threading
 from pathlib import Path
@@ -245,7 +246,7 @@ def test_an_edited_entity(worldline: Command, tmp_path: Path, monkeypatch: pytes
     options = ("--seed", "9", "--until", "9ms", "--set", "limit=3")
     assert worldline("run", "then/counting.py", *options, "--record", "run.mcap", "-q")[0] == 0
     edit(tmp_path, "doubled = number * 2", "doubled = number * 2 + number // 3", file="counting.py")
-    command = ("replay", "run.mcap", "--target", "now/counting.py")
+    command = ("replay", "run.mcap", "--target", "now/counting.py", "--set", "limit=3")
     code, output, _ = worldline(*command, "--until-differs")
     assert code == 1
     assert "counter at 8ms, message 3: sends count\n" in output
@@ -456,8 +457,71 @@ def test_a_recording_chooses_no_folder_and_no_code(tmp_path: Path, monkeypatch: 
         "participants.arm.entry=os:abort",
         "participants.arm.directory=evil",
         "participants.arm.command=rm",
+        "participants.arm={name='arm', entry='os:abort'}",
+        'participants.arm."entry"=os:abort',
+        "participants[1].environment.PATH=evil",
+        " 'participants'.arm.period=1ms",
+        '"participants" = [{name = "arm", entry = "os:abort"}]',
+        "topics.t.type=evil:Kind",
+        "lcm.public=['udpm://239.0.0.1:1']",
+        "nothing that is known=1",
+        "no change at all",
     ):
-        with pytest.raises(UsageError, match=r"a recording doesn't choose the code \(if you trust it: --set partic"):
-            ready_as_recorded(recording("cell.toml", "link.loss=0.1", setting), "cell.toml")
+        with pytest.raises(UsageError, match="a recording chooses neither code nor its arguments") as caught:
+            ready_as_recorded(recording("cell.toml", "link.loss=0.1", setting), "cell.toml", members=["arm"])
+        command = ["worldline", "replay", str(evil / "it.mcap"), "--only", "arm", "--target", "cell.toml"]
+        assert caught.value.advice == f"if you trust it: {shlex.join([*command, '--set', setting])}"
         with pytest.raises(UsageError, match=r"wasn't made with --set seed=3"):
             ready_as_recorded(recording("cell.toml", setting), "cell.toml", (setting, "seed=3"))
+
+
+def test_settings_of_the_run_alone_need_not_be_named(belt: Command, tmp_path: Path) -> None:
+    settings = ("--set", "link.loss=0.5", "--set", "'control_latency'=2ms", "--set", "buffers.image=mailbox")
+    run = ("run", "then/belt.toml", "--executor", "in-process", "--record", "then/other.mcap", "-q")
+    assert belt(*run, *settings)[0] == 0
+    assert belt("replay", "then/other.mcap", "--until-differs")[0] == 0
+    assert belt(*run, *settings, "--set", "participants.camera.period=10ms")[0] == 0
+    code, _, errors = belt("replay", "then/other.mcap", "--until-differs")
+    assert code == 2
+    command = "worldline replay then/other.mcap --until-differs --set participants.camera.period=10ms"
+    assert errors.endswith(f"(if you trust it: {command})\n")
+    assert belt(*command.split()[1:])[0] == 0
+
+
+TOOL = """
+from pathlib import Path
+from worldline.federation.program import Federation, Program
+
+def wipe(*, where="nothing"):
+    Path("wiped").write_text(where)
+    return Federation({"a": Program(run=lambda me: me.publish("t", b""))})
+
+def model(*, where="nothing"):
+    return wipe(where=where)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "named"),
+    [
+        ("tool.py:wipe", "--set where=/home", "--target tool.py:wipe --set where=/home"),
+        ("tool.py:wipe", "", "--target tool.py:wipe"),
+        ("tool.py", "--set where=/home", "--set where=/home"),
+        ("tool.py:model", "", ""),
+        ("tool.py", "", ""),
+    ],
+)
+def test_a_recording_chooses_no_function_and_no_arguments(
+    worldline: Command, tmp_path: Path, target: str, settings: str, named: str
+) -> None:
+    (tmp_path / "tool.py").write_text(TOOL)
+    assert worldline("run", target, *settings.split(), "--record", "r.mcap", "-q")[0] == 0
+    wiped = tmp_path / "wiped"
+    wiped.unlink()
+    code, _, errors = worldline("replay", "r.mcap", "--only", "a")
+    assert (code, wiped.exists()) == ((2, False) if named else (0, True))
+    if named:
+        command = f"worldline replay r.mcap --only a {named}"
+        assert errors.endswith(f"(if you trust it: {command})\n")
+        assert worldline(*command.split()[1:])[0] == 0
+        assert wiped.read_text() == ("/home" if settings else "nothing")

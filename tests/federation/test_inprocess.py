@@ -152,7 +152,7 @@ def test_a_wait_within_a_duration_ends_that_long_after_now() -> None:
 
 WAITS: dict[str, Callable[[Participant], object]] = {
     "next": lambda me: me.next("100ms"),
-    "next and publish": lambda me: (me.next("100ms"), me.publish("t", b"")),
+    "next after publishing": lambda me: (me.now or me.publish("t", b""), me.next("100ms")),
     "messages": lambda me: list(me.messages("100ms")),
     "peek": lambda me: (me.peek("100ms"), me.now < 100 * MS and me.advance("100ms")),
     "advance": lambda me: me.advance("100ms"),
@@ -175,6 +175,22 @@ def test_a_program_that_asks_for_the_present_for_ever_is_told_so(
     made = federation(a=Program(run=program, subscribes=["t"]))
     with pytest.raises(UsageError, match=r'a at 100ms: it has asked 50 times .* 100ms, .* next\(within="100ms"\)'):
         run(replace(made, faults=faults, until="2s"))
+
+
+@pytest.mark.parametrize("faults", [(), ("1s hang a 1ms",)], ids=["plain", "with faults"])
+def test_a_program_that_sends_in_between_isnt_idle(faults: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "IDLE_CALLS_MAX", 50)
+
+    def program(self: Participant) -> None:
+        for _ in range(120):
+            self.publish("t", b"")
+            self.advance(by=0)
+            self.next(within=0)
+
+    received: list[int] = []
+    listener = Program(run=lambda me: received.append(len(me.advance("1s"))), subscribes=["t"])
+    run(replace(federation(a=Program(run=program), b=listener), faults=faults, until="2s"))
+    assert received == [120]
 
 
 def test_a_wait_takes_one_limit() -> None:

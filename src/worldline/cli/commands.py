@@ -27,7 +27,8 @@ ABOUT = {
     "init": "Write a small federation to start from: federation.toml and federation.py.",
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "search": "Try a federation on many seeds until a property fails or a program raises; shrink what fails.",
-    "verify": "Run a target twice, and across executors, hash seeds, surroundings, start orders and builds; compare the digests.",
+    "verify": "Run a target twice, and across executors, hash seeds, surroundings, start orders and builds; compare the"
+    " digests.",
     "why": "Say who waits for whom in a running federation, through which links, for how long, and what the holder is"
     " doing.",
     "pause": "Hold a running federation where it is; its result stays the same.",

@@ -145,7 +145,6 @@ def _run_again(
 ) -> None:
     from worldline.cli.replay_debugger import ReplayDebugger
     from worldline.cli.replay_live import LiveOptions, run_again
-    from worldline.targets.recorded import target_of
 
     if debug and as_json:
         raise UsageError("--pdb and --json both need standard output")
@@ -161,7 +160,7 @@ def _run_again(
             remark=remark,
         )
         target, settings = code
-        report = run_again(recording, names, target_of(recording, target), options, settings)
+        report = run_again(recording, names, target, options, settings)
     if as_json:
         print_json(report.as_json())
     else:

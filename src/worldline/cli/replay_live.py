@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,12 +94,12 @@ class LiveReport:
 
 
 def run_again(
-    recording: Recording, names: Iterable[str], target: str, options: LiveOptions, settings: Sequence[str] = ()
+    recording: Recording, names: Sequence[str], target: str | None, options: LiveOptions, settings: Sequence[str] = ()
 ) -> LiveReport:
     """Run these members again, or all; what can't be equal is said before. `settings` are those that choose code."""
     intact(recording)
     members = members_of(recording, names)
-    ready = ready_as_recorded(recording, target, settings)
+    ready = ready_as_recorded(recording, target, settings, names)
     _refuse(ready, recording, members, options)
     report = LiveReport(warnings=doubts(recording.header, ready))
     if missing := shortcoming(recording):

@@ -238,6 +238,13 @@ def quoted(text: str) -> str:
     return json.dumps(clipped, ensure_ascii=not clipped.isprintable())
 
 
+def top_key_of(change: str) -> str | None:
+    """Return the key at the top of the file that a change sets something of; None if it isn't a change."""
+    match = _CHANGE.fullmatch(change)
+    part = None if match is None else _KEY_PART.match(match["key"])
+    return None if part is None else _unquoted(part["name"])
+
+
 def nearest(name: str, known: Sequence[str], otherwise: str) -> str:
     """Return the advice for a name that isn't known: the one that was probably meant, or else all there are."""
     if close := get_close_matches(name[:99], known, 1, 0.7):
@@ -276,7 +283,7 @@ def _step(inside: Any, part: re.Match[str]) -> Any:
         if not isinstance(inside, list) or not 1 <= int(number) <= len(inside):
             raise ConfigurationError(f"there is no [{number}]", advice="places in a list are counted from 1")
         return int(number) - 1
-    name = name[1:-1] if name[0] in "\"'" else name
+    name = _unquoted(name)
     if isinstance(inside, dict):
         return name
     if not isinstance(inside, list):
@@ -293,6 +300,10 @@ def _step(inside: Any, part: re.Match[str]) -> Any:
     named = [table["name"] for table in tables if isinstance(table.get("name"), str)]
     advice = nearest(name, named, "there are:") if named else f"write one of {_places(tables)}"
     raise ConfigurationError(f"nothing is named {quoted(name)} there", advice=advice)
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1] if name[0] in "\"'" else name
 
 
 def _places(tables: Sequence[Mapping[str, Any]]) -> str:

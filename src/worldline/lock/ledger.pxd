@@ -40,6 +40,7 @@ cdef class Ledger:
     cdef long long _until
     cdef long long _idle_at
     cdef Py_ssize_t _idle_calls
+    cdef long long _idle_sent
     cdef long long _complete_at
     cdef list _incomplete
     cdef list _finished

@@ -92,7 +92,7 @@ from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 _encode_state = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(LedgerState).decode
 IDLE_CALLS_MAX = 100_000
-"""So many calls at one time that ask for that very time are a loop that never ends."""
+"""So many calls at one time that ask for that very time, with nothing sent, are a loop that never ends."""
 
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
@@ -158,6 +158,7 @@ class Ledger:
         self._until = 0
         self._idle_at = -1  # Where it last asked for a time that had come already, and how often.
         self._idle_calls = 0
+        self._idle_sent = 0  # How many messages it had sent before it did so.
         # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed
         # since.
         self._complete_at = -1
@@ -446,13 +447,17 @@ class Ledger:
         return target
 
     def note_idle_call(self) -> None:
-        """Count a call that asks for a time that has come already: one in a loop would be made for ever."""
+        """Count a call that asks for a time that has come already: one in a loop would be made for ever.
+
+        A program that sends in between has more of them, since it may send many messages at one time.
+        """
         if self._idle_at != self.now:
-            self._idle_at, self._idle_calls = self.now, 0
+            self._idle_at, self._idle_sent, self._idle_calls = self.now, self.journal.sent, 0
         self._idle_calls += 1
-        if self._idle_calls >= IDLE_CALLS_MAX:
+        limit = IDLE_CALLS_MAX if self.journal.sent == self._idle_sent else 10 * IDLE_CALLS_MAX
+        if self._idle_calls >= limit:
             self._idle_calls = 0
-            self._refuse(idle(self.now, IDLE_CALLS_MAX))
+            self._refuse(idle(self.now, limit))
 
     def _acts_next(self, until: int) -> int:
         """Return the first time at which it may act again once it waits for a message until a time."""

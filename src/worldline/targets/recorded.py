@@ -18,6 +18,8 @@ from worldline.federation.program import Program
 from worldline.history.values import field_differences
 from worldline.launch.entry import load_program
 from worldline.launch.setup import nobody, stated_by
+from worldline.launch.toml_document import top_key_of
+from worldline.loading.definition import MODEL
 from worldline.loading.sources import hash_of
 from worldline.lock import Join
 from worldline.model.errors import UsageError, WorldlineError, shown
@@ -30,10 +32,23 @@ from worldline.targets import federation
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.finding import prepare
 from worldline.targets.ready import Options, Ready
-from worldline.targets.texts import TOML, WORLDS, parts_of
+from worldline.targets.texts import PYTHON, TOML, WORLDS, parts_of
 
 _SHOWN_MAX = 5
-_CODE = ("entry", "command", "directory", "environment", "participants")
+_MODELLED = (
+    "name",
+    "seed",
+    "until",
+    "control_latency",
+    "on_loss",
+    "link",
+    "links",
+    "faults",
+    "estop",
+    "buffers",
+    "limits",
+)
+"""What a federation's file says of the run alone. The rest names programs, types, files or addresses."""
 
 
 def target_of(recording: Recording, given: str | None) -> str:
@@ -77,19 +92,17 @@ def _has_code(folder: Path, header: Header) -> bool:
     return bool(header.code) and all(hash_of(folder / name) == digest for name, digest in header.code.items())
 
 
-def ready_as_recorded(recording: Recording, target: str, named: Sequence[str] = ()) -> Ready:
+def ready_as_recorded(
+    recording: Recording, given: str | None, named: Sequence[str] = (), members: Sequence[str] = ()
+) -> Ready:
     """Make a target ready to be run as it was: with the same settings and seed, until the same time.
 
-    Settings that choose code count only if they are `named` by whoever wants it run: a recording is data.
+    A recording is data. What chooses code counts only if the command that runs these `members` says it, too: a target
+    that is `given`, settings that are `named`.
     """
     header = recording.header
-    chosen = [each for each in header.settings if _chooses_code(each)]
-    unnamed = [each for each in chosen if each not in named]
-    if unnamed:
-        raise UsageError(
-            f"{recording.path} was made with --set {shown(unnamed[0])}, and a recording doesn't choose the code",
-            advice=f"if you trust it: {' '.join(f'--set {shlex.quote(each)}' for each in chosen)}",
-        )
+    target = target_of(recording, given)
+    _refuse_unnamed_code(recording, target, given, named, members)
     for each in named:
         if each not in header.settings:
             raise UsageError(f"{recording.path} wasn't made with --set {each}", advice="leave it out")
@@ -106,9 +119,31 @@ def ready_as_recorded(recording: Recording, target: str, named: Sequence[str] = 
     return ready
 
 
-def _chooses_code(setting: str) -> bool:
-    """Whether a setting of a federation's file says which programs are run, or where they are."""
-    return setting.partition("=")[0].strip().rpartition(".")[2] in _CODE or ".environment." in setting.partition("=")[0]
+def _refuse_unnamed_code(
+    recording: Recording, target: str, given: str | None, named: Sequence[str], members: Sequence[str]
+) -> None:
+    """Refuse what of a recording chooses code and isn't in the command; say the command that has it."""
+    chosen = [each for each in recording.header.settings if _chooses_code(each, target)]
+    unnamed = [f"--set {shown(each)}" for each in chosen if each not in named]
+    is_chosen = given is None and parts_of(target)[1] not in ("", MODEL)
+    if is_chosen:
+        unnamed.insert(0, shown(target))
+    if unnamed:
+        words = ["worldline", "replay", str(recording.path)]
+        words += [word for each in members for word in ("--only", each)] or ["--until-differs"]
+        words += ["--target", target] if is_chosen or given is not None else []
+        words += [word for each in chosen for word in ("--set", each)]
+        raise UsageError(
+            f"{recording.path} was made with {', '.join(unnamed)}, "
+            "and a recording chooses neither code nor its arguments",
+            advice=f"if you trust it: {shlex.join(words)}",
+        )
+
+
+def _chooses_code(setting: str, target: str) -> bool:
+    """Whether a setting says which programs are run, or what a user's function is called with."""
+    kind = parts_of(target)[0].suffix
+    return kind == PYTHON or (kind == TOML and top_key_of(setting) not in _MODELLED)
 
 
 def _prepared(target: str, options: Options) -> Ready:
