@@ -64,7 +64,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
     records_before: int
     drawn: int
     runs: int
-    day: Day
+    day: Day = USUAL_DAY
     unsure: tuple[str, ...] = ()
 
     @property
