@@ -474,6 +474,85 @@ def test_clocks_are_shrunk_told_and_saved(worldline: Command, folder: Path) -> N
     assert (again[0], again[1].splitlines()[-1]) == (1, output.splitlines()[-1])
 
 
+AHEAD = """
+until = "1s"
+[link]
+latency = "5ms"
+[[participants]]
+name = "a"
+entry = "ahead:tell"
+publishes = ["x"]
+clock = {{ {} }}
+[[participants]]
+name = "b"
+entry = "ahead:compare"
+subscribes = ["x"]
+"""
+AHEAD_PROGRAM = """
+from worldline import MS
+from worldline.search import always
+
+def tell(me):
+    me.publish("x", str(me.clock.now).encode())
+
+def compare(me):
+    for message in me.messages():
+        me.log(str(me.clock.now - int(message.payload)))
+
+@always("messages seem to take their time")
+def lasting(story):
+    return all(int(note.text) > 1_500_000 for note in story.noted())
+
+@always("nobody notes anything")
+def silent(story):
+    return not story.noted()
+"""
+
+
+@pytest.mark.parametrize(
+    ("clock", "must", "calm"),
+    [
+        ('offset = "uniform(4ms, 9ms)"', "lasting", "none gets lost and the clock of a is 4ms fast at first"),
+        (
+            'offset = "4ms", drift = "uniform(-40ppm, 40ppm)"',
+            "lasting",
+            "none gets lost and the clock of a is 4ms fast at first",
+        ),
+        (
+            'offset = "uniform(-9ms, -4ms)", drift = "uniform(7ppm, 9ppm)"',
+            "silent",
+            "none gets lost, the clock of a is 4ms slow at first and the clock of a gains 7ppm",
+        ),
+        (
+            'drift = "uniform(-7ppm, 9ppm)", jumps = [{ at = "1ms", by = "2ms" }]',
+            "silent",
+            "none gets lost and the clock of a jumps forward by 2ms at 1ms",
+        ),
+        ('offset = "uniform(-4ms, 9ms)"', "silent", "none gets lost and clocks are right"),
+        (
+            'offset = "uniform(2ms, 9ms)"',
+            "lasting",
+            "none gets lost and clocks are right, but\n  clock-offset/a/0 = 4ms",
+        ),
+        (
+            'offset = "uniform(3.1ms, 3.9ms)"',
+            "lasting",
+            "none gets lost and clocks are right, but\n  clock-offset/a/0 = 3.5ms",
+        ),
+    ],
+)
+def test_clocks_that_cannot_be_right_are_told(
+    worldline: Command, folder: Path, clock: str, must: str, calm: str
+) -> None:
+    (folder / "ahead.toml").write_text(AHEAD.format(clock))
+    (folder / "ahead.py").write_text(AHEAD_PROGRAM)
+    code, output, _ = worldline("search", "ahead.toml", "--property", f"ahead:{must}", "--workers", "1")
+    assert code == 1
+    assert f"\nevery message takes the usual time, {calm}" in output
+    assert ("clocks are right" in output) == ("clocks are right" in calm)
+    assert "on this day" not in output  # All messages take 5 ms on every day.
+
+
 def test_the_day_is_told_repeated_and_can_be_chosen(worldline: Command, folder: Path) -> None:
     tried = ("search", "talk.toml", "--property", "talk:answered", "--workers", "1", "--no-shrink")
     for seed in range(20):
@@ -488,3 +567,5 @@ def test_the_day_is_told_repeated_and_can_be_chosen(worldline: Command, folder: 
     assert "on this day" not in worldline(*tried, "--seed", str(seed), "--day", "usual")[1]
     code, _, errors = worldline(*tried, "--day", "qick")
     assert (code, errors) == (2, "worldline: 'qick' isn't a kind of day (did you mean 'quick'?)\n")
+    code, _, errors = worldline(*tried, "--day", "no-crsh")
+    assert (code, errors) == (2, "worldline: 'no-crsh' isn't a kind of day (did you mean 'no-crash'?)\n")

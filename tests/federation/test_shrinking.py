@@ -185,3 +185,18 @@ def never_hangs(story: Story) -> bool:
 def test_what_a_check_cannot_judge_is_no_shorter_form_of_a_failure() -> None:
     shrunk = shrunk_with("103ms hang a 300ms", "450ms hang b 3ms", must=never_hangs)
     assert len(shrunk.faults) == 1
+
+
+def test_every_run_is_counted() -> None:
+    """Besides those that are tried there are the first, the last, and one that sees what is drawn without a fault."""
+    begun = 0
+
+    def count(me: Participant) -> None:
+        nonlocal begun
+        begun += 1
+        send(me)
+
+    programs = {"a": Program(count, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
+    federation = Federation(programs, Network(default=link("uniform(1ms, 9ms)", loss=0.05)), until="1s")
+    shrunk = shrink_federation(FederationTrial(make=lambda: federation, properties=(all_arrive,)))
+    assert begun <= shrunk.runs + 3

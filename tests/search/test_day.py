@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.nodes.suzuki_kasami import Forgetful, SuzukiKasami, Undiscerning, algorithm
 from worldline import Federation, Network, Participant, Program, link
@@ -14,6 +17,7 @@ from worldline.model.errors import ConfigurationError
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 from worldline.nodes import Trial, search, shrink
 from worldline.nodes.algorithms import find
+from worldline.nodes.faults import KINDS
 from worldline.search.day import USUAL_DAY, Day, DayDraws, as_day, draw_day
 
 LATENCIES = (
@@ -38,10 +42,10 @@ def test_every_kind_of_day_is_drawn_and_a_usual_one_in_four() -> None:
 def test_a_day_is_written_as_it_is_read() -> None:
     for seed in range(200):
         day = draw_day(seed, ("crash", "crash-after", "loss"))
-        assert as_day(str(day)) == day
+        assert as_day(str(day), ("crash", "crash-after", "loss")) == day
         assert bool(day.words()) == (day != USUAL_DAY)
-    assert as_day(" usual ") == USUAL_DAY
-    assert as_day("tail, quick,no-crash") == Day(ordinary="quick", slow=("tail",), without=("crash",))
+    assert as_day(" usual ", ()) == USUAL_DAY
+    assert as_day("tail, quick,no-crash", KINDS) == Day(ordinary="quick", slow=("tail",), without=("crash",))
 
 
 @pytest.mark.parametrize(
@@ -51,11 +55,13 @@ def test_a_day_is_written_as_it_is_read() -> None:
         ("tale", r"'tale' isn't a kind of day \(did you mean 'tail'"),
         ("quick,constant", r"isn't a kind of day \(use constant or quick, not both\)"),
         ("no-", "'no-' isn't a kind of day"),
+        ("tail,no-crsh", r"'no-crsh' isn't a kind of day \(did you mean 'no-crash'"),
+        ("no-hang", r"'no-hang' isn't a kind of day \(write usual, or some of constant, .*, no-loss, no-duplication"),
     ],
 )
 def test_what_is_no_day_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        as_day(text)
+        as_day(text, KINDS)
 
 
 @given(st.integers(0, 10**9), st.sampled_from(LATENCIES), st.integers(0, 1000))
@@ -119,10 +125,51 @@ def test_a_federation_has_days_too() -> None:
     usual = FederationTrial(make=lambda: federation)
     digests = {}
     for text in ("usual", "constant", "quick", "tail", "slow-links", "bursts"):
-        trial = FederationTrial(make=lambda: federation, day=as_day(text), seed=3)
+        trial = FederationTrial(make=lambda: federation, day=as_day(text, ()), seed=3)
         arrivals = [each.at for each in trial.told()[1] if each.kind == "received"]
         assert len(arrivals) == 40
         digests[text] = trial.run().digest
     assert digests["usual"] == FederationTrial(make=lambda: federation, seed=3).run().digest
     assert len(set(digests.values())) >= 5  # The link may be none of the slow ones.
     assert usual.with_seed(3).day == draw_day(3, ())
+
+
+def felt_with(latency: str, day: Day, *, loss: float = 0, kinds: dict[str, float] | None = None) -> Day:
+    """Return what of a day makes a difference to a federation; without the rest, the run is the same."""
+
+    def send(me: Participant) -> None:
+        for _ in range(40):
+            me.publish("x", b"")
+            me.advance(by="1ms")
+
+    def hear(me: Participant) -> None:
+        for _ in me.messages():
+            pass
+
+    programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
+    federation = Federation(programs, Network(default=link(latency, loss=loss)), until="1s")
+    trial = FederationTrial(make=lambda: federation, seed=3, day=day, kinds=kinds or {})
+    outcome = trial.run()
+    assert outcome.day is not None
+    assert replace(trial, day=outcome.day).run().digest == outcome.digest
+    return outcome.day
+
+
+def test_what_of_a_day_makes_no_difference_is_not_told() -> None:
+    every = Day(ordinary="constant", slow=("tail", "bursts"))
+    assert felt_with("5ms", every) == USUAL_DAY
+    assert felt_with("5ms", every, loss=0.01) == Day(slow=("bursts",))  # In which more get lost.
+    assert felt_with("uniform(1ms, 9ms)", every) == every
+    assert felt_with("uniform(1ms, 9ms)", USUAL_DAY) == USUAL_DAY
+    assert felt_with("5ms", Day(without=("crash", "hang")), kinds={"hang": 1}) == Day(without=("hang",))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("latency", ["5ms", "uniform(1ms, 9ms)", None])
+def test_what_of_a_day_makes_no_difference_to_nodes_is_not_told(seed: int, latency: str | None) -> None:
+    trial = Trial(algorithm=find("bellman-ford"), latency=latency).with_seed(seed)
+    outcome = trial.run()
+    assert outcome.day is not None
+    if outcome.day.changes_messages:
+        assert structs.replace(trial, day=outcome.day).run() == outcome
+    assert latency != "5ms" or outcome.day == USUAL_DAY

@@ -198,7 +198,7 @@ def nodes(
             "fifo": fifo,
             "until": None if until is None else as_time(until),
             "events_max": events_max,
-            "day": None if day is None else as_day(day),
+            "day": None if day is None else as_day(day, KINDS),
         }
         trial = structs.replace(trial, **{name: value for name, value in said.items() if value is not None})
         if all(value is None or name in ("parameters", "until") for name, value in said.items()):

@@ -54,7 +54,7 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
             console.print(f"nothing failed, so {asked.save_to} wasn't written")
         return
     failed = asked.trial.with_seed(report.failure.seed)
-    show_day(console, failed.day)
+    show_day(console, failed.day, report.failure.day)
     console.print("to repeat it:")
     console.print(f"  {command_of(failed, asked.source, asked.seconds_max)}")
     if asked.save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.

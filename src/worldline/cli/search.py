@@ -32,6 +32,7 @@ from worldline.targets.saved_trial import command_of_saved, load_trial_request, 
 
 _SEEDS = 100
 _SAVED = ".json"
+_CLOCKS_MAX = 5  # Of which is said how they are wrong.
 
 
 @interruptible()
@@ -126,7 +127,7 @@ def search(
             console.print(f"nothing failed, so {save_to} wasn't written")
         return
     failing = trial.with_seed(report.failure.seed)
-    show_day(console, failing.day)
+    show_day(console, failing.day, report.failure.day)
     console.print("to repeat it:")
     console.print(f"  {command_of(replace(request, seed=failing.seed), seconds_max)}")
     failed = replace(request, seed=failing.seed, day=str(failing.day))
@@ -214,9 +215,9 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, 
             before += f" and {counted(shrunk.faults_before, 'fault')}"
             after = f"{counted(len(draws), 'draw')} and {counted(len(shrunk.faults), 'fault')}"
         console.print(f"shrunk in {runs}, from {before} to {after}:")
-        calm = ", none gets lost and clocks are right" if shrunk.has_clocks else " and none gets lost"
+        calm = ["every message takes the usual time", "none gets lost", *_clocks_in_words(shrunk)]
         but = ", but" if draws or shrunk.faults else ""
-        console.print(f"{besides}every message takes the usual time{calm}{but}")
+        console.print(f"{besides}{', '.join(calm[:-1])} and {calm[-1]}{but}")
     for name, value in draws.items():
         words = draw_in_words(name, value)
         console.print(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
@@ -228,6 +229,14 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, 
         console.print("to repeat it:")
         console.print(f"  {saved}")
     show_failure(console, shrunk.happenings, draws, shrunk.failure)
+
+
+def _clocks_in_words(shrunk: ShrunkFederation) -> list[str]:
+    wrong = shrunk.wrong_clocks
+    if not wrong:
+        return ["clocks are right"] if shrunk.has_clocks else []
+    more = len(wrong) - _CLOCKS_MAX
+    return wrong if more <= 0 else [*wrong[:_CLOCKS_MAX], f"clocks are wrong in {counted(more, 'more way')}"]
 
 
 def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:

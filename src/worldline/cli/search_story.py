@@ -13,7 +13,7 @@ from worldline.model.draw_words import MessageFate, fate_of
 from worldline.model.errors import WorldlineError, shortened
 from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.time import format_time
-from worldline.search.day import Day
+from worldline.search.day import USUAL_DAY, Day
 from worldline.search.story import Happening
 
 _LINES_MAX = 40
@@ -36,10 +36,11 @@ def show_failure(
     console.print(str(failure), style="red")
 
 
-def show_day(console: Console, day: Day | None) -> None:
-    """Say which kind of day a seed has drawn, unless it is a usual one."""
-    if day is not None and day.words():
-        console.print(f"  on this day: {day.words()}  (--day {day})")
+def show_day(console: Console, day: Day | None, felt: Day | None) -> None:
+    """Say what of the kind of day made a difference, if anything did; if that isn't known, say what day it was."""
+    words = (felt or day or USUAL_DAY).words()
+    if words:
+        console.print(f"  on this day: {words}  (--day {day})")
 
 
 class _StoryLine(NamedTuple):

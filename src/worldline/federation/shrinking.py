@@ -2,11 +2,11 @@
 
 All that the seed has drawn for links and clocks is written down: how long each message took, which got lost or came
 twice, and how wrong each clock was; and so are the faults. What is written down is taken out again as far as the
-failure stays; a message of which nothing is written takes the usual time, and such a clock is right. What can't be
-taken out happens to earlier messages if it can; clocks are off by less, faults are shortened, and slowness is lessened.
-What the programs draw themselves stays as the seed has it. Nothing gets worse on the way, as for nodes: no more
-messages get lost than did, latencies stay within their bounds, faults happen only when they did, the run ends when it
-did, and the story isn't longer.
+failure stays; a message of which nothing is written takes the usual time, and such a clock is as right as it can be.
+What can't be taken out happens to earlier messages if it can; clocks are off by less, faults are shortened, and
+slowness is lessened. What the programs draw themselves stays as the seed has it. Nothing gets worse on the way, as for
+nodes: no more messages get lost than did, latencies stay within their bounds, faults happen only when they did, the run
+ends when it did, and the story isn't longer.
 
 It ends when no single step helps any more, or after so many runs.
 """
@@ -18,14 +18,16 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from worldline.federation.program import Federation
 from worldline.federation.trial import FederationTrial
 from worldline.model.distributions import ClockOffset, ClockRate, DrawnValue
-from worldline.model.draw_names import numbered_message, renumbered
+from worldline.model.draw_names import CLOCK_DRIFT, CLOCK_OFFSET, name_text, numbered_message, renumbered
+from worldline.model.draw_words import draw_in_words
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, are_milder, as_faults, spans_of
 from worldline.model.latency import Latency
-from worldline.model.time import FOREVER, MS, SECOND
-from worldline.search.calm import DrawsSeen, WrittenDraws, rounded, usual
+from worldline.model.time import FOREVER, MS, SECOND, format_time
+from worldline.search.calm import DrawsSeen, WrittenDraws, calm, rounded, usual
 from worldline.search.day import USUAL_DAY
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced
@@ -41,7 +43,7 @@ Written = tuple[str, DrawnValue]
 class ShrunkFederation:
     """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults.
 
-    `has_clocks` if it has drawn how wrong clocks are.
+    `has_clocks` if it has drawn how wrong clocks are; `wrong_clocks` says how they are wrong even when all is calm.
     """
 
     trial: FederationTrial
@@ -51,6 +53,7 @@ class ShrunkFederation:
     draws_before: int
     faults_before: int
     has_clocks: bool
+    wrong_clocks: list[str]
     runs: int
 
     @property
@@ -95,8 +98,28 @@ def shrink_federation(
         draws_before=len(seen.restless),
         faults_before=faults_before,
         has_clocks=any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values()),
+        wrong_clocks=_wrong_clocks(trial, federation),
         runs=runs.done,
     )
+
+
+def _wrong_clocks(trial: FederationTrial, federation: Federation) -> list[str]:
+    """Say how clocks are wrong though nothing is out of the ordinary, after a run: it is stated, or the least drawn."""
+    found = []
+    for name, program in federation.programs.items():
+        clock = program.local_clock()
+        if clock is None:
+            continue
+        for purpose, stated in ((CLOCK_OFFSET, clock.offset), (CLOCK_DRIFT, clock.drift)):
+            draw = name_text((purpose, name, "0"))
+            drawn = trial.draws.calm_clocks.get(draw, 0) if isinstance(trial.draws, WrittenDraws) else 0
+            value = stated if isinstance(stated, int) else drawn
+            if value:
+                found.append(draw_in_words(draw, value))
+        for jump in clock.jumps:
+            way = "back" if jump.by < 0 else "forward"
+            found.append(f"the clock of {name} jumps {way} by {format_time(abs(jump.by))} at {format_time(jump.at)}")
+    return found
 
 
 def written_out(faults: Sequence[ParticipantFault]) -> tuple[ParticipantFault, ...]:
@@ -120,7 +143,9 @@ class _Shrinking:
         self._faults = self._harshest = trial.faults or ()
         self._draws: dict[str, DrawnValue] | None = None
         self._length = lines + len(seen.restless) + len(self._faults)
-        self._answers: dict[Hashable, bool] = {(self._faults, None, None): True}
+        self._lines = lines
+        # How many lines it takes if it fails as before.
+        self._answers: dict[Hashable, int | None] = {(self._faults, None, None): lines}
 
     def finish(self) -> FederationTrial:
         """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
@@ -156,10 +181,13 @@ class _Shrinking:
             if lines_max is None:
                 lines_max = self._length - len(faults) - (len(self._seen.restless) if draws is None else len(draws))
             milder = are_milder(faults, self._harshest) and _can_be(changed)
-            self._answers[asked] = milder and self._runs.fails(changed, lines_max)
-        if self._answers[asked]:
-            self._trial, self._faults, self._draws = changed, faults, draws
-        return self._answers[asked]
+            fails = milder and self._runs.fails(changed, lines_max)
+            self._answers[asked] = self._runs.lines if fails else None
+        lines = self._answers[asked]
+        if lines is None:
+            return False
+        self._trial, self._faults, self._draws, self._lines = changed, faults, draws, lines
+        return True
 
     def _leave_out_draws(self) -> None:
         if self._draws is None:
@@ -176,7 +204,7 @@ class _Shrinking:
         messages = list(dict.fromkeys(numbered.values()))
         if not messages:
             return
-        draws, lines = dict(self._draws or {}), self._trial.lines()
+        draws, lines = dict(self._draws or {}), self._lines
 
         def fails_at(numbers: Sequence[int]) -> bool:
             moved = dict(zip(messages, numbers, strict=True))
@@ -190,12 +218,15 @@ class _Shrinking:
         made_earlier([number for *_, number in messages], fails_at)
 
     def _right_clock(self, name: str) -> None:
-        """Let a clock be off by less, and by a round number."""
+        """Let a clock be off by less, and by a round number more than it has to be."""
         assert self._draws is not None
         distribution, value = self._seen.distributions.get(name), int(self._draws[name])
-        if isinstance(distribution, ClockOffset | ClockRate) and distribution.minimum <= 0 <= distribution.maximum:
-            sign = -1 if value < 0 else 1
-            lessened(abs(value), lambda less: self._try(draws={**(self._draws or {}), name: sign * less}))
+        if isinstance(distribution, ClockOffset | ClockRate):
+            least = int(calm(name, distribution, value))
+            sign = -1 if value < least else 1
+            lessened(
+                abs(value - least), lambda more: self._try(draws={**(self._draws or {}), name: least + sign * more})
+            )
 
     def _round_latency(self, name: str) -> None:
         assert self._draws is not None

@@ -13,7 +13,7 @@ from worldline.model.draw_rows import DrawFunction, DrawInputs, read_draws
 from worldline.model.drawn_faults import draw_participant_faults, said_of_undrawn
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults import ENDED_BY, ParticipantFault, as_faults
-from worldline.search.day import Day, DayDraws, draw_day
+from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.deadline import Expired
 from worldline.search.properties import BrokenCheck, Property
 from worldline.search.quiet import quietly
@@ -57,8 +57,8 @@ class FederationTrial:
             return replace(made, faults=(*made.plan().faults, *self._drawn(made)))
         return made
 
-    def _draw_inputs(self) -> DrawInputs:
-        rows, functions = read_draws(self.draw_function())
+    def _draw_inputs(self, function: DrawFunction | None) -> DrawInputs:
+        rows, functions = read_draws(function)
         return DrawInputs((*rows, *self.table.rows), {**functions, **self.table.functions})  # The last row counts.
 
     def undrawn(self) -> list[str]:
@@ -71,23 +71,24 @@ class FederationTrial:
         kinds = {kind: number for kind, number in self.kinds.items() if kind not in without}
         return draw_participant_faults(kinds, made.programs, plan.end, self.seed, given=plan.faults)
 
-    def lines(self) -> int:
-        """Run it, and return how much has happened, up to the failure."""
-        return len(self.told()[1])
-
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
         return self.told()[0]
+
+    def measured(self) -> tuple[TrialOutcome, int]:
+        """Run it, and return how much has happened as well, up to the failure."""
+        outcome, happenings = self.told()
+        return outcome, len(happenings)
 
     def told(self) -> tuple[TrialOutcome, list[Happening]]:
         """Run it, and return what has happened as well, up to where a property failed or a program raised."""
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         journals: dict[str, Journal] = {}
-        look = _Look()
+        look, draws = _Look(), self.draw_function()
         try:
             with quietly():
-                outcome = run(federation, journals=journals, draws=self._draw_inputs(), watch=look.at)
+                outcome = run(federation, journals=journals, draws=self._draw_inputs(draws), watch=look.at)
         except Expired as expired:
             raise look.named(expired.stuck()) from None
         except (InternalError, Interrupted):
@@ -95,7 +96,8 @@ class FederationTrial:
         except WorldlineError as error:
             if isinstance(error, ConfigurationError) and error.participant is None:
                 raise
-            return TrialOutcome.failed(self.seed, error), _up_to(error.at, told_by(journals))
+            failed = replace(TrialOutcome.failed(self.seed, error), day=self._felt(draws))
+            return failed, _up_to(error.at, told_by(journals))
         story, failure = Story(), None
         happenings = told_by(journals)
         try:
@@ -115,9 +117,15 @@ class FederationTrial:
                 failure=failure,
                 seed=self.seed,
                 faults=_count_faults(as_faults(federation.faults), happenings),
+                day=self._felt(draws),
             ),
             story.happenings,
         )
+
+    def _felt(self, draws: DrawFunction | None) -> Day:
+        """Return what of the day made a difference to a run with these draws."""
+        felt = draws.felt if isinstance(draws, DayDraws) else ()
+        return (self.day or USUAL_DAY).only(felt, self.kinds)
 
 
 class _Look:

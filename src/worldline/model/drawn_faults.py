@@ -30,6 +30,7 @@ from worldline.model.time import TIME_MAX, TimeLike
 
 _AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
+KINDS = (*_AT_TIMES, *_AFTER_EVENTS)
 _TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
 _COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
 _SHOWN_MAX = 12
@@ -52,7 +53,7 @@ class DeclaredTopics(Protocol):
 
 def parse_fault_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=1,hang-after=2"``: how many of each."""
-    usual = dict.fromkeys((*_AT_TIMES, *_AFTER_EVENTS), 1)
+    usual = dict.fromkeys(KINDS, 1)
     advice = 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these'
     kinds = parse_counts(text, usual, {}, advice)
     if not kinds:

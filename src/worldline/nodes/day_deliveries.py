@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from worldline.model.distributions import Chance
 from worldline.model.links import Link
 from worldline.model.randomness import draw_bits, key_of
@@ -18,6 +20,11 @@ class DayDeliveries:
         self._link = link
         self._is_open = is_open
         self._keys: dict[tuple[int, int, str], int] = {}
+
+    @property
+    def felt(self) -> Collection[str]:
+        """What of the day has made a difference so far."""
+        return self._draws.felt
 
     def delays(self, message: MessageId) -> Delays:
         if self._happens("loss", message, self._link.loss_at_receiver):

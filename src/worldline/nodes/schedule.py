@@ -15,7 +15,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import format_time
 from worldline.nodes.algorithms import find
-from worldline.nodes.faults import SHARES, as_fault
+from worldline.nodes.faults import KINDS, SHARES, as_fault
 from worldline.nodes.loading import load_file
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.script import Script
@@ -155,7 +155,7 @@ def _trial(schedule: TrialFile, file: Path | None) -> Trial:
         until=as_time(schedule.until) if schedule.until else None,
         events_max=schedule.events_max,
         script=script,
-        day=as_day(schedule.day) if schedule.day else None,
+        day=as_day(schedule.day, KINDS) if schedule.day else None,
     )
 
 

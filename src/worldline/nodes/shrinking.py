@@ -39,7 +39,7 @@ from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
 from worldline.search.calm import rounded, usual
-from worldline.search.day import USUAL_DAY
+from worldline.search.day import USUAL_DAY, Day
 from worldline.search.deadline import SECONDS_MAX, deadline
 from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced
 
@@ -54,6 +54,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
     """A failing trial with little left to remove, and its history.
 
     `drawn` is what the seed had decided before: how many messages have which latency, and how many faults there are.
+    `day` is what of the kind of day makes a difference to it.
     `unsure` names what might be smaller if its minimum were stated: no run shows what can work.
     """
 
@@ -63,6 +64,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
     records_before: int
     drawn: int
     runs: int
+    day: Day = USUAL_DAY
     unsure: tuple[str, ...] = ()
 
     @property
@@ -74,7 +76,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
         """Describe the schedule in words."""
         graph, script = self.trial.graph(), self.trial.script
         exceptions = {} if script is None else script.exceptions
-        day = "" if self.trial.day is None else self.trial.day.words()
+        day = self.day.words()
         usual = f"messages take what seed {self.trial.seed} draws{f' on this day: {day}' if day else ''}"
         if script is not None:
             usual = f"every message takes {format_time(script.usual[0])}"
@@ -108,7 +110,7 @@ def shrink(
         raise UsageError(f"{shown(trial)} isn't a trial", advice="shrink Trial(algorithm=...)")
     kept = as_kept(keep, trial.algorithm)
     with deadline(seconds_max):
-        outcome = trial.run()
+        outcome, records_before = trial.measured()
     failure = outcome.failure
     if failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
@@ -118,7 +120,6 @@ def shrink(
     # What takes much longer than the failure that is looked for isn't it.
     trial = structs.replace(trial, events_max=min(trial.events_max, _LONGER * outcome.events + _LONGER))
     before = _written_down(trial)
-    records_before = trial.lines()
     if FAULTS in kept:
         trial = trial.pinned()
     elif TOPOLOGY in kept:
@@ -132,15 +133,16 @@ def shrink(
     if runs.fails(written):
         trial = _taken_out(written, kept, runs)
     trial = structs.replace(trial, events_max=events_max)  # When it is mended, it may take as long as it takes.
-    found = trial.run().failure
-    assert found is not None
+    found = trial.run()
+    assert found.failure is not None
     return Shrunk(
         trial=trial,
-        failure=found,
+        failure=found.failure,
         records=_history(trial),
         records_before=records_before,
         drawn=_decisions(before),
         runs=runs.done,
+        day=found.day or USUAL_DAY,
         unsure=unsure,
     )
 
@@ -276,7 +278,7 @@ def _usual(trial: Trial) -> int:
 
 def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
     harshest = trial.faults
-    length = trial.lines() + _decisions(trial)
+    length = runs.lines + _decisions(trial)
 
     def fails(trial: Trial) -> bool:
         return runs.fails(trial, length - _decisions(trial))
@@ -308,7 +310,7 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
 def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
     """Let the same happen to earlier messages of the same links, if it fails as soon then."""
     assert trial.script is not None
-    messages, lines = list(trial.script.exceptions.items()), trial.lines()
+    messages, lines = list(trial.script.exceptions.items()), runs.lines
 
     def fails_at(numbers: Sequence[int]) -> bool:
         nonlocal trial

@@ -24,7 +24,7 @@ from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
 from worldline.nodes.script import Deliveries, Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
-from worldline.search.day import Day, draw_day
+from worldline.search.day import USUAL_DAY, Day, draw_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.trial import TrialOutcome
 from worldline.workers.executor import Executor, Inline, as_executor
@@ -93,6 +93,11 @@ class Trial(Struct, frozen=True, kw_only=True):
             return DayDeliveries(self.day, self.seed, self.link(), is_open=is_open)
         return self.script
 
+    def _felt(self, deliveries: Deliveries | None) -> Day:
+        """Return what of the day made a difference to a run with these deliveries."""
+        felt = deliveries.felt if isinstance(deliveries, DayDeliveries) else ()
+        return (self.day or USUAL_DAY).only(felt, self.kinds)
+
     def with_seed(self, seed: int) -> Trial:
         day = draw_day(seed, self.kinds) if self.day is None else self.day
         return structs.replace(self, seed=seed, day=day)
@@ -125,9 +130,13 @@ class Trial(Struct, frozen=True, kw_only=True):
         return undisturbed.now
 
     def scheduler(
-        self, *, trace: bool | Callable[[NodeRecord], None] = False, properties: tuple[Property, ...] | None = None
+        self,
+        *,
+        trace: bool | Callable[[NodeRecord], None] = False,
+        properties: tuple[Property, ...] | None = None,
+        deliveries: Deliveries | None = None,
     ) -> Scheduler:
-        """Return the run, ready to start; the properties are the algorithm's, unless others are given."""
+        """Return the run, ready to start; properties and deliveries are the trial's own, unless others are given."""
         pinned = self.pinned()
         made = Scheduler.over(
             pinned.topology,
@@ -137,23 +146,22 @@ class Trial(Struct, frozen=True, kw_only=True):
             parameters=self.parameters,
             faults=pinned.faults,
             properties=self.algorithm.properties if properties is None else properties,
-            script=self.deliveries(),
+            script=self.deliveries() if deliveries is None else deliveries,
             trace=trace,
         )
         made.start_all_nodes()
         return made
 
-    def lines(self) -> int:
-        """Run it, and return how many lines its trace has."""
+    def measured(self) -> tuple[TrialOutcome, int]:
+        """Run it, and return how many lines its trace has as well."""
         count = 0
 
         def take(_: NodeRecord) -> None:
             nonlocal count
             count += 1
 
-        with suppress(ModelError):
-            self.scheduler(trace=take).run(self.end(), events_max=self.events_max)
-        return count
+        outcome = self.run(trace=take)
+        return outcome, count
 
     def run(
         self,
@@ -161,6 +169,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         executor: Executor | str = "inline",
         observer: Observer | None = None,
         watch: Watch | None = None,
+        trace: Callable[[NodeRecord], None] | None = None,
     ) -> TrialOutcome:
         """Run it, and return the outcome; a failure of the model is an outcome, too.
 
@@ -171,7 +180,8 @@ class Trial(Struct, frozen=True, kw_only=True):
         is_inline = isinstance(chosen, Inline)
         unseen = () if is_inline else tuple(each for each in self.algorithm.properties if each.when != AT_END)
         judged = tuple(each for each in self.algorithm.properties if each not in unseen)
-        scheduler = self.scheduler(properties=judged)
+        deliveries = self.deliveries()
+        scheduler = self.scheduler(trace=trace or False, properties=judged, deliveries=deliveries)
         failure: ModelError | None = None
         try:
             scheduler.run(self.end(), events_max=self.events_max, executor=chosen, observer=observer, watch=watch)
@@ -194,4 +204,5 @@ class Trial(Struct, frozen=True, kw_only=True):
             faults=scheduler.faults_so_far,
             faults_in_vain=scheduler.faults_in_vain if is_inline and failure is None else 0,
             unseen=tuple(map(str, unseen)),
+            day=self._felt(deliveries) if is_inline else None,
         )

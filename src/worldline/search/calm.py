@@ -1,4 +1,4 @@
-"""Calm circumstances: what isn't written down takes the usual time, nothing gets lost, and clocks are right."""
+"""Calm circumstances: what isn't written down takes the usual time, nothing gets lost, and clocks are off the least."""
 
 from __future__ import annotations
 
@@ -35,10 +35,14 @@ def rounded(latency: Latency, time: int, unit: int) -> int:
 
 
 class WrittenDraws:
-    """A function of draws: some are written down, and the others are calm."""
+    """A function of draws: some are written down, and the others are calm.
+
+    `calm_clocks` are those of clocks that were asked for and are calm: not all can be 0.
+    """
 
     def __init__(self, written: Mapping[str, DrawnValue]) -> None:
         self.written = dict(written)
+        self.calm_clocks: dict[str, int] = {}
         self._asked: set[str] = set()
 
     @property
@@ -48,7 +52,10 @@ class WrittenDraws:
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
         if name not in self.written:
-            return calm(name, distribution, value)
+            value = calm(name, distribution, value)
+            if isinstance(distribution, ClockOffset | ClockRate):
+                self.calm_clocks[name] = int(value)
+            return value
         self._asked.add(name)
         return self.written[name]
 

@@ -16,7 +16,7 @@ A day depends on the seed alone, and each of its draws on the seed, the way and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -72,16 +72,25 @@ class Day(Struct, frozen=True, kw_only=True):
         slow = [f"slow: {', '.join(_WORDS[each] for each in self.slow)}"] if self.slow else []
         return "; ".join([*ordinary, *slow, *(f"no {kind}" for kind in self.without)])
 
+    def only(self, felt: Collection[str], kinds: Collection[str]) -> Day:
+        """Return what of it has made a difference, in a run for which these kinds of faults are asked."""
+        return Day(
+            ordinary=self.ordinary if self.ordinary in felt else "as-stated",
+            slow=tuple(each for each in self.slow if each in felt),
+            without=tuple(kind for kind in self.without if kind in kinds),
+        )
+
 
 USUAL_DAY = Day()
 
 
-def as_day(text: str) -> Day:
-    """Read ``"quick,tail,no-crash"``, or ``"usual"``."""
+def as_day(text: str, kinds: Iterable[str]) -> Day:
+    """Read ``"quick,tail,no-crash"``, or ``"usual"``, where there are these kinds of faults."""
     words = [] if text.strip() == _USUAL else [word.strip() for word in text.split(",")]
+    known = (*_WORDS, *(_NO + kind for kind in kinds))
     for word in words:
-        if word not in _WORDS and not (word.startswith(_NO) and len(word) > len(_NO)):
-            advice = nearest(word, _WORDS) or f"write usual, or some of {', '.join(_WORDS)}, and no-crash or the like"
+        if word not in known:
+            advice = nearest(word, known) or f"write usual, or some of {', '.join(known)}"
             raise ConfigurationError(f"{shown(word)} isn't a kind of day", advice=advice)
     ordinary = [each for each in _ORDINARY if each in words]
     if len(ordinary) > 1:
@@ -114,6 +123,7 @@ class DayDraws:
         self._day = day
         self._seed = seed
         self._keys: dict[tuple[str, ...], int] = {}
+        self.felt: set[Ordinary | Slow] = set()  # What has made a difference: without the rest, all draws are the same.
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
         purpose, *path = names_in(name) or ("",)
@@ -128,27 +138,38 @@ class DayDraws:
     ) -> int:
         """Return how long a message takes; `is_open` if nobody has said how long messages take."""
         bits = self._bits(path, number)
-        if self._is_slow(path, number):
+        ordinary = stated
+        if self._day.ordinary != "as-stated":
+            ordinary = latency.draw(_MIDDLE if self._day.ordinary == "constant" else bits // 10)
+        why = self._why_slow(path, number)
+        if why is not None:
             if is_open:
-                return latency.maximum + int(unit(bits) * (_LONGER - 1) * latency.maximum)
-            return latency.draw(2**64 - 1 - int(unit(bits) ** 4 * _MIDDLE))  # Mostly near the longest.
-        if self._day.ordinary == "constant":
-            return latency.draw(_MIDDLE)
-        return latency.draw(bits // 10) if self._day.ordinary == "quick" else stated
+                slow = latency.maximum + int(unit(bits) * (_LONGER - 1) * latency.maximum)
+            else:
+                slow = latency.draw(2**64 - 1 - int(unit(bits) ** 4 * _MIDDLE))  # Mostly near the longest.
+            if slow != ordinary:
+                self.felt.add(why)
+                return slow
+        if ordinary != stated:
+            self.felt.add(self._day.ordinary)
+        return ordinary
 
     def is_lost(self, path: tuple[str, ...], number: int, chance: Chance, stated: bool) -> bool:
         """Return whether a message gets lost on a link that loses some."""
         if 0 < chance.probability < _LOST_IN_BURST and self._is_in_burst(path, number):
-            return unit(self._bits(path, number)) < _LOST_IN_BURST
+            is_lost = unit(self._bits(path, number)) < _LOST_IN_BURST
+            if is_lost != stated:
+                self.felt.add("bursts")
+            return is_lost
         return stated
 
-    def _is_slow(self, path: tuple[str, ...], number: int) -> bool:
+    def _why_slow(self, path: tuple[str, ...], number: int) -> Slow | None:
         slow = self._day.slow
         if "slow-links" in slow and unit(self._bits(("link", *path[-2:]), 0)) < _SLOW_LINKS:
-            return True
+            return "slow-links"
         if "tail" in slow and unit(self._bits(("tail", *path), number)) < _SLOW_MESSAGES:
-            return True
-        return self._is_in_burst(path, number)
+            return "tail"
+        return "bursts" if self._is_in_burst(path, number) else None
 
     def _is_in_burst(self, path: tuple[str, ...], number: int) -> bool:
         return "bursts" in self._day.slow and unit(self._bits(("burst", *path[1:]), number // _BURST)) < _BURSTS

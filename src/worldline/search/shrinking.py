@@ -27,7 +27,10 @@ T = TypeVar("T")
 
 
 class CountedRuns:
-    """Runs trials, and counts them: at some point it is enough. It knows the failure that was found, and its length."""
+    """Runs trials, and counts them: at some point it is enough. It knows the failure that was found, and its length.
+
+    `lines` is how many it takes to tell what failed last in the way that is looked for.
+    """
 
     def __init__(
         self,
@@ -38,8 +41,8 @@ class CountedRuns:
         progress: Callable[[int], None] | None,
     ) -> None:
         self.done = 0
+        self.lines = self._lines_before = lines
         self._failure = failure
-        self._lines = lines
         self._max = runs_max
         self._seconds_max = seconds_max
         self._progress = progress
@@ -49,11 +52,15 @@ class CountedRuns:
 
         If it takes more lines to tell than the failure that was found, or more than `lines_max`, it isn't shorter.
         """
-        failure = self._tried(trial)
+        failure, lines = self._tried(trial)
         if failure is None or failure is _UNKNOWN:
             return False
         if likeness_of(failure) == likeness_of(self._failure):
-            return self._is_no_later_end(failure) or trial.lines() <= (self._lines if lines_max is None else lines_max)
+            lines_max = self._lines_before if lines_max is None else lines_max
+            if lines > lines_max and not self._is_no_later_end(failure):
+                return False
+            self.lines = lines
+            return True
         if isinstance(failure, Stuck):
             self.done = self._max  # Nobody wants to wait for more of that.
         return False
@@ -63,20 +70,21 @@ class CountedRuns:
 
     def passes(self, trial: Tried) -> bool:
         """Whether nothing is wrong with a trial; of none that is known once there were too many."""
-        return self._tried(trial) is None
+        return self._tried(trial)[0] is None
 
-    def _tried(self, trial: Tried) -> WorldlineError | None:
+    def _tried(self, trial: Tried) -> tuple[WorldlineError | None, int]:
         if self.done >= self._max:
-            return _UNKNOWN
+            return _UNKNOWN, 0
         self.done += 1
         if self._progress is not None:
             self._progress(self.done)
         try:
             with deadline(self._seconds_max):
-                return trial.run().failure
+                outcome, lines = trial.measured()
+                return outcome.failure, lines
         # A parameter doesn't fit: the node that it names isn't there, or it has no end. Or a check can't judge it.
         except (UsageError, Stuck, BrokenCheck):
-            return _UNKNOWN
+            return _UNKNOWN, 0
 
 
 _UNKNOWN = ModelError("it wasn't tried, or couldn't be")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from worldline.history.outcome import Outcome
 from worldline.model.errors import WorldlineError
+from worldline.search.day import Day
 
 _MANY = 4  # A fourth of the faults.
 
@@ -20,11 +21,11 @@ class Tried(Protocol):
     def with_seed(self, seed: int) -> Self:
         """Return it with another seed, and on the day which that seed draws unless it has one."""
 
-    def lines(self) -> int:
-        """Run it, and return how many lines tell what happens, up to the failure: what a reader has to read."""
-
     def run(self) -> TrialOutcome:
         """Run it; a failure of the model is an outcome, too."""
+
+    def measured(self) -> tuple[TrialOutcome, int]:
+        """Run it; return as well how many lines tell what happens, up to the failure: what a reader has to read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +33,15 @@ class TrialOutcome(Outcome):
     """The outcome of a trial.
 
     `faults` is how many happened, `faults_in_vain` how many of them when nothing was left to do, as far as that is
-    known: of nodes, inline, if they don't fail. `unseen` are properties that weren't checked.
+    known: of nodes, inline, if they don't fail. `unseen` are properties that weren't checked. `day` is what of the
+    kind of day made a difference, if that is known.
     """
 
     seed: int
     faults: int
     faults_in_vain: int = 0
     unseen: tuple[str, ...] = ()
+    day: Day | None = field(default=None, compare=False)
 
     @classmethod
     def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:

@@ -11,7 +11,7 @@ from worldline.federation.program import Federation
 from worldline.federation.trial import FederationTrial
 from worldline.launch.entry import load_object
 from worldline.model.distributions import DrawnValue
-from worldline.model.drawn_faults import parse_fault_kinds
+from worldline.model.drawn_faults import KINDS, parse_fault_kinds
 from worldline.model.errors import ConfigurationError, shown
 from worldline.search.calm import WrittenDraws
 from worldline.search.day import as_day
@@ -71,7 +71,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         kinds=kinds,
         table=table,
         draws=None if request.draws is None else WrittenDraws(request.draws),
-        day=None if request.day is None else as_day(request.day),
+        day=None if request.day is None else as_day(request.day, KINDS),
     )
 
 
