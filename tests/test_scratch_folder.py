@@ -57,3 +57,11 @@ def test_only_the_user_can_open_it_and_nothing_stays_open(tmp_path: Path) -> Non
     folder.cleanup()
     folder.cleanup()
     assert len(list(Path("/dev/fd").iterdir())) == files
+
+
+def test_one_that_is_dropped_is_gone_and_leaves_nothing_open(tmp_path: Path) -> None:
+    files = len(list(Path("/dev/fd").iterdir()))
+    with pytest.warns(ResourceWarning, match="Implicitly cleaning up"):
+        ScratchFolder("test", place=str(tmp_path))
+    assert len(list(Path("/dev/fd").iterdir())) == files
+    assert list(tmp_path.iterdir()) == []

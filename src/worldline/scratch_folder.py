@@ -11,6 +11,7 @@ import fcntl
 import os
 import shutil
 import stat
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -25,16 +26,16 @@ class ScratchFolder(TemporaryDirectory[str]):
     def __init__(self, use: str = "", place: str | None = None) -> None:
         sweep_scratch_folders(place)
         super().__init__(prefix=f"{_PREFIX}{use}-" if use else _PREFIX, dir=place, ignore_cleanup_errors=True)
-        self._lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._unlock = weakref.finalize(self, os.close, lock)  # Also if it is dropped,
+        self._unlock.atexit = False  # but not before the folder is removed when the process ends.
         with suppress(OSError):  # Where nothing can be locked, nobody else removes it either.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.fchmod(self._lock, _LOCKED)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(lock, _LOCKED)
 
     def cleanup(self) -> None:
         super().cleanup()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._unlock()
 
 
 def sweep_scratch_folders(place: str | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -30,9 +31,11 @@ from tests.federation.transports import (
 from worldline import Federation, Network, Participant, Program, Server, connect, link
 from worldline.federation import desk as desk_module
 from worldline.federation import operator as operator_module
+from worldline.federation import peer_process
 from worldline.federation import server as server_module
 from worldline.federation.desk import OPERATORS_MAX, look_at
 from worldline.federation.operator import Operator
+from worldline.federation.peer_process import is_another_users
 from worldline.lock import Cause
 from worldline.lock.chains import holds
 from worldline.lock.situation import Situation
@@ -408,6 +411,56 @@ def test_the_user_at_the_other_end_is_known() -> None:
     own, others = told.stdout.split()
     assert own == "False"
     assert others == ("True" if os.getuid() == 0 else "unknown")  # Only root can be somebody else.
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize(
+    ("listening", "dialed"),
+    [("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "127.0.0.2"), ("::1", "::1"), ("::", "127.0.0.1")],
+)
+def test_the_tables_tell_where_a_socket_cant_be_asked_about(
+    listening: str, dialed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other end is told apart from sockets with the same ports and other addresses."""
+    family = socket.AF_INET6 if ":" in listening else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.bind((listening if dialed != "127.0.0.2" else "0.0.0.0", 0))
+        listener.listen()
+        with socket.create_connection((dialed, listener.getsockname()[1])) as client, listener.accept()[0] as accepted:
+            row = peer_process._row_of_other_end(accepted)
+            assert row is not None
+            assert row[9] == str(os.fstat(client.fileno()).st_ino)
+            monkeypatch.setattr(peer_process, "_user_of", refuse)
+            assert not is_another_users(accepted)
+            monkeypatch.setattr(peer_process, "_user_in_table", lambda _: os.getuid() + 1)
+            assert is_another_users(accepted)
+
+
+def refuse(_: object) -> int:
+    raise PermissionError
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize("silent", [refuse, lambda _: None])
+def test_if_nothing_tells_whose_the_other_end_is_it_counts_as_anothers(
+    silent: Callable[[object], int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_process, "_user_of", silent)
+    monkeypatch.setattr(peer_process, "_user_in_table", silent)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert is_another_users(accepted)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_one_that_has_closed_its_socket_isnt_taken_for_root() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        socket.create_connection(listener.getsockname()).close()
+        with listener.accept()[0] as accepted:
+            assert is_another_users(accepted)
 
 
 USERS = """

@@ -10,7 +10,7 @@ import pytest
 
 from worldline import Server
 from worldline.federation import registry
-from worldline.federation.address import parse_address
+from worldline.federation.address import Address, parse_address
 from worldline.federation.peer_process import birth_of
 from worldline.federation.registry import RunEntry, enter, running, runtime_folder, token_at
 from worldline.metasim import MetasimServer
@@ -118,6 +118,10 @@ def test_metasim_servers_and_primaries_have_a_name_of_their_own() -> None:
         ("tcp://127.0.0.1:7", "tcp://localhost:7", True),
         ("tcp://0.0.0.0:7", "tcp://127.0.0.1:7", True),
         ("tcp://[::]:7", "tcp://[::1]:7", True),
+        ("tcp://[::]:7", "tcp://127.0.0.1:7", True),
+        ("tcp://0.0.0.0:7", "tcp://[::1]:7", False),
+        ("tcp://localhost:7", "tcp://127.0.0.1:7", True),
+        ("tcp://localhost:7", "tcp://localhost:7", True),
         ("tcp://lab-3:7", "tcp://lab-3:7", True),
         ("tcp://127.0.0.1:7", "tcp://127.0.0.1:8", False),
         ("tcp://0.0.0.0:7", "tcp://lab-3:7", False),  # It may be another machine, which is told nothing.
@@ -129,6 +133,43 @@ def test_metasim_servers_and_primaries_have_a_name_of_their_own() -> None:
 def test_a_run_is_found_by_its_address(listening: str, meant: str, is_found: bool) -> None:
     enter("cell", listening, "secret")
     assert token_at(parse_address(meant)) == ("secret" if is_found else None)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_runs_on_one_port_the_one_that_is_reached_is_found(order: int) -> None:
+    places = ["127.0.0.1", "127.0.0.2", "[::1]"]
+    for place in places[::order]:
+        enter("cell", f"tcp://{place}:7", f"that of {place}")
+    for place in places:
+        assert token_at(parse_address(f"tcp://{place}:7")) == f"that of {place}"
+    assert token_at(parse_address("tcp://[0:0:0:0:0:0:0:1]:7")) == "that of [::1]"
+    assert token_at(parse_address("tcp://127.0.0.3:7")) is None
+
+
+@pytest.mark.parametrize("tried", [["::1", "127.0.0.1"], ["127.0.0.1", "::1"]])
+def test_localhost_is_what_is_tried_first(tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(0, 0, 0, "", (place, 7)) for place in tried]
+    monkeypatch.setattr(registry.socket, "getaddrinfo", lambda *_, **__: found)
+    for place in ("127.0.0.2", "127.0.0.1", "::1"):
+        enter("cell", str(Address("tcp", place, 7)), place)
+    assert token_at(parse_address("localhost:7")) == tried[0]
+
+
+def test_one_that_listens_on_one_address_comes_before_one_that_listens_on_all() -> None:
+    enter("cell", "tcp://0.0.0.0:7", "everywhere")
+    enter("cell", "tcp://[::1]:7", "there")
+    assert token_at(parse_address("tcp://[::1]:7")) == "there"
+    assert token_at(parse_address("tcp://127.0.0.2:7")) == "everywhere"
+
+
+def test_a_unix_socket_is_found_by_any_path_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    enter("cell", f"unix://{tmp_path}/link/w.sock", "secret")
+    monkeypatch.chdir(tmp_path / "home")
+    for path in ("unix:w.sock", "unix://./w.sock", f"unix://{tmp_path}/home/../link/w.sock"):
+        assert token_at(parse_address(path)) == "secret"
+    assert token_at(parse_address("unix:other.sock")) is None
 
 
 def test_the_next_run_removes_what_killed_ones_have_left() -> None:

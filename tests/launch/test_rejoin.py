@@ -276,9 +276,26 @@ def test_a_run_that_is_taken_up_listens_where_it_did_before(stage: Stage, tmp_pa
     addresses: list[str] = []
     for ann in ("doomed", "healthy"):
         with contextlib.suppress(ModelError):
-            stage.launch(ann, journal=tmp_path / "run.journal", opened=lambda address: addresses.append(str(address)))
+            stage.launch(
+                ann, journal=tmp_path / "run.journal", opened=lambda address, _: addresses.append(str(address))
+            )
     assert addresses[0] == addresses[1]
     assert not Path(addresses[0].removeprefix("unix://")).exists()
+
+
+def test_a_run_that_is_taken_up_waits_for_nobody_who_has_left(stage: Stage, tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    with pytest.raises(ModelError, match="out of ideas"):
+        stage.launch("failing", "leaving", journal=journal)
+    awaited: list[str] = []
+    stage.launch(
+        "healthy",
+        "leaving",
+        journal=journal,
+        unusual=UnusualParts(awaited=("bob",)),
+        opened=lambda _, names: awaited.append(f"{names}"),
+    )
+    assert awaited == ["[]"]
 
 
 def test_one_that_is_restored_prints_what_it_hasnt_printed_yet(stage: Stage) -> None:

@@ -14,9 +14,10 @@ from tests.soaking import later
 from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
 from worldline.launch.launcher import Launch, federation_of
+from worldline.launch.running_mark import RunningMark
 from worldline.launch.setup import ParticipantSetup, Setup, read_setup
 from worldline.launch.shared_worker import SharedParticipant, failed_in_share, work, write_share
-from worldline.launch.sharing import shares
+from worldline.launch.sharing import ProcessShares, shares
 from worldline.launch.time_stamps import TimeStamps
 from worldline.model import MS, LossError, ModelError, UsageError
 
@@ -72,6 +73,46 @@ def test_a_worker_has_a_name_that_nobody_else_has() -> None:
         "worker 1'": ["worker 1"],
         "worker 2'": ["worker 2"],
     }
+
+
+@pytest.fixture
+def trio() -> Iterator[tuple[ProcessShares, set[str], Path]]:
+    """Three who share a process; who of them has left; and the file that says who is there."""
+    left: set[str] = set()
+    found = ProcessShares(parts(*map(entry, "abc")), 1, tokens=dict.fromkeys("abc"), has_left=left.__contains__)
+    found.folder()
+    (process,) = found.processes()
+    assert process.entry is not None
+    yield found, left, Path(process.entry.removeprefix("@"))
+    found.close()
+
+
+def test_the_one_that_runs_is_counted_among_those_who_were_started(trio: tuple[ProcessShares, set[str], Path]) -> None:
+    found, left, file = trio
+    left.add("a")
+    assert found.of("worker 1") == ["a", "b", "c"]  # It has left, but its process is the same.
+    found.prepare("worker 1")
+    RunningMark(file).note(0)
+    assert found.runner("c") == "b"
+    found.note_end("worker 1")
+    assert found.failed_in("worker 1") == ["b"]
+    assert found.named("b") == "its process, which it shared with c,"
+
+
+def test_of_a_process_that_is_started_again_only_its_new_life_counts(
+    trio: tuple[ProcessShares, set[str], Path],
+) -> None:
+    found, _, file = trio
+    RunningMark(file).note(1)
+    assert found.runner("a") == "b"
+    file.write_text('{"a": 1}')
+    found.note_end("worker 1")
+    assert (found.runner("a"), found.failed_in("worker 1")) == ("b", ["a"])
+    found.prepare("worker 1")
+    assert (found.runner("a"), found.failed_in("worker 1")) == (None, [])
+    found.note_end("worker 1")  # That of the process before, which was noticed late.
+    RunningMark(file).note(2)
+    assert found.runner("a") == "c"
 
 
 # --- In processes ---

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from worldline.targets.federation import ReadyFederation
 if TYPE_CHECKING:
     from worldline.federation.address import Address
     from worldline.launch.setup import Setup
-    from worldline.launch.unusual_parts import UnusualParts
 
 
 @contextmanager
@@ -26,7 +25,9 @@ def unusually_run(ready: ReadyFederation, screen: Screen) -> Iterator[ReadyFeder
         yield ready
         return
     if unusual.awaited:
-        ready = replace(ready, opened=lambda address: _say_whom_to_start(unusual, setup, address, ready, screen))
+        ready = replace(
+            ready, opened=lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
+        )
     if unusual.debugged is None:
         yield ready
         return
@@ -37,13 +38,13 @@ def unusually_run(ready: ReadyFederation, screen: Screen) -> Iterator[ReadyFeder
 
 
 def _say_whom_to_start(
-    unusual: UnusualParts, setup: Setup, address: Address, ready: ReadyFederation, screen: Screen
+    awaited: Sequence[str], setup: Setup, address: Address, ready: ReadyFederation, screen: Screen
 ) -> None:
     where = str(address)
     if address.place in _ANYWHERE:
         where = str(replace(address, place=socket.gethostname()))
     settings = [word for setting in ready.settings for word in ("--set", setting)]
-    for name in unusual.awaited:
+    for name in awaited:
         part = setup.parts[name]
         if part.entry is None and part.command is None:
             screen.conclude(f"waiting for {name}, which connects to {where}")

@@ -5,7 +5,6 @@ Linux only; elsewhere, and where the system doesn't say (another user's process,
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import struct
@@ -18,8 +17,10 @@ _BIRTH = 19  # Where the time at which a process began stands, among what follow
 # Of netlink(7) and sock_diag(7): how a question is asked, and where its answer has the user.
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, _NETLINK_HEADER = 4, 20, 1, 16
 _ANY_COOKIE = (0xFFFFFFFF, 0xFFFFFFFF)
-_USER = 64
+_USER = 64  # And, after it, the socket's inode.
 _ANSWER_S = 1.0
+_USER_FIELD, _INODE_FIELD = 7, 9  # In a row of the tables of proc_net(5).
+_MAPPED = bytes(10) + b"\xff\xff"  # Before an IPv4 address that is written as one of IPv6.
 _CONDITIONS = {"R": "running", "S": "sleeping", "D": "blocked", "T": "stopped", "t": "stopped"}
 
 
@@ -31,27 +32,28 @@ def process_of(connection: socket.socket) -> int | None:
         if connection.family == socket.AF_UNIX:
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             return int(struct.unpack("3i", found)[0]) or None
-        ours, theirs = connection.getsockname(), connection.getpeername()
+        if connection.getsockname()[0] != connection.getpeername()[0]:
+            return None  # Another machine.
+        row = _row_of_other_end(connection)
     except OSError:  # It has gone.
         return None
-    if ours[0] != theirs[0]:
-        return None  # Another machine.
-    inode = _socket_between(theirs[1], ours[1])
-    return None if inode is None else _owner(inode)
+    return None if row is None else _owner(row[_INODE_FIELD])
 
 
 def is_another_users(connection: socket.socket) -> bool:
-    """Whether the other end of a TCP connection within this machine is known to be a process of another user.
+    """Whether the other end of a TCP connection within this machine is a process of another user.
 
-    Root may do what it likes anyway. A Unix socket is for those who may open its file. If there is no file left to ask
-    with, it counts as another's: or else taking all files would be a way in.
+    Root may do what it likes anyway. A Unix socket is for those who may open its file. If Linux doesn't say whose it is
+    (no file is left to ask with, or the other end has closed its socket already), it counts as another's: or else
+    taking all files, or being quick, would be a way in.
     """
     if sys.platform != "linux" or connection.family not in (socket.AF_INET, socket.AF_INET6):
         return False
-    try:
-        return _user_of(connection) not in (None, 0, os.getuid())
-    except OSError as error:  # It has gone, or the system doesn't say.
-        return error.errno in (errno.EMFILE, errno.ENFILE)
+    for told in (_user_of, _user_in_table):
+        with suppress(OSError):
+            if (user := told(connection)) is not None:
+                return user not in (0, os.getuid())
+    return True
 
 
 def _user_of(connection: socket.socket) -> int | None:
@@ -59,11 +61,7 @@ def _user_of(connection: socket.socket) -> int | None:
 
     The table in /proc takes milliseconds to read where there are many connections.
     """
-    packed = [
-        (socket.inet_pton(connection.family, place[0].partition("%")[0]), place[1])
-        for place in (connection.getpeername(), connection.getsockname())
-    ]
-    (theirs, port), (ours, our_port) = packed
+    (theirs, port), (ours, our_port) = _ends_of(connection)
     wanted = struct.pack(
         "=BBBxI2s2s16s16sIII",
         connection.family,
@@ -85,7 +83,14 @@ def _user_of(connection: socket.socket) -> int | None:
     (kind,) = struct.unpack_from("=H", answer, 4)
     if kind != _SOCK_DIAG_BY_FAMILY:
         return None  # There is no such socket, or the question isn't known.
-    return int(struct.unpack_from("=I", answer, _NETLINK_HEADER + _USER)[0])
+    user, inode = struct.unpack_from("=II", answer, _NETLINK_HEADER + _USER)
+    return int(user) if inode else None  # Of a socket that is closed, root would be told.
+
+
+def _user_in_table(connection: socket.socket) -> int | None:
+    """Return the user who has opened the other end, where sockets can't be asked about one by one."""
+    row = _row_of_other_end(connection)
+    return None if row is None or row[_INODE_FIELD] == "0" else int(row[_USER_FIELD])
 
 
 def is_stopped(process: int | None) -> bool | None:
@@ -129,15 +134,33 @@ def _fields_of(process: int) -> list[str] | None:
     return stat[stat.rindex(")") + 2 :].split()
 
 
-def _socket_between(port: int, other_port: int) -> str | None:
+def _ends_of(connection: socket.socket) -> list[tuple[bytes, int]]:
+    """Return address and port of the other end and of this one."""
+    return [
+        (socket.inet_pton(connection.family, place[0].partition("%")[0]), place[1])
+        for place in (connection.getpeername(), connection.getsockname())
+    ]
+
+
+def _row_of_other_end(connection: socket.socket) -> list[str] | None:
+    """Return what the system's tables say of the socket at the other end."""
+    ends = [(packed.removeprefix(_MAPPED), port) for packed, port in _ends_of(connection)]
+    ports = [f":{port:04X}" for _, port in ends]
     for table in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in (_PROC / "net" / table).read_text().splitlines()[1:]:
                 fields = line.split()
-                ports = [int(field.rpartition(":")[2], 16) for field in fields[1:3]]
-                if ports == [port, other_port]:
-                    return fields[9]
+                is_near = fields[1].endswith(ports[0]) and fields[2].endswith(ports[1])
+                if is_near and [_end_in_table(field) for field in fields[1:3]] == ends:
+                    return fields
     return None
+
+
+def _end_in_table(field: str) -> tuple[bytes, int]:
+    """Read an address and port of the tables: the address is in words of the machine's own byte order."""
+    words, _, port = field.partition(":")
+    packed = b"".join(int(words[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(words), 8))
+    return packed.removeprefix(_MAPPED), int(port, 16)  # The two ends may write it differently.
 
 
 def _owner(inode: str) -> int | None:

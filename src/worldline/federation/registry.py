@@ -7,23 +7,27 @@ now, and removes it. No run fails because it can't be entered: it just isn't fou
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
 
 import msgspec
 from msgspec import Struct
 
-from worldline.federation.address import Address, parse_address
+from worldline.federation.address import LOOPBACK, Address, parse_address
 from worldline.federation.peer_process import birth_of
 from worldline.model.errors import UsageError
 
 _PRIVATE = 0o700
 _ENTRY = ".run"
 _ATTEMPTS = 3
+_LOCALHOST = "localhost"
 
 
 class RunEntry(Struct, frozen=True, kw_only=True):
@@ -79,18 +83,39 @@ def running(name: str | None = None) -> list[RunEntry]:
 def token_at(address: Address) -> str | None:
     """Return what an operator needs for the run that listens there, if it is one of this user's on this machine."""
     with suppress(OSError, UsageError):  # What the folder says can't be trusted.
-        for entry in _entries():
-            if _is_same(parse_address(entry.address), address):
-                return entry.token
+        tokens = {_normal(parse_address(entry.address)): entry.token for entry in _entries()}
+        for listening in _reached_by(_normal(address)):
+            if listening in tokens:
+                return tokens[listening]
     return None
 
 
-def _is_same(listening: Address, meant: Address) -> bool:
-    """Whether they are the same place: a server that listens everywhere does so on loopback as well."""
-    if listening.kind == "unix" or meant.kind == "unix":
-        return listening == meant
-    is_here = meant.is_local and (listening.is_local or listening.is_everywhere)
-    return (listening.kind, listening.port) == (meant.kind, meant.port) and (is_here or listening.place == meant.place)
+def _normal(address: Address) -> Address:
+    """Return the one way to write an address that can be written in several."""
+    place = address.place
+    if address.kind == "unix":
+        return replace(address, place=os.path.realpath(place))
+    with suppress(ValueError):  # It is a name.
+        place = str(ipaddress.ip_address(place))
+    return replace(address, place=place)
+
+
+def _reached_by(meant: Address) -> list[Address]:
+    """Return where a server may listen that is reached by an address, in the order in which they are tried.
+
+    Several may listen on one port, each on a loopback address of its own. One that listens everywhere does so on
+    loopback as well. Any other name may be another machine's, which is told nothing.
+    """
+    if meant.kind == "unix" or not meant.is_local:
+        return [meant]
+    tried = [meant.place]
+    if meant.place == _LOCALHOST:
+        tried = [str(found[4][0]) for found in socket.getaddrinfo(_LOCALHOST, meant.port, type=socket.SOCK_STREAM)]
+    places: list[str] = []
+    for place in tried:
+        own = [place, _LOCALHOST] if place == LOOPBACK else [place]  # Servers take the name for that one.
+        places += [*own, "::"] if ":" in place else [*own, "0.0.0.0", "::"]
+    return [replace(meant, place=place) for place in places]
 
 
 def _entries() -> list[RunEntry]:

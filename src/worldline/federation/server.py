@@ -580,6 +580,7 @@ class Server:
         self._take(accepted, tls=self._tls is not None)
 
     def _take(self, accepted: socket.socket, *, tls: bool) -> None:
+        is_foreign = self._asks_for_user and is_another_users(accepted)  # Before TLS takes the socket over.
         try:
             tls_context = self._tls if tls else None
             connection = ServerConnection(
@@ -590,7 +591,7 @@ class Server:
         else:
             self._connections[connection] = None
             self._make_room(connection)
-            connection.session.is_foreign = self._asks_for_user and is_another_users(accepted)
+            connection.session.is_foreign = is_foreign
 
     def _be_deaf(self) -> None:
         """Listen no more until the next tick: participants alone take all files."""

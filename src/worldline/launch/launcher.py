@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,7 +95,7 @@ class Launch:
         shake: int | None = None,
         workers: int | None = None,
         hear: Hear,
-        opened: Callable[[Address], None] = lambda _: None,
+        opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None,
         unusual: UnusualParts | None = None,
         terminal: Terminal | None = None,
         keeping: KeeperClient | None = None,
@@ -256,7 +256,7 @@ class Launch:
         if (folder := self._shares.folder()) is not None:
             self._processes.remove(folder)
         opened = self.server.open()
-        self._opened(opened)
+        self._opened(opened, [name for name in self._unusual.awaited if not self.server.host.has_left(name)])
         address = str(opened)
         for folder in self._twins.folders():
             self._processes.remove(folder)

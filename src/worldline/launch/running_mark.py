@@ -38,5 +38,10 @@ def running_in(file: Path) -> int | None:
     return None if noted == _NOBODY else noted - 1
 
 
+def forget_running(file: Path) -> None:
+    """Remove what a process has noted that is gone: the next one notes its own."""
+    _mark_of(file).unlink(missing_ok=True)
+
+
 def _mark_of(file: Path) -> Path:
     return file.with_suffix(".running")

@@ -7,11 +7,12 @@ have a process for themselves.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from worldline.launch.running_mark import running_in
+from worldline.launch.running_mark import forget_running, running_in
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.shared_worker import SharedParticipant, failed_in_share, write_share
 from worldline.scratch_folder import ScratchFolder
@@ -63,10 +64,12 @@ class ProcessShares:
         self._tokens = tokens
         self._has_left = has_left
         self._shares = {} if workers is None else shares(parts, workers, apart)
+        self._names = {process: [part.name for part in share] for process, share in self._shares.items()}
         self._process_of = {part.name: process for process, share in self._shares.items() for part in share}
         self._files: ScratchFolder | None = None
         self._failed: dict[str, list[str]] = {}
         self._ran_last: dict[str, str | None] = {}  # Of processes that have ended.
+        self._lock = threading.Lock()  # The end of a process may be noted just when it is started again.
 
     def processes(self) -> list[ParticipantSetup]:
         """Return every process to be started, as if it were a participant's; write down who shares it."""
@@ -81,9 +84,15 @@ class ProcessShares:
         return started
 
     def prepare(self, process: str) -> None:
-        """Write down who shares a process that is about to be started, if it is shared."""
-        if process in self._shares:
-            there = [part for part in self._shares[process] if not self._has_left(part.name)]
+        """Write down who shares a process that is about to be started, if it is shared; forget how it went before."""
+        if process not in self._shares:
+            return
+        there = [part for part in self._shares[process] if not self._has_left(part.name)]
+        with self._lock:
+            forget_running(self._file(process))
+            self._ran_last.pop(process, None)
+            self._failed.pop(process, None)
+            self._names[process] = [part.name for part in there]
             write_share(
                 self._file(process),
                 [SharedParticipant(part.name, part.entry or "", self._tokens[part.name] or "") for part in there],
@@ -107,19 +116,20 @@ class ProcessShares:
     def note_end(self, process: str) -> None:
         """Keep what a process has left behind of how it went."""
         if process in self._shares:
-            self._failed[process] = failed_in_share(self._file(process))
-            self._ran_last[process] = self._running_in(process)
+            with self._lock:
+                self._failed[process] = failed_in_share(self._file(process))
+                self._ran_last[process] = self._running_in(process)
 
     def runner(self, name: str) -> str | None:
         """Return whose program runs in the process of a participant, or ran when that ended, if several share it."""
         process = self.process_of(name)
         if process not in self._shares:
             return None
-        return self._ran_last[process] if process in self._ran_last else self._running_in(process)
+        return self._running_in(process) or self._ran_last.get(process)
 
     def _running_in(self, process: str) -> str | None:
         place = running_in(self._file(process))
-        return None if place is None else self.of(process)[place]
+        return None if place is None else self._names[process][place]
 
     def is_shared(self, process: str) -> bool:
         return process in self._shares
@@ -128,8 +138,8 @@ class ProcessShares:
         return self._process_of.get(name, name)
 
     def of(self, process: str) -> list[str]:
-        """Return whose process it is."""
-        return [part.name for part in self._shares[process]] if process in self._shares else [process]
+        """Return whose process it is; of a shared one, those with whom it was started last."""
+        return self._names.get(process, [process])
 
     def failed_in(self, process: str) -> list[str]:
         """Return who of a process has come to a bad end, as far as that is known: or who ran when the process ended."""

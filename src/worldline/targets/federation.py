@@ -85,7 +85,7 @@ class ReadyFederation(Ready):
     keeping: KeeperClient | None = None
     witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
-    opened: Callable[[Address], None] = lambda _: None
+    opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
     unusual: UnusualParts | None = None
     terminal: Terminal | None = None
     journal: Path | None = None
