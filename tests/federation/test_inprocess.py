@@ -193,6 +193,18 @@ def test_a_program_that_sends_in_between_isnt_idle(faults: tuple[str, ...], monk
     assert received == [120]
 
 
+def test_a_program_that_sends_for_ever_without_going_on_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "IDLE_CALLS_MAX", 50)
+
+    def program(self: Participant) -> None:
+        while True:
+            self.next("100ms")
+            self.publish("t", b"")
+
+    with pytest.raises(UsageError, match="a at 100ms: it has asked 500 times"):
+        run(federation(a=Program(run=program)))
+
+
 def test_a_wait_takes_one_limit() -> None:
     with pytest.raises(UsageError, match="a at 0s: a wait takes either `until` or `within`"):
         run(federation(a=Program(run=lambda me: me.next("1ms", within="1ms"))))
