@@ -25,7 +25,7 @@ run: $(STAMP)  ## run the example: a robot cell, four processes
 	@$(MAKE) --question $(BUILT) 2>/dev/null || export WORLDLINE_UNCOMPILED=1; \
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml && \
 	if [[ $$WORLDLINE_UNCOMPILED ]]; then \
-	    echo "That was plain Python. \`make build\` compiles the hot modules, in about a minute: federations become" \
+	    echo "That was plain Python. \`make build\` compiles the hot modules, a minute or two: federations become" \
 	        "twice as fast, the kernel 4 to 12 times."; \
 	fi
 
@@ -139,7 +139,7 @@ $(TOOLS): requirements.lock | $(STAMP)
 # An editable installation doesn't notice that a module that is compiled has changed. Where it can't be compiled, it is
 # used as it is.
 $(BUILT): $(HOT) setup.py | $(STAMP)
-	@echo "Compiling the hot modules, which takes about two minutes of processor time"
+	@echo "Compiling the hot modules, which takes two to three minutes of processor time"
 	@[[ $@ -nt setup.py ]] || rm -rf build  # Cython looks at its sources alone, not at how they are to be compiled.
 	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@

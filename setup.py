@@ -22,7 +22,11 @@ BUILDS = runpy.run_path("src/worldline/builds.py")
 # Observers are asked how many arguments their methods take. Other functions needn't know that: a sixth of the time.
 OBSERVERS = ("worldline.history.observer", "worldline.history.guarding", "worldline.recording.writer")
 
-# With gcc, what -O2 gains here is its inlining; the rest of it takes as long again. Clang has other levels.
+# Of these, what only Python calls is hot, too.
+CALLED_BY_PROGRAMS = ("worldline.federation.participant", "worldline.federation.inprocess")
+
+# With gcc, what -O2 gains here is mostly its inlining, and the rest of it takes as long again; the kernel, which is
+# small, gains 4 % by all of it. Clang has other levels.
 IS_GCC = sys.platform != "darwin"
 INLINING = ("-finline-functions", "-finline-small-functions", "-fpartial-inlining", "-foptimize-sibling-calls")
 UNOPTIMIZED = '__attribute__((optimize("O0")))'
@@ -48,7 +52,7 @@ def extensions():
             build_dir="build/cython",
             nthreads=os.cpu_count(),
             quiet=True,
-            compiler_directives={"emit_code_comments": False, **directives},
+            compiler_directives={"emit_code_comments": False, "optimize.unpack_method_calls": False, **directives},
         )
 
     print("Translating the hot modules into C", flush=True)
@@ -71,7 +75,12 @@ def _extension(name, source):
         [str(Path("src/worldline") / source)],
         # No fused multiply-add: it would change the last bit of floats, and with it digests. Debug symbols would take a
         # quarter of the time, and warnings, which Python's own flags ask for, a sixth.
-        extra_compile_args=[*LEVEL, "-g0", "-Wno-all", "-ffp-contract=off"],
+        extra_compile_args=[
+            *(("-O2",) if source.startswith("kernel/") else LEVEL),
+            "-g0",
+            "-Wno-all",
+            "-ffp-contract=off",
+        ],
     )
 
 
@@ -85,7 +94,7 @@ class Compiling(build_ext):
     def build_extension(self, extension):
         self._begun += 1
         print(f"[{self._begun}/{len(self.extensions)}] Compiling {extension.name}", flush=True)
-        if IS_GCC and extension.name in BUILDS["COMPILED"]:
+        if IS_GCC and extension.name in BUILDS["COMPILED"] and extension.name not in CALLED_BY_PROGRAMS:
             _leave_cold_functions(Path(extension.sources[0]))
         super().build_extension(extension)
 
@@ -95,7 +104,7 @@ def _leave_cold_functions(translation):
 
     Those are cold, and most of the code: optimizing them, too, would double the time.
     """
-    declared = r"^static (?!__attribute__)(?=.*[ *]__pyx_p[fw]_\w+\(.*\); ?/\* ?proto ?\*/$)"
+    declared = r"^static (?!__attribute__)(?=.*[ *]__pyx_(p[fw]|gb)_\w+\(.*\); ?/\* ?proto ?\*/$)"
     text = translation.read_text(encoding="utf-8")
     translation.write_text(re.sub(declared, f"static {UNOPTIMIZED} ", text, flags=re.MULTILINE), encoding="utf-8")
 
