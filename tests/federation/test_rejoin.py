@@ -168,7 +168,8 @@ def test_a_program_that_does_otherwise_ends_the_run_with_the_first_difference() 
 def test_one_that_dies_twice_at_the_same_message_ends_the_run_and_the_message_is_shown() -> None:
     with Server(PLAN, on_loss="rejoin") as server:
         with pytest.raises(BrokenOff, match="ann"):
-            together(partial(live, server.address, "bob"), partial(live, server.address, "ann", [10, 10]))
+            # The server may hear less of its last words the first time, and then takes the second for a later place.
+            together(partial(live, server.address, "bob"), partial(live, server.address, "ann", [10, 10, 10, 10]))
         with pytest.raises(ModelError, match=r"lost twice at the same message.*given message \d+ of bob on bob"):
             server.wait(60)
 
