@@ -44,7 +44,7 @@ test-plain: $(BUILT) $(TOOLS)  ## run those again where it can matter: plain Pyt
 	    $(addprefix tests/,kernel nodes spacetime test_examples.py lock wire federation)
 
 BARE := .venv/bare
-IS_BARE := from worldline.builds import build; from worldline.federation.strand import strand_kind; \
+IS_BARE := from worldline.builds import build; from worldline.federation.inprocess.strand import strand_kind; \
     assert build.startswith("plain") and strand_kind().__name__ == "ThreadStrand", (build, strand_kind())
 RUN_CELL := bin/worldline run examples/robot_cell/robot_cell.toml --no-record --executor
 test-bare: $(BUILT)  ## install it as if there were no compiler and no greenlet, and see that it gives the same

@@ -23,7 +23,7 @@ BUILDS = runpy.run_path("src/worldline/builds.py")
 OBSERVERS = ("worldline.history.observer", "worldline.history.guarding", "worldline.recording.writer")
 
 # Of these, what only Python calls is hot, too.
-CALLED_BY_PROGRAMS = ("worldline.federation.participant", "worldline.federation.inprocess")
+CALLED_BY_PROGRAMS = ("worldline.federation.participant.participant", "worldline.federation.inprocess.run")
 
 # With gcc, what -O2 gains here is mostly its inlining, and the rest of it takes as long again; the kernel, which is
 # small, gains 4 % by all of it. Clang has other levels.

@@ -31,9 +31,9 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline import Federation, Participant, Program, payload, run
-from worldline.federation.strand import THREADS
+from worldline.federation.inprocess.strand import THREADS
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import federation_of
-from worldline.launch.setup import read_setup
 from worldline.learning import AgentMoment, FederationEnv, FederationVectorEnv
 
 FILE = Path(__file__).resolve().parent.parent / "examples" / "control_loop" / "control_loop.toml"

@@ -34,19 +34,19 @@ from rich.table import Table
 
 from worldline import MS, Federation, Network, Program, link, run
 from worldline.builds import UNCOMPILED, build
-from worldline.drawing.legend import Entry, Legend
-from worldline.drawing.scale import ticks_between
-from worldline.drawing.svg import FAINT, PALETTE, SOFT, document, element, hover, path, text_at
-from worldline.federation.conversation import Conversation
-from worldline.federation.host import Host
-from worldline.federation.limits import Limits
-from worldline.federation.participant import Participant
-from worldline.federation.session import Session
-from worldline.federation.strand import strand_kind
+from worldline.federation.inprocess.strand import strand_kind
+from worldline.federation.participant.conversation import Conversation
+from worldline.federation.participant.participant import Participant
+from worldline.federation.server.host import Host
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.session import Session
 from worldline.history.journal import Journal
 from worldline.lock import Action, Arbiter, Grant, Join, Next, ParticipantEvent, Publish, StartRun, Subscription
 from worldline.lock.ledger import Ledger
 from worldline.model import FOREVER, Message, Plan
+from worldline.pictures.axis import ticks_between
+from worldline.pictures.labels import Entry, Legend
+from worldline.pictures.svg import FAINT, PALETTE, SOFT, document, element, hover, path, text_at
 from worldline.wire.codec import decode_events, encode_answer, encode_events
 
 NAMES = ("p0", "p1")

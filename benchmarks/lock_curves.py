@@ -35,9 +35,9 @@ from lock import (
 from rich.console import Console
 from rich.table import Table
 
-from worldline.drawing.svg import FAINT, PALETTE, SOFT, document, element, path, text_at
 from worldline.lock import Advance, Arbiter, Join, Publish, Subscribe, Subscription, Unsubscribe
 from worldline.model import Network, Plan, link
+from worldline.pictures.svg import FAINT, PALETTE, SOFT, document, element, path, text_at
 
 REPEATS = 3
 EVENTS = 20_000

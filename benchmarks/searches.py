@@ -21,7 +21,7 @@ from worldline.nodes import search
 from worldline.nodes.algorithms import find
 from worldline.nodes.trial import Trial
 from worldline.search.searching import Recipe, Report, search_seeds
-from worldline.targets.federation_trial import TrialRequest, made_trial
+from worldline.targets.trials import TrialRequest, made_trial
 
 FILE = Path(__file__).resolve().parent.parent / "examples" / "commit" / "commit.toml"
 FEDERATION, FAULTY, NODES = "a federation of 4", "the same, with a drawn crash", "4 nodes with Raft"

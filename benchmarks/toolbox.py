@@ -30,9 +30,9 @@ from peers.rejoin_peer import rejoin
 from rich.console import Console
 from rich.table import Table
 
-from worldline.federation.solo import reach_in, replay_alone
+from worldline.federation.participant.solo import reach_in, replay_alone
 from worldline.history.observer import Observer
-from worldline.history.parts import RecordedParts
+from worldline.history.replay.following import RecordedParts
 from worldline.history.several import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.recording import Recording

@@ -4,13 +4,13 @@ The contestants, from the bare call to what the kernel needs, which is to wait f
 block on one that doesn't read:
 
 * Unix socketpair, blocking: `send` and `recv`, nothing else; also with asking again and again instead of sleeping.
-* Unix socketpair as in `workers/mesh.py`: that module itself, with its selector, its header and its queues. It asks
+* Unix socketpair as in `processes/mesh.py`: that module itself, with its selector, its header and its queues. It asks
   again and again for a while before it sleeps.
 * Shared memory and eventfd, blocking: the frame is copied into `multiprocessing.shared_memory`, and an eventfd says
   so. Its system calls are the barriers that shared memory needs on ARM.
 * Shared memory and eventfd as the mesh would use them: a ring in each direction that holds several frames, and a
   selector over the eventfds of all others; also with asking for a while first.
-* MPI as in `workers/rank_peers.py`: that module itself. A rank that waits asks again and again, so it is fast as
+* MPI as in `processes/ranks.py`: that module itself. A rank that waits asks again and again, so it is fast as
   long as it has a core for itself, and uses it up.
 
 The two processes are not pinned; they are where the system puts them, as workers are.
@@ -82,7 +82,7 @@ class MeshEnd:
     """The kernel's own mesh, with one other."""
 
     def __init__(self, end: socket.socket, other: int, parent: Any) -> None:
-        from worldline.workers.mesh import Mesh
+        from worldline.processes.mesh import Mesh
 
         self._mesh = Mesh({other: end}, parent)
         self._other = other
@@ -220,7 +220,7 @@ def over_mpi(trips: int) -> Facts | None:
     """Called on both ranks; the first one returns what it found."""
     from mpi4py import MPI
 
-    from worldline.workers.rank_peers import RankPeers
+    from worldline.processes.ranks import RankPeers
 
     world = MPI.COMM_WORLD
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import Launch
-from worldline.launch.setup import read_setup
 from worldline.launch.unusual_parts import UnusualParts
 
 PROGRAM = """

@@ -21,10 +21,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from worldline.federation.desk import look_at
+from worldline.federation.server.operating import look_at
 from worldline.history.status import Status
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import Launch
-from worldline.launch.setup import read_setup
 from worldline.recording.timing import TimingWriter
 from worldline.wire.operator import SituationTold, operator_frame
 

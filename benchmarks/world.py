@@ -24,7 +24,7 @@ from worldline.world.course import Course
 from worldline.world.description import Level, Performer, RigidLink, VelocityDrive, WorldModel
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import open_engine
-from worldline.world.exchange import LocalExchange
+from worldline.world.hosting import LocalExchange
 from worldline.world.interactions import SetPose
 from worldline.world.orders import StepAck, StepOrder, encode
 from worldline.world.pose import Pose

@@ -16,7 +16,7 @@ import pytest
 import worldline
 from worldline import builds
 from worldline.builds import UNCOMPILED
-from worldline.federation.strand import THREADS
+from worldline.federation.inprocess.strand import THREADS
 
 ROOT = Path(worldline.__file__).parent
 

@@ -17,8 +17,8 @@ import pytest
 import worldline
 from worldline import run
 from worldline.history import Observer
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import federation_of
-from worldline.launch.setup import read_setup
 from worldline.lock.states import diagram
 
 ROOT = Path(__file__).parent.parent

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.test_docs_nodes import DOCS, ROOT, Reader, _side
+from worldline.pictures.spacetime import minkowski_svg
 from worldline.spacetime.examples import NAMES, find
-from worldline.spacetime.pictures import minkowski_svg
 
 PAGES = (DOCS / "first-agents.md", DOCS / "spacetime.md")
 EXAMPLE = ROOT / "examples" / "spacetime" / "probe.py"

@@ -10,12 +10,12 @@ import pytest
 from tests.cli.conftest import Command
 from tests.cli.conftest import worldline as worldline_command
 from tests.lock.table import Table
+from tests.lock.why.test_situations import listens_to
 from tests.test_docs import ROOT
-from tests.waiting.test_situations import listens_to
 from worldline.lock import Advance, Next
-from worldline.lock.situation import Activity, situation_of
+from worldline.lock.why.situation import Activity, situation_of
+from worldline.lock.why.words import in_words
 from worldline.model import FOREVER, MS, SECOND, Network, link
-from worldline.waiting.words import in_words
 
 worldline = worldline_command
 PAGE = (ROOT / "docs" / "why.md").read_text()

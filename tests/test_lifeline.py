@@ -11,7 +11,7 @@ import pytest
 
 from tests.descendants import family
 from tests.federation.transports import PATIENCE_S
-from worldline.lifeline import Lifeline
+from worldline.processes.lifeline import Lifeline
 
 DOING = {
     "waiting": "signal.pause()",
@@ -24,7 +24,7 @@ DOING = {
 # Started by a thread that has ended, and the child of a child: nothing but the lifeline ties it to who is killed.
 HOLDS_ON = """
 import itertools, os, signal, sys
-from worldline.lifeline import hold_on
+from worldline.processes.lifeline import hold_on
 if os.fork() == 0:
     hold_on(int(sys.argv[1]))
     print("ready")
@@ -33,7 +33,7 @@ if os.fork() == 0:
 
 HOLDS = """
 import signal, subprocess, sys, threading
-from worldline.lifeline import Lifeline
+from worldline.processes.lifeline import Lifeline
 
 line = Lifeline()
 command = [sys.executable, "-u", "-c", sys.argv[1], str(line.end), sys.argv[2]]
@@ -57,7 +57,8 @@ def test_who_holds_on_ends_with_the_holder(doing: str, sign: signal.Signals) -> 
 
 def test_who_holds_on_too_late_ends_at_once() -> None:
     line = Lifeline()
-    code = "import signal, sys; from worldline.lifeline import hold_on; hold_on(int(sys.argv[1])); signal.pause()"
+    holding = "from worldline.processes.lifeline import hold_on; hold_on(int(sys.argv[1]))"
+    code = f"import signal, sys; {holding}; signal.pause()"
     with subprocess.Popen([sys.executable, "-c", code, str(line.end)], pass_fds=(line.end,)) as child:
         line.let_go()
         assert child.wait(PATIENCE_S) == -signal.SIGKILL
@@ -77,7 +78,7 @@ def test_a_line_is_let_go_and_handed_over_once() -> None:
 
 FORKS = """
 import os, signal, sys
-from worldline.lifeline import Lifeline, hold_on
+from worldline.processes.lifeline import Lifeline, hold_on
 
 line = Lifeline()
 if os.fork() == 0:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from worldline.scratch_folder import ScratchFolder, sweep_scratch_folders
+from worldline.files.saving import ScratchFolder, sweep_scratch_folders
 
 HOLDING = """
 import signal, sys
 from pathlib import Path
-from worldline.scratch_folder import ScratchFolder
+from worldline.files.saving import ScratchFolder
 folder = ScratchFolder("test", place=sys.argv[1])
 (Path(folder.name) / "inner").mkdir()
 (Path(folder.name) / "inner" / "secret").write_text("token")

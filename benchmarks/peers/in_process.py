@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from peers.children import PeerError
 from worldline import MS, Federation, Network, Participant, Program, link, run
-from worldline.federation.strand import THREADS, ThreadStrand, strand_kind
+from worldline.federation.inprocess.strand import THREADS, ThreadStrand, strand_kind
 
 STEP = MS
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from worldline.kernel import inline, processes
+from worldline.processes.executor import Executor
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Trajectory, Vector, build
-from worldline.workers.executor import Executor
 
 if __package__:
     from . import apart

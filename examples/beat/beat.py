@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worldline import MS, SECOND, Participant, payload
-from worldline.drawing.chart import Marks, Panel, Series, chart
+from worldline.pictures.chart import Marks, Panel, Series, chart
 
 PERIOD = 10 * MS
 THINNED = 20  # Of so many points, one is drawn where hardly anything changes from one to the next.

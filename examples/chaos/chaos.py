@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from worldline import MS
-from worldline.launch.setup import Setup, read_setup
+from worldline.launch.file.setup import Setup, read_setup
 
 HERE = Path(__file__).resolve().parent
 SERVER = "(the server)"

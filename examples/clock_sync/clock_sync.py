@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from worldline import MS, SECOND, Participant, payload
-from worldline.drawing.chart import Marks, Panel, Series, chart
+from worldline.pictures.chart import Marks, Panel, Series, chart
 
 POLL = 1 * SECOND
 SAMPLES = 8

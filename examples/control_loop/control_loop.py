@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worldline import MS, SECOND, Participant, payload
-from worldline.drawing.chart import Marks, Panel, Series, chart
+from worldline.pictures.chart import Marks, Panel, Series, chart
 
 GRAVITY = 9.81
 POLE_M = 0.5

@@ -14,7 +14,7 @@ from chart import Curve, Panel, chart
 from pendulum import controller, fell_at, swing, swing_in_one_process
 
 from worldline import Federation, Network, Program, link, run
-from worldline.drawing.svg import ALARM, INK
+from worldline.pictures.svg import ALARM, INK
 
 DELAYS_MS = (20, 40, 60)
 LOSSES = (0.1, 0.3, 0.5)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from worldline.drawing.scale import ticks_between
-from worldline.drawing.svg import ALARM, FAINT, INK, SOFT, cross, document, element, path, text_at
+from worldline.pictures.axis import ticks_between
+from worldline.pictures.svg import ALARM, FAINT, INK, SOFT, cross, document, element, path, text_at
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 960.0, 64.0, 190.0, 96.0
 _PANEL, _GAP, _BOTTOM = 190.0, 62.0, 52.0

@@ -10,8 +10,8 @@ import _signal  # type: ignore[import-not-found] # Not signal, for which others 
 import os
 import sys
 
-# The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy up.
-# By `orig_argv`, since processes that the command starts may have its `argv`.
+# The command ends at once on Ctrl-C until all is loaded (`cli/commands.py`): what is half loaded has nothing to tidy
+# up. By `orig_argv`, since processes that the command starts may have its `argv`.
 _IS_COMMAND = sys.orig_argv[1:3] == ["-m", "worldline"] or "".join(sys.orig_argv[1:2]).rpartition("/")[2] == "worldline"
 if _IS_COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from worldline import errors
-    from worldline.federation.aio import connect_async
-    from worldline.federation.checker import check
-    from worldline.federation.client import connect
-    from worldline.federation.incarnations import run_program
-    from worldline.federation.inprocess import run
-    from worldline.federation.limits import Limits
-    from worldline.federation.participant import Participant
-    from worldline.federation.program import Federation, Program
-    from worldline.federation.server import Server
+    from worldline.federation.inprocess.checker import check
+    from worldline.federation.inprocess.run import run
+    from worldline.federation.participant.aio import connect_async
+    from worldline.federation.participant.client import connect
+    from worldline.federation.participant.participant import Participant
+    from worldline.federation.participant.program import Federation, Program, run_program
+    from worldline.federation.server.limits import Limits
+    from worldline.federation.server.server import Server
     from worldline.lock import EmergencyStop, RunEnded
     from worldline.model import (
         MS,
@@ -92,16 +91,16 @@ __all__ = [
 
 # Whoever imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
 _HOMES = {
-    **dict.fromkeys(["Federation", "Program"], "worldline.federation.program"),
-    "Limits": "worldline.federation.limits",
-    "Participant": "worldline.federation.participant",
+    **dict.fromkeys(["Federation", "Program"], "worldline.federation.participant.program"),
+    "Limits": "worldline.federation.server.limits",
+    "Participant": "worldline.federation.participant.participant",
     **dict.fromkeys(["EmergencyStop", "RunEnded"], "worldline.lock"),
-    "Server": "worldline.federation.server",
-    "check": "worldline.federation.checker",
-    "connect": "worldline.federation.client",
-    "connect_async": "worldline.federation.aio",
-    "run": "worldline.federation.inprocess",
-    "run_program": "worldline.federation.incarnations",
+    "Server": "worldline.federation.server.server",
+    "check": "worldline.federation.inprocess.checker",
+    "connect": "worldline.federation.participant.client",
+    "connect_async": "worldline.federation.participant.aio",
+    "run": "worldline.federation.inprocess.run",
+    "run_program": "worldline.federation.participant.program",
 }
 
 

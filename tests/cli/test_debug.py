@@ -15,7 +15,7 @@ from tests.cli.conftest import Command
 from tests.cli.terminal_session import CTRL_C, CTRL_Z, terminal_session
 from tests.federation.transports import PATIENCE_S, eventually
 from tests.liveness import is_running
-from worldline.launch.setup import read_setup
+from worldline.launch.file.setup import read_setup
 from worldline.launch.unusual_parts import UnusualParts
 
 CAST = """

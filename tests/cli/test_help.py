@@ -10,9 +10,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from worldline.cli.commands import app
-from worldline.cli.help import HelpfulCommand, table
-from worldline.cli.nodes_syntax import SYNTAX
+from worldline.cli.commands import HelpfulCommand, app, table
+from worldline.cli.nodes import SYNTAX
 from worldline.model.latency import as_distribution
 from worldline.nodes.faults import FORMS as FAULT_FORMS
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds

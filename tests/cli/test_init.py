@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from worldline import Federation, Program, check, run
 from worldline.cli.init import FILES, init, write_files
-from worldline.launch.setup import Setup, read_setup
+from worldline.launch.file.setup import Setup, read_setup
 from worldline.model import UsageError
 
 ROOT = Path(__file__).parent.parent.parent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
 from worldline.cli import main
 from worldline.recording import Condition, Recording

@@ -17,7 +17,7 @@ from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
 from worldline import Server, connect
 from worldline.federation.environment import ADDRESS, FEDERATION, NAME, TOKEN
-from worldline.launch.setup import read_setup
+from worldline.launch.file.setup import read_setup
 from worldline.launch.unusual_parts import UnusualParts
 from worldline.model import ConfigurationError, Interrupted
 

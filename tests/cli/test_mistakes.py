@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.soaking import later
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
 from worldline.cli import info, main
-from worldline.history.actions import ActionKind, MemberAction
-from worldline.history.causes import Causes, Origin, Reason
-from worldline.history.parting import Parting
+from worldline.history.diff.account import ActionKind, MemberAction
+from worldline.history.diff.causes import Causes, Origin, Reason
+from worldline.history.diff.parting import Parting
 from worldline.model import UsageError
 
 pytestmark = pytest.mark.usefixtures("nothing_stays")

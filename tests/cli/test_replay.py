@@ -490,7 +490,7 @@ def test_settings_of_the_run_alone_need_not_be_named(belt: Command, tmp_path: Pa
 
 TOOL = """
 from pathlib import Path
-from worldline.federation.program import Federation, Program
+from worldline.federation.participant.program import Federation, Program
 
 def wipe(*, where="nothing"):
     Path("wiped").write_text(where)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
-from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.soaking import later
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.history.observer import UNDER_WAY

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from worldline.targets.federation_trial import TrialRequest, made_trial
+from worldline.targets.trials import TrialRequest, made_trial
 
 FILE = """\
 until = "2s"

@@ -12,17 +12,18 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S, Strand, brief, eventually, states
-from tests.waiting.casts import CELL, cell
-from tests.waiting.theater import run
+from tests.lock.why.casts import CELL, cell
+from tests.lock.why.theater import run
 from worldline import Network, Server, connect, link
-from worldline.cli import why_follow, why_recorded
+from worldline.cli import why as why_follow
+from worldline.cli import why as why_recorded
 from worldline.federation.operator import Operator
 from worldline.federation.registry import RunEntry, runtime_folder
 from worldline.lock import Advance, Join, Subscription
+from worldline.lock.why.heard import Heard, HeardSending
 from worldline.model import FOREVER, MS, Plan, plan
 from worldline.recording import Recorder
 from worldline.recording.timing import TimingWriter
-from worldline.waiting.heard import Heard, HeardSending
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +139,7 @@ def test_a_page_of_what_is_seen(held: HeldRun) -> None:
     from io import StringIO
 
     from worldline.cli.console import PlainConsole
-    from worldline.waiting.sampling import WaitingSample
+    from worldline.lock.why.tally import WaitingSample
 
     with Operator(held.server.address) as operator:
         situation = operator.situation()

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import Command
 
 if TYPE_CHECKING:
-    from worldline.world.mujoco_engine import MujocoGroup
+    from worldline.world.engines.mujoco import MujocoGroup
 
 WORLDS = Path(__file__).parents[2] / "examples" / "world"
 LEVELS = str(WORLDS / "levels.sdf")
@@ -103,7 +103,7 @@ def test_a_start_looks_only_at_what_is_loaded_and_at_each_once(
     worldline: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A check looks at all of it."""
-    mujoco_engine = pytest.importorskip("worldline.world.mujoco_engine")
+    mujoco_engine = pytest.importorskip("worldline.world.engines.mujoco")
     alone = mujoco_engine.MujocoGroup.alone
     built: list[str] = []
 

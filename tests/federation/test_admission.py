@@ -11,7 +11,7 @@ import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, brief, eventually, in_server, make_certificate
 from worldline import Network, Server, connect, connect_async, link, plan
-from worldline.federation.declaration import Declaration, agreed, said_at_joining
+from worldline.federation.participant.declaration import Declaration, agreed, said_at_joining
 from worldline.lock import Join
 from worldline.model import ConfigurationError, LossError, Plan, UsageError
 from worldline.model.errors import BrokenPromise

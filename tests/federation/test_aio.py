@@ -14,10 +14,10 @@ import pytest
 from tests.federation.test_client import IMPOSTORS, REFUSALS, Impostor, take_part
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, nothing_left, states
 from worldline import Network, Server, connect_async, link, plan
-from worldline.federation import answering
-from worldline.federation.aio import AsyncParticipant
 from worldline.federation.environment import LaunchEnvironment
-from worldline.federation.limits import Limits
+from worldline.federation.participant.aio import AsyncParticipant
+from worldline.federation.participant.participant import greeting as answering
+from worldline.federation.server.limits import Limits
 from worldline.lock import ledger
 from worldline.model import MS, LossError, ModelError, Plan, UsageError
 

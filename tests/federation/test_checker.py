@@ -8,8 +8,7 @@ from itertools import pairwise
 import pytest
 
 from worldline import Federation, Message, Network, Participant, Program, check, link
-from worldline.federation import checker, inprocess
-from worldline.federation.checker import (
+from worldline.federation.inprocess.checker import (
     ChosenSchedule,
     Divergence,
     SampledSchedule,
@@ -17,11 +16,12 @@ from worldline.federation.checker import (
     compare,
     parse_schedule,
 )
-from worldline.federation.inprocess import InOrder
-from worldline.history.causes import Causes
-from worldline.history.difference import Difference
+from worldline.federation.inprocess.run import InOrder, checker
+from worldline.federation.inprocess.run import run as inprocess
+from worldline.history.diff.causes import Causes
+from worldline.history.diff.difference import Difference
+from worldline.history.diff.parting import Partings
 from worldline.history.observer import Observer
-from worldline.history.parting import Partings
 from worldline.history.status import Status, WaitReason
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, Stuck, UsageError

@@ -28,12 +28,12 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Network, Participant, RunEnded, Server, connect, link, plan
-from worldline.federation import answering
-from worldline.federation import call as call_module
-from worldline.federation import connection as connection_module
-from worldline.federation.client import Client
 from worldline.federation.environment import SHAKE, LaunchEnvironment
-from worldline.federation.limits import Limits
+from worldline.federation.participant.client import Client
+from worldline.federation.participant.participant import call as call_module
+from worldline.federation.participant.participant import connection as connection_module
+from worldline.federation.participant.participant import greeting as answering
+from worldline.federation.server.limits import Limits
 from worldline.model import (
     MS,
     ConfigurationError,

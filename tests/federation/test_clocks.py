@@ -26,11 +26,11 @@ from worldline import (
     plan,
     run,
 )
-from worldline.federation.declaration import Declaration
-from worldline.federation.participant import Participant as Blocking
+from worldline.federation.participant.declaration import Declaration
+from worldline.federation.participant.participant import Participant as Blocking
 from worldline.history.journal import Sent
 from worldline.lock import Grant, Join, Ledger, StartRun
-from worldline.lock.restoring import Recalled, Snapshot
+from worldline.lock.events import Recalled, Snapshot
 from worldline.model import BrokenPromise, ConfigurationError, LocalClock, UsageError
 from worldline.model.clock import RunningClock
 

@@ -15,12 +15,12 @@ from msgspec import msgpack
 
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, in_server, nothing_left, states
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
-from worldline.federation import circuits
-from worldline.federation.call import Call
-from worldline.federation.circuits import Circuit, WorkerTrunk
-from worldline.federation.crew import Crew
-from worldline.federation.limits import Limits
-from worldline.federation.strand import THREADS, ThreadStrand, strand_kind
+from worldline.federation.inprocess.strand import THREADS, ThreadStrand, strand_kind
+from worldline.federation.participant.call import Call
+from worldline.federation.participant.circuits import Circuit, WorkerTrunk
+from worldline.federation.participant.crew import Crew
+from worldline.federation.participant.participant import circuits
+from worldline.federation.server.limits import Limits
 from worldline.lock import State
 from worldline.model import MS, LossError, PeerError, UsageError
 from worldline.model.errors import BrokenOff

@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 from tests.federation.transports import join_asyncio, join_in_crews, run_over_sockets
 from worldline import MS, Federation, Network, Participant, Program, Rule, clock, link, run
-from worldline.federation.checker import check
+from worldline.federation.inprocess.checker import check
 from worldline.federation.outcome import FederationOutcome
-from worldline.history.account import Sending
+from worldline.history.diff.account import Sending
 from worldline.history.journal import Entry, Received
 from worldline.history.link_draws import RunDraws
 from worldline.history.observer import Observer
 from worldline.model import Plan, Stream, UsageError, WorldlineError
-from worldline.model.distributions import BitPlace, ClockOffset, ClockRate, Distribution, DrawnValue, RandomBits
-from worldline.model.draw_rows import DrawsGiven, read_draws
-from worldline.model.draws import Drawn
+from worldline.model.draws.distributions import BitPlace, ClockOffset, ClockRate, Distribution, DrawnValue, RandomBits
+from worldline.model.draws.draws import Drawn
+from worldline.model.draws.rows import DrawsGiven, read_draws
 from worldline.model.latency import Uniform
 
 # Who hears whom: changes spread along these, and not at once.

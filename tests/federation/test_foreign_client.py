@@ -12,8 +12,8 @@ import pytest
 
 from tests.federation.foreign import Foreign
 from worldline import Federation, Network, Participant, Program, Rule, link, run
-from worldline.federation.client import connect
-from worldline.federation.server import Server
+from worldline.federation.participant.client import connect
+from worldline.federation.server.server import Server
 from worldline.history.journal import run_digest
 from worldline.model import MS, ModelError, WorldlineError, plan
 

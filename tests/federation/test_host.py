@@ -17,10 +17,10 @@ from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
-from worldline.federation.admission import NOT_OPERATORS
-from worldline.federation.host import Host
-from worldline.federation.limits import Limits
-from worldline.federation.session import Session
+from worldline.federation.server.admission import NOT_OPERATORS
+from worldline.federation.server.host import Host
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.session import Session
 from worldline.history.journal import run_digest
 from worldline.lock import Abort, Action, Arbiter, Event, Join, Log, Promise, State
 from worldline.lock.member import Member
@@ -1368,7 +1368,7 @@ def hosted_runs(seeds: range) -> Counter[str]:
 def test_with_hardly_any_memory_and_short_turns_every_run_still_ends_and_ends_the_same(
     turn: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worldline.federation.host._TURN", turn)
+    monkeypatch.setattr("worldline.federation.server.host._TURN", turn)
     seen = hosted_runs(range(turn, turn + 200))
     assert seen["times that somebody wasn't read"] > 300
     assert turn > 1 or seen["times that somebody had more to say"] > 1_000

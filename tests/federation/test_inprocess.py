@@ -13,11 +13,11 @@ from dataclasses import replace
 import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
-from worldline.federation import inprocess
+from worldline.federation.inprocess.run import run as inprocess
 from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
-from worldline.workers.executor import InProcess
+from worldline.processes.executor import InProcess
 
 pytestmark = pytest.mark.usefixtures("either_kind")
 

@@ -23,9 +23,9 @@ from tests.federation.transports import Strand, eventually, nothing_left
 from tests.lock.harness import Harness
 from tests.lock.worlds import Op, Result, World, behave, make_world
 from worldline import Federation, Network, Participant, Program, link, run
-from worldline.federation import inprocess
-from worldline.federation.checker import SampledSchedule
-from worldline.federation.inprocess import InOrder, Schedule
+from worldline.federation.inprocess.checker import SampledSchedule
+from worldline.federation.inprocess.run import InOrder, Schedule
+from worldline.federation.inprocess.run import run as inprocess
 from worldline.lock import Arbiter
 from worldline.model import MS, BrokenPromise, ModelError, UsageError
 
@@ -194,7 +194,7 @@ def test_a_program_that_never_calls_us_is_interrupted_and_the_others_are_unwound
 
 def test_a_program_that_cleans_up_for_long_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inprocess, "_PATIENCE_S", 0.01)
-    monkeypatch.setattr("worldline.federation.strand._PATIENCE_S", 0.01)
+    monkeypatch.setattr("worldline.federation.inprocess.strand._PATIENCE_S", 0.01)
     go, cleaned = threading.Event(), threading.Event()
 
     def tidy(me: Participant) -> None:

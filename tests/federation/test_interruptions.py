@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, in_server, make_certificate, nothing_left
 from worldline import Federation, Network, Participant, Program, Server, connect, connect_async, link, plan, run
-from worldline.federation import encrypted
-from worldline.federation.aio import AsyncParticipant
-from worldline.federation.encrypted import Encrypted
-from worldline.federation.interruptible import InterruptibleParticipant
-from worldline.federation.sockets import client_context, server_context
+from worldline.federation import sockets as encrypted
+from worldline.federation.participant.aio import AsyncParticipant
+from worldline.federation.participant.client import InterruptibleParticipant
+from worldline.federation.sockets import Encrypted, client_context, server_context
 from worldline.lock import Action, Advance, Grant, Join, Ledger, ParticipantEvent, Publish, Reached, StartRun
 from worldline.model import MS, LossError, Message, UsageError
 

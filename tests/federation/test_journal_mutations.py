@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from tests.soaking import later
 from tests.wire.peers import House
-from worldline.federation.heavy_payloads import HeavyPayloads
-from worldline.federation.journaled_host import JournaledHost
-from worldline.federation.run_journal import RecordKind
+from worldline.federation.server.journaled_host import JournaledHost
+from worldline.federation.server.run_journal import HeavyPayloads, RecordKind
 from worldline.model import Interrupted, Network, UsageError, WorldlineError, link, plan
 
 MS = 10**6

@@ -21,7 +21,7 @@ from tests.federation.transports import (
 )
 from tests.wire.peers import BEAT, House, Peer
 from worldline import MS, Federation, Network, Participant, Program, Server, connect, link, plan, run
-from worldline.federation.limits import Limits
+from worldline.federation.server.limits import Limits
 from worldline.model import UsageError
 from worldline.model.frames import frames
 from worldline.recording import Condition, Recorder, Recording

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, clock, link, run
-from worldline.federation.aio import run_program_async
-from worldline.federation.stable_store import StableStore
+from worldline.federation.participant.aio import run_program_async
+from worldline.federation.participant.participant import StableStore
 from worldline.history.journal import Befell
 from worldline.history.observer import DOWN
 from worldline.lock import Crashed, RunEnded

@@ -21,7 +21,7 @@ PATIENCE_S = 500.0
 SERVER = """
 import sys
 from worldline import Network, Server, link, plan
-from worldline.federation.limits import Limits
+from worldline.federation.server.limits import Limits
 latency, memory_max, *names = sys.argv[1:]
 network = Network(default=link(latency))
 server = Server(plan(names, network=network), limits=Limits(memory_max=int(memory_max)))

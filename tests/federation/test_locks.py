@@ -11,7 +11,12 @@ from types import CodeType
 import worldline
 
 ROOT = Path(worldline.__file__).parent
-FILES = ("federation/connection.py", "federation/client.py", "federation/participant.py", "launch/time_stamps.py")
+FILES = (
+    "federation/participant/connection.py",
+    "federation/participant/client.py",
+    "federation/participant/participant.py",
+    "launch/shared_worker.py",
+)
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.federation.milestones import Milestones
+from worldline.federation.server.operating import Milestones
 from worldline.model import SECOND
 
 

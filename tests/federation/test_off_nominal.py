@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from tests.federation.transports import join_asyncio, join_in_crews, run_over_sockets
 from worldline import MS, EmergencyStop, Federation, Network, Participant, Program, clock, link, run
-from worldline.federation.checker import check
+from worldline.federation.inprocess.checker import check
 from worldline.model import ConfigurationError, Plan
-from worldline.model.distributions import Chance, Distribution, RandomBits, UnitInterval
-from worldline.model.draw_rows import DrawRow, read_draws
-from worldline.model.draws import Drawn
+from worldline.model.draws.distributions import Chance, Distribution, RandomBits, UnitInterval
+from worldline.model.draws.draws import Drawn
+from worldline.model.draws.rows import DrawRow, read_draws
 
 NAMES = ("ann", "bob", "cat", "dan")
 ROUNDS = 9

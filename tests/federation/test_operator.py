@@ -29,19 +29,19 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link
-from worldline.federation import desk as desk_module
 from worldline.federation import operator as operator_module
 from worldline.federation import peer_process
-from worldline.federation import server as server_module
-from worldline.federation.desk import OPERATORS_MAX, look_at
 from worldline.federation.operator import Operator
 from worldline.federation.peer_process import is_another_users
+from worldline.federation.server.operating import OPERATORS_MAX, look_at
+from worldline.federation.server.server import operating as desk_module
+from worldline.federation.server.server import server as server_module
 from worldline.lock import Cause
-from worldline.lock.chains import holds
-from worldline.lock.situation import Situation
+from worldline.lock.why.chains import holds
+from worldline.lock.why.situation import Situation
+from worldline.lock.why.words import in_words
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, PeerError, UsageError, plan
 from worldline.model.frames import frame
-from worldline.waiting.words import in_words
 from worldline.wire.operator import AskSituation, RunOver, SituationTold, StepRun, operator_frame
 
 NETWORK = Network(default=link("5ms"))

@@ -19,10 +19,10 @@ import pytest
 import worldline
 from tests.wire.peers import House
 from worldline import Network, Server, link, plan
-from worldline.federation.client import Client
-from worldline.federation.journaled_host import JournaledHost
-from worldline.federation.limits import Limits
-from worldline.federation.run_journal import JournalError
+from worldline.federation.participant.client import Client
+from worldline.federation.server.journaled_host import JournaledHost
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.run_journal import JournalError
 from worldline.history.observer import Observer
 from worldline.model import LossError, ModelError, NonDeterminism, PeerError, UsageError
 from worldline.model.errors import BrokenOff, ConfigurationError
@@ -215,7 +215,7 @@ def test_a_server_may_need_a_moment_to_notice_that_a_process_is_gone(monkeypatch
             deaths.clear()
             sleep(seconds)
 
-        monkeypatch.setattr("worldline.federation.client.time.sleep", dies_meanwhile)
+        monkeypatch.setattr("worldline.federation.participant.client.time.sleep", dies_meanwhile)
         with worldline.connect(server.address, "ann"):
             assert not deaths
         server.wait(60)
@@ -386,7 +386,7 @@ def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
         take_room(descriptor, start, size)
 
     with monkeypatch.context() as limited:
-        limited.setattr("worldline.federation.run_journal.os.posix_fallocate", full)
+        limited.setattr("worldline.federation.server.run_journal.os.posix_fallocate", full)
         with pytest.raises(JournalError, match=r"run\.journal can't be written: No space left on device \(make room"):
             together(
                 partial(serve, [], journal, address),

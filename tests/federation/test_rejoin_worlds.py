@@ -13,8 +13,8 @@ from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import World, make_world
 from tests.soaking import later
 from tests.wire.peers import House
-from worldline.federation.journaled_host import JournaledHost
-from worldline.federation.session import Session
+from worldline.federation.server.journaled_host import JournaledHost
+from worldline.federation.server.session import Session
 from worldline.lock import Abort, ParticipantEvent, State
 from worldline.model import FOREVER
 from worldline.wire.codec import decode_answer, encode_events

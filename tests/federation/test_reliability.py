@@ -48,10 +48,10 @@ from worldline import (
     plan,
     run,
 )
-from worldline.federation import connection as connection_module
-from worldline.federation.client import Client
-from worldline.federation.limits import Limits
+from worldline.federation.participant.client import Client
+from worldline.federation.participant.participant import connection as connection_module
 from worldline.federation.peer_process import is_stopped
+from worldline.federation.server.limits import Limits
 from worldline.lock import Next, State
 from worldline.model import FOREVER, TIME_MAX, LossError
 from worldline.wire.codec import encode_events
@@ -70,7 +70,7 @@ with worldline.connect(sys.argv[1], "victim", publishes=["t"], subscribes=["x"])
 SERVER = f"""
 import sys
 from worldline import Network, Server, link, plan
-from worldline.federation.limits import Limits
+from worldline.federation.server.limits import Limits
 from worldline.federation.peer_process import is_stopped
 server = Server(plan(sys.argv[1:]), limits=Limits(silence_s={SILENCE_S}))
 print(server.open(), flush=True)

@@ -25,9 +25,9 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
-from worldline.federation import connection as connection_module
-from worldline.federation.limits import Limits
-from worldline.federation.resident import ResidentParticipant
+from worldline.federation.participant.participant import connection as connection_module
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.resident import ResidentParticipant
 from worldline.history import Status
 from worldline.model import MS, BrokenPromise, Interrupted, LossError, ModelError, Plan, UsageError
 

@@ -15,8 +15,8 @@ from tests.federation.test_rejoin import MS, PLAN, TOPICS, Killed, kill, serve, 
 from tests.federation.test_rejoin import live as live_anew
 from tests.wire.peers import House, Peer
 from worldline import Federation, Participant, Program, Server, connect_async, run
-from worldline.federation.journaled_host import JournaledHost
-from worldline.federation.limits import Limits
+from worldline.federation.server.journaled_host import JournaledHost
+from worldline.federation.server.limits import Limits
 from worldline.model import NonDeterminism, PeerError, UsageError
 from worldline.model.payload import from_json, to_json
 from worldline.wire.handshake import TAKEN

@@ -14,9 +14,9 @@ from tests.federation.test_inprocess_strands import acting
 from tests.lock.worlds import make_world
 from tests.soaking import later
 from worldline import Federation, Network, Participant, Program, link, run
-from worldline.federation.solo import SoloReplay, reach_in, replay_alone, rules_alone
-from worldline.history.parts import RecordedParts
-from worldline.history.retelling import RetoldDifference
+from worldline.federation.participant.solo import SoloReplay, reach_in, replay_alone, rules_alone
+from worldline.history.replay.following import RecordedParts
+from worldline.history.replay.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
 from worldline.model import WorldlineError
 from worldline.model.lifecycle import lifecycle_of

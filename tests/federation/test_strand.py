@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from worldline.federation import strand as strand_module
-from worldline.federation.strand import GreenletStrand, StrandBroken, ThreadStrand, strand_kind
+from worldline.federation.inprocess.run import strand as strand_module
+from worldline.federation.inprocess.strand import GreenletStrand, StrandBroken, ThreadStrand, strand_kind
 from worldline.model import UsageError
 
 KINDS = [

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from worldline.federation.aio import AsyncParticipant
-from worldline.federation.participant import Participant
+from worldline.federation.participant.aio import AsyncParticipant
+from worldline.federation.participant.participant import Participant
 from worldline.lock import Join, Ledger, ParticipantEvent, Promise, Publish, Reached, StartRun, Subscription
 from worldline.model import FOREVER, Message
 

@@ -31,8 +31,8 @@ from worldline import (
     uniform,
 )
 from worldline.federation.environment import SHAKE
+from worldline.federation.inprocess.strand import THREADS
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.strand import THREADS
 from worldline.model import BrokenPromise
 
 # --- The federations. All of simulated time is below 200 ms, so that running at a pace takes no time to speak of. ---

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from worldline import Federation, Participant, Program
-from worldline.federation import inprocess
-from worldline.federation.trial import FederationTrial
+from worldline.federation.inprocess.run import run as inprocess
+from worldline.federation.inprocess.trial import FederationTrial
 from worldline.model.errors import Stuck
-from worldline.search.deadline import deadline
+from worldline.search.searching import deadline
 
 
 def test_a_participant_that_never_comes_back_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

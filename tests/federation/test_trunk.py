@@ -19,10 +19,9 @@ from tests.lock.harness import Harness
 from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.trunks import CircuitPeer, TrunkPeer
-from worldline.federation.activities import activities_of
-from worldline.federation.limits import Limits
-from worldline.federation.milestones import Milestones
-from worldline.federation.session import Session
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.operating import Milestones, activities_of
+from worldline.federation.server.session import Session
 from worldline.lock import OPERATOR, Abort, State
 from worldline.model import MS, InternalError, LossError, PeerError
 from worldline.model.frames import Cutter, frame
@@ -721,7 +720,7 @@ def trunked_runs(seeds: range) -> Counter[str]:
 
 @pytest.mark.parametrize("turn", [16, 1])
 def test_random_federations_over_trunks_end_as_they_would_anywhere(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worldline.federation.host._TURN", turn)
+    monkeypatch.setattr("worldline.federation.server.host._TURN", turn)
     seen = trunked_runs(range(turn, turn + 100))
     assert seen["words about circuits"] > 100
     assert turn > 1 or seen["times that somebody had more to say"] > 1_000

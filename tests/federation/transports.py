@@ -22,15 +22,15 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from worldline import Federation, Message, Participant, Program, Server, connect, connect_async, run_program
-from worldline.federation import answering
-from worldline.federation import connection as connection_module
-from worldline.federation import server as server_module
-from worldline.federation.aio import AsyncParticipant
-from worldline.federation.call import Call
-from worldline.federation.circuits import Circuit
-from worldline.federation.crew import Crew
-from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant.aio import AsyncParticipant
+from worldline.federation.participant.call import Call
+from worldline.federation.participant.circuits import Circuit
+from worldline.federation.participant.crew import Crew
+from worldline.federation.participant.participant import connection as connection_module
+from worldline.federation.participant.participant import greeting as answering
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.server import server as server_module
 from worldline.model import FOREVER, MS
 
 T = TypeVar("T")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.history.account import Account, Membership, Sending
-from worldline.history.following import Following
-from worldline.history.parts import RecordedParts
-from worldline.history.retelling import RetoldDifference
+from worldline.history.diff.account import Account, Membership, Sending
+from worldline.history.replay.following import Following, RecordedParts
+from worldline.history.replay.retelling import RetoldDifference
 
 SENDINGS: list[Sending] = [
     (5, "ann", "ball", b"1", [(9, "bob", 0, None)], 0),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.history.actions import ActionKind, MemberAction
-from worldline.history.causes import Origin, Reason
-from worldline.history.guess import guess
+from worldline.history.diff.account import ActionKind, MemberAction
+from worldline.history.diff.causes import Origin, Reason
+from worldline.history.diff.guess import guess
+from worldline.history.diff.parting import Parting
 from worldline.history.observer import LOG
-from worldline.history.parting import Parting
 from worldline.model.payload import to_json
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.history.notebook import Notebook
-from worldline.history.merging import Merging, merged
-from worldline.history.telling import Call, Key, Teller
+from worldline.history.telling import Call, Key, Merging, Teller, merged
 from worldline.model.time import FOREVER
 
 MEMBERS = "abcdef"

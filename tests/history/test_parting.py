@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history.runs import Change, SmallRun, first_differences, minimal_members
-from worldline.history.account import Account, Fate, Membership, Sending
-from worldline.history.actions import ActionKind
-from worldline.history.causes import Causes, Origin, explain
-from worldline.history.parting import Partings, part
+from worldline.history.diff.account import Account, ActionKind, Fate, Membership, Sending
+from worldline.history.diff.causes import Causes, Origin, explain
+from worldline.history.diff.parting import Partings, part
 from worldline.model import UsageError
 
 KINDS = ("payload", "drop", "later", "swap", "more", "lose", "delay")

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.history.values import FieldDifference, field_differences, payload_text, steps_between, value_differences
+from worldline.history.diff.values import (
+    FieldDifference,
+    field_differences,
+    payload_text,
+    steps_between,
+    value_differences,
+)
 from worldline.model.payload import to_json, to_msgpack
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -450,7 +450,7 @@ class Witness(Entity):
 
     def start(self) -> None:
         # This worker won't say how far it is: its first word to the parent is its last.
-        import_module("worldline.workers.status_timer").LOOK_EVERY_S = 1e9  # type: ignore[attr-defined]
+        import_module("worldline.processes.status_timer").LOOK_EVERY_S = 1e9  # type: ignore[attr-defined]
         leave_note(self, self.folder)
         self.schedule("act", at=MS if self.role == "busy" else 600 * MS)
         self.schedule("act", at=700 * MS)

@@ -17,7 +17,7 @@ from tests.kernel.culprits import family, gossips, hasty
 from tests.kernel.models import MODELS, Observation, difference, observe
 from worldline.kernel import Entity, Simulation, build, processes
 from worldline.model import HOUR
-from worldline.workers.executor import Executor
+from worldline.processes.executor import Executor
 
 
 @cache

@@ -19,8 +19,8 @@ from tests.federation.transports import PATIENCE_S
 from tests.kernel.culprits import accident
 from tests.kernel.matrix import MPIEXEC, ROOT, Prints, prints, reports
 from tests.kernel.models import MODELS
+from tests.processes.ranks import mpiexec
 from tests.soaking import later
-from tests.workers.ranks import mpiexec
 from worldline.kernel import build
 from worldline.model import WorldlineError
 

@@ -17,7 +17,7 @@ from tests.history.notebook import Notebook
 from tests.kernel.matrix import MPIEXEC
 from tests.kernel.models import MODELS
 from tests.soaking import later
-from worldline.history.merging import Merging
+from worldline.history.telling import Merging
 from worldline.kernel import Entity, Interrupt, Simulation, build, process
 from worldline.kernel.roster import TOO_LATE
 from worldline.model import FOREVER, MS, ModelError, Network, Rule, UsageError, link

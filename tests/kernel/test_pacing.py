@@ -23,15 +23,14 @@ from hypothesis import strategies as st
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from tests.soaking import later
 from worldline.kernel import Simulation
-from worldline.kernel.distributed_worker import DistributedWorker
 from worldline.kernel.model import Model
 from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.pacing import Pacing, WorkerProgress
-from worldline.kernel.worker import Letter, Worker
+from worldline.kernel.worker import DistributedWorker, Letter, Worker
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.model import FOREVER, HOUR, MS, US, ModelError, Network, link
 from worldline.model.reading import as_time
-from worldline.workers.failures import Failure
+from worldline.processes.failures import Failure
 
 # -- Workers in one process
 

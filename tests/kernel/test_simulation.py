@@ -24,7 +24,7 @@ from worldline.model import (
     WorldlineError,
     link,
 )
-from worldline.workers.interruptions import BreakOff
+from worldline.processes.failures import BreakOff
 
 
 class Ticker(Entity):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from worldline import Program
-from worldline.federation.declaration import Declaration
-from worldline.launch.entry import load_program
+from worldline.federation.participant.declaration import Declaration
+from worldline.launch.file.startable import load_program
 from worldline.model import ConfigurationError, UsageError
 
 MODULE = '''

@@ -12,16 +12,16 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from worldline import run
-from worldline.federation import open_files
-from worldline.federation.desk import look_at
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.server.operating import look_at
+from worldline.federation.server.server import limits as open_files
 from worldline.history.status import Status
 from worldline.launch import launcher
+from worldline.launch.file.setup import Setup, read_setup, stated_by
 from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.setup import Setup, read_setup, stated_by
-from worldline.lock.situation import Situation
+from worldline.lock.why.situation import Situation
+from worldline.lock.why.words import in_words
 from worldline.model import MS, ConfigurationError, Interrupted, LossError, ModelError, UsageError
-from worldline.waiting.words import in_words
 
 PARTY = """
 import sys

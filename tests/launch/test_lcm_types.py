@@ -14,8 +14,8 @@ from mcap.reader import make_reader
 
 from tests.metasim.public.stage import loop
 from worldline import run
-from worldline.launch.lcm_types import definition, fingerprint, is_message_of, type_name
-from worldline.launch.topics import lcm_topic
+from worldline.launch.file.lcm_types import definition, fingerprint, is_message_of, type_name
+from worldline.launch.file.topics import lcm_topic
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Schema
 

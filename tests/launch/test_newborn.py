@@ -14,9 +14,8 @@ import pytest
 from tests.federation.transports import Strand
 from worldline.federation.environment import NAME
 from worldline.launch import worker
-from worldline.launch.forkable import inherited, may_fork
-from worldline.launch.keeper_client import KeeperClient, keeper_for
-from worldline.launch.setup import ParticipantSetup
+from worldline.launch.file.setup import ParticipantSetup
+from worldline.launch.keeper_client import KeeperClient, inherited, keeper_for, may_fork
 from worldline.model import UsageError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, nothing is forked")

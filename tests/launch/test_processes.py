@@ -15,9 +15,8 @@ import pytest
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
 from tests.liveness import is_running
 from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
-from worldline.launch.processes import ParticipantProcesses, describe_exit
-from worldline.launch.setup import ParticipantSetup
-from worldline.launch.starting import OUTPUT
+from worldline.launch.file.setup import ParticipantSetup
+from worldline.launch.processes import OUTPUT, ParticipantProcesses, describe_exit
 from worldline.model import UsageError
 
 Heard = list[tuple[str, int | None, str]]

@@ -14,8 +14,8 @@ import pytest
 from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.setup import read_setup
 from worldline.launch.unusual_parts import UnusualParts
 from worldline.model import LossError, ModelError, NonDeterminism
 from worldline.recording import Recorder

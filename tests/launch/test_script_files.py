@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from worldline.launch import script_files
-from worldline.launch.script_files import HEARD, SAID, ScriptReader, ScriptWriter, end_script
+from worldline.launch import twins as script_files
+from worldline.launch.twins import HEARD, SAID, ScriptReader, ScriptWriter, end_script
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.federation.limits import Limits
-from worldline.launch import toml_document
-from worldline.launch.setup import ParticipantSetup, Setup, nobody, read_setup
-from worldline.launch.setup_words import TABLES
-from worldline.launch.toml_document import FILE_SIZE_MAX
+from worldline.federation.server.limits import Limits
+from worldline.launch.file import toml_document
+from worldline.launch.file.setup import ParticipantSetup, Setup, nobody, read_setup
+from worldline.launch.file.toml_document import FILE_SIZE_MAX
+from worldline.launch.file.words import TABLES
 from worldline.model import MAILBOX, MS, SECOND, UNBOUNDED, ConfigurationError, newest, oldest
 from worldline.model.clock import clock
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform
@@ -698,7 +698,7 @@ def test_a_mistake_that_only_the_model_finds_is_reported_too(folder: Path, monke
     def refuse(*_: object, **__: object) -> None:
         raise ConfigurationError("no such plan")
 
-    monkeypatch.setattr("worldline.launch.setup.plan", refuse)
+    monkeypatch.setattr("worldline.launch.file.setup.plan", refuse)
     assert mistakes_of(folder, SOUND) == ["no such plan"]
 
 
@@ -1054,7 +1054,7 @@ def test_anything_shaped_like_a_federation_is_read_or_refused(
 def test_the_checks_leave_nothing_for_the_model_to_find(scratch: Path, content: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # The model's own refusal isn't caught then, and comes out here without the file's name.
-        patch.setattr("worldline.launch.setup.ConfigurationError", ZeroDivisionError)
+        patch.setattr("worldline.launch.file.setup.ConfigurationError", ZeroDivisionError)
         read_or_refuse(scratch, written(content), [])
 
 

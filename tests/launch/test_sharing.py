@@ -13,12 +13,11 @@ from tests.launch.test_launcher import launch
 from tests.soaking import later
 from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
+from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup
 from worldline.launch.launcher import Launch, federation_of
 from worldline.launch.running_mark import RunningMark
-from worldline.launch.setup import ParticipantSetup, Setup, read_setup
-from worldline.launch.shared_worker import SharedParticipant, failed_in_share, work, write_share
+from worldline.launch.shared_worker import SharedParticipant, TimeStamps, failed_in_share, work, write_share
 from worldline.launch.sharing import ProcessShares, shares
-from worldline.launch.time_stamps import TimeStamps
 from worldline.model import MS, LossError, ModelError, UsageError
 
 HERE, THERE = Path("/here"), Path("/there")
@@ -283,7 +282,9 @@ def test_whatever_one_raises_ends_that_one_alone(tmp_path: Path, monkeypatch: py
     """Not only exceptions that programs are expected to raise: the others of its process end as anywhere else."""
     (tmp_path / "odd.py").write_text(ODD)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("worldline.federation.call.be_brief", lambda: None)  # That's for a process of its own.
+    monkeypatch.setattr(
+        "worldline.federation.participant.call.be_brief", lambda: None
+    )  # That's for a process of its own.
     share = tmp_path / "share.json"
     write_share(share, [SharedParticipant("a", "odd:bad", ""), SharedParticipant("b", "odd:good", "")])
     with Server(plan(["a", "b"])) as server:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S
-from worldline.launch.time_stamps import read_speaker, read_stamp
+from worldline.launch.shared_worker import read_speaker, read_stamp
 
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys
-from worldline.launch.time_stamps import TimeStamps
+from worldline.launch.shared_worker import TimeStamps
 stamps = TimeStamps()
 stamps.install()
 stamps.now = lambda: 7

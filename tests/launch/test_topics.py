@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worldline.launch.setup import read_setup
-from worldline.launch.topics import Topic, schema_of
+from worldline.launch.file.setup import read_setup
+from worldline.launch.file.topics import Topic, schema_of
 from worldline.model import ConfigurationError, UsageError
 
 PARTICIPANTS = '[[participants]]\nname = "a"\npublishes = ["pose"]\n[[participants]]\nname = "b"\npublishes = []\n'

@@ -22,7 +22,7 @@ from gymnasium.utils.env_checker import check_env
 from tests.leaks.running import EXAMPLES
 from tests.learning.heating import FORMS, act, doubled, env, federation, idle, observe, reward, room, too_hot, warming
 from worldline import Federation, Program, Server, WorldlineError, connect, run
-from worldline.federation.strand import THREADS
+from worldline.federation.inprocess.strand import THREADS
 from worldline.learning import AgentMoment, AgentTask, FederationEnv, ParallelFederationEnv, play
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError

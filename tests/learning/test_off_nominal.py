@@ -13,7 +13,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from tests.learning import heating, weighing
 from worldline import MS, Federation, Participant, Program, clock, run
-from worldline.federation.strand import THREADS
+from worldline.federation.inprocess.strand import THREADS
 from worldline.learning import AgentTask, FederationEnv, ParallelFederationEnv, play
 from worldline.model import UsageError
 

@@ -10,7 +10,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from tests.learning.weighing import env, federation, task, twos
 from worldline import run
-from worldline.federation.strand import THREADS
+from worldline.federation.inprocess.strand import THREADS
 from worldline.learning import play
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError

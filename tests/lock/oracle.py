@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tests.lock.worlds import Behavior, Op, Result, World, behave, reach
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import FOREVER, Message
-from worldline.model.buffer import Buffer
+from worldline.model.links import Buffer
 from worldline.model.path import Path, Paths
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lock.table import Table
 from worldline import Federation, Message, Network, Participant, Program, Rule, WorldlineError, check, link, run
-from worldline.federation.checker import check_every_schedule
+from worldline.federation.inprocess.checker import check_every_schedule
 from worldline.lock import OPERATOR, Advance, Barrier, Join, Next, Publish, Subscribe, Subscription
 from worldline.model import FOREVER, MS, NS, BrokenPromise, ConfigurationError, UsageError
 

@@ -48,9 +48,9 @@ from worldline.model import (
     newest,
     oldest,
 )
-from worldline.model.buffer import UNBOUNDED
-from worldline.model.faults import as_faults
+from worldline.model.faults.faults import as_faults
 from worldline.model.lifecycle import Lifecycle
+from worldline.model.links import UNBOUNDED
 
 JOIN = Join(subscribes=(Subscription("red"),), controls=True)
 

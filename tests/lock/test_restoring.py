@@ -10,10 +10,10 @@ import pytest
 from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import Result, World, make_world
 from worldline.lock import Action, Leave, Ledger, StartRun
-from worldline.lock.restoring import Recalled, Restore, Snapshot
+from worldline.lock.events import Recalled, Restore, Snapshot
 from worldline.lock.states import State
 from worldline.model import Plan, UsageError
-from worldline.model.draw_rows import DrawRow
+from worldline.model.draws.rows import DrawRow
 
 
 class RestoredDriver(Driver):

@@ -30,8 +30,8 @@ from worldline.model import (
     newest,
     oldest,
 )
-from worldline.model.buffer import Buffer
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
+from worldline.model.links import Buffer
 from worldline.model.path import Paths
 
 TOPICS = ("red", "green", "blue")

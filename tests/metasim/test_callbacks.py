@@ -12,7 +12,7 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder, EventStatus, LeafSystem
 
 from worldline import Federation, Network, Participant, Program, link, run
-from worldline.federation.strand import THREADS
+from worldline.federation.inprocess.strand import THREADS
 from worldline.model import ModelError
 
 STEPS = {"a": "3ms", "b": "7ms", "c": "2ms"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lcm
 
-from worldline.metasim.public.clock import TIME_DEFINITION
+from worldline.metasim.public.mirror import TIME_DEFINITION
 
 _PAGE = (Path(__file__).parent.parent.parent / "docs" / "metasim-lcm.md").read_text()
 _MIRROR, _BRIDGE = re.findall(r"```python\n(.*?)```", _PAGE, re.DOTALL)

@@ -12,8 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from tests.drawing.portable import strange
 from tests.leaks.running import EXAMPLES, ROOT, command_of
+from tests.pictures.portable import strange
 from tests.soaking import later
 
 FOLDER = EXAMPLES / "metasim"

@@ -12,9 +12,9 @@ from tests.leaks.running import EXAMPLES, command_of
 from tests.metasim.test_examples import needs_drake
 from tests.metasim.test_examples import told as told  # A fixture.
 from worldline import Federation, Participant, Program, run
-from worldline.federation.checker import check
+from worldline.federation.inprocess.checker import check
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import federation_of
-from worldline.launch.setup import read_setup
 from worldline.metasim import Send, drive
 from worldline.model import Message, ModelError
 

@@ -25,8 +25,8 @@ from tests.metasim.executors import nothing_of_diagrams_left, served
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import CHANNELS, State, take_part
 from worldline import connect
-from worldline.federation.limits import Limits
 from worldline.federation.peer_process import is_stopped
+from worldline.federation.server.limits import Limits
 from worldline.metasim import MetasimClient, MetasimServer
 from worldline.model import MS, ModelError, PeerError, WorldlineError
 

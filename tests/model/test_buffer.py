@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model import DISCARD, MAILBOX, MS, UNBOUNDED, Buffer, ConfigurationError, Message, newest, oldest
-from worldline.model.buffer import as_buffer, sift
+from worldline.model.links import as_buffer, sift
 
 BUFFERS = [UNBOUNDED, DISCARD, MAILBOX, newest(2), newest(3), oldest(1), oldest(2), oldest(3)]
 

@@ -22,8 +22,8 @@ from worldline.model.clock import (
     clock,
     clock_as_plain,
 )
+from worldline.model.draws.distributions import as_rate, format_rate
 from worldline.model.randomness import draw_bits, key_of
-from worldline.model.rates import as_rate, format_rate
 from worldline.model.time import FOREVER, TIME_MAX
 
 BILLION = 10**9

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.model.distributions import DrawnValue
-from worldline.model.draw_names import PURPOSES
-from worldline.model.draw_words import draw_in_words
+from worldline.model.draws.distributions import DrawnValue
+from worldline.model.draws.names import PURPOSES
+from worldline.model.draws.words import draw_in_words
 from worldline.model.time import MS
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model import MS, ConfigurationError, Network, UsageError, link, plan, uniform
-from worldline.model.distributions import (
+from worldline.model.draws.distributions import (
     BitPlace,
     Chance,
     ClockRate,
@@ -22,9 +22,9 @@ from worldline.model.distributions import (
     distribution_text,
     value_text,
 )
-from worldline.model.draw_names import NamePattern, check_pattern, concerns, is_exact, name_text, names_in, part_text
-from worldline.model.draw_rows import DrawRow, DrawsGiven, read_draws
-from worldline.model.draws import Drawn, DrawTable, NamedStream
+from worldline.model.draws.draws import Drawn, DrawTable, NamedStream
+from worldline.model.draws.names import NamePattern, check_pattern, concerns, is_exact, name_text, names_in, part_text
+from worldline.model.draws.rows import DrawRow, DrawsGiven, read_draws
 from worldline.model.latency import Uniform, as_distribution
 from worldline.model.path import LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
 from worldline.model.randomness import Stream
@@ -310,7 +310,7 @@ def test_a_value_out_of_bounds_names_the_draw_and_its_row() -> None:
 
 
 def _random_draw() -> Any:
-    from worldline.model.draws import DrawSource
+    from worldline.model.draws.draws import DrawSource
 
     return DrawSource(("random", "robot", "0"), UnitInterval(), ("stream", "robot"), 1), 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.model.lines import LineSplitter
+from worldline.model.text import LineSplitter
 
 PRINTED = "one\n\ntwö\r\nthree\r\r\n four".encode()
 LINES = ["one", "", "twö", "three", " four"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from worldline.lock import Abort
 from worldline.lock.ledger import broken_off
 from worldline.model.errors import shortened
-from worldline.model.printable import printable, printable_colors, printable_json, printable_lines
+from worldline.model.text import printable, printable_colors, printable_json, printable_lines
 
 ORDINARY = [
     "",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loading.files import nothing_stays, write  # noqa: F401 - A fixture.
+from tests.files.files import nothing_stays, write  # noqa: F401 - A fixture.
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.loading import load_file, load_trial
 from worldline.nodes.trial import Trial

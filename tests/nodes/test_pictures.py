@@ -14,20 +14,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from worldline.drawing.plane import distance, distance_from_line
 from worldline.model.errors import ConfigurationError, ModelError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND, format_time
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
 from worldline.nodes.events import Event, Start
 from worldline.nodes.node import Node
-from worldline.nodes.pictures import Routes, diagram_svg, layout, routes_to, topology_svg
-from worldline.nodes.pictures.happenings import told
-from worldline.nodes.pictures.layout import apart, arranged
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
+from worldline.pictures.nodes import Routes, diagram_svg, layout, routes_to, topology_svg
+from worldline.pictures.nodes.happenings import told
+from worldline.pictures.nodes.layout import apart, arranged
+from worldline.pictures.plane import distance, distance_from_line
 
 Element = ElementTree.Element
 FAULTS = ("400ms crash 1", "700ms recover 1", "100ms partition 0", "300ms repair", "500ms down 0 2", "800ms up 0 2")
@@ -580,7 +580,7 @@ def test_the_run_goes_on_until_its_end() -> None:
 
 _PRINTS_BOTH = """
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
-from worldline.nodes.pictures import diagram_svg, routes_to, topology_svg
+from worldline.pictures.nodes import diagram_svg, routes_to, topology_svg
 from worldline.nodes.scheduler import Scheduler
 
 edges = [(0, 1, 3), (1, 2), (2, 3), (3, 4, 9), (4, 5), (0, 3), (6, 7)]

@@ -25,7 +25,7 @@ from worldline.nodes.events import Event, Start
 from worldline.nodes.loading import load_file
 from worldline.nodes.node import Send
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.searching import search
+from worldline.nodes.search import search
 from worldline.nodes.trial import Trial
 from worldline.search import searching
 from worldline.search.searching import Report

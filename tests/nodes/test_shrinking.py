@@ -19,7 +19,7 @@ from worldline.nodes.node import Send
 from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.script import Script
-from worldline.nodes.searching import search
+from worldline.nodes.search import search
 from worldline.nodes.shrinking import Shrunk, shrink
 from worldline.nodes.trace import text_of
 from worldline.nodes.trial import Trial

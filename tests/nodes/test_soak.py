@@ -8,7 +8,7 @@ import pytest
 
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import parse_kinds
-from worldline.nodes.searching import search
+from worldline.nodes.search import search
 from worldline.nodes.trial import Trial
 
 SEEDS = range(10_000, 11_000)  # Others than those that the short tests try.

@@ -18,10 +18,9 @@ from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.faults import Fault
-from worldline.nodes.host import DOWN, REMOVED
-from worldline.nodes.host_observer import HostObserver
+from worldline.nodes.host import DOWN, HELD, REMOVED
+from worldline.nodes.scheduler import HostObserver
 from worldline.nodes.script import Script
-from worldline.nodes.telling import HELD
 from worldline.nodes.trial import Trial
 from worldline.recording import Arrival, Condition, Recorder, Recording
 

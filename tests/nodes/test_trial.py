@@ -19,7 +19,7 @@ from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, LinkUp, Start, Timer
 from worldline.nodes.faults import as_fault
 from worldline.nodes.script import script_of
-from worldline.nodes.searching import search
+from worldline.nodes.search import search
 from worldline.nodes.trial import Trial
 from worldline.search.trial import TrialOutcome, remarks_on
 

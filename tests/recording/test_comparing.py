@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.recording.stage import recorded, write_script
-from worldline.history.account import Sending
+from worldline.history.diff.account import Sending
 from worldline.model import UsageError, link, plan
 from worldline.model.links import Network
 from worldline.recording import Arrival, Loss, Recorder, Recording, Unheard

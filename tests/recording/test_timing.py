@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from tests.waiting.casts import CELL, cell
-from tests.waiting.theater import run
+from tests.lock.why.casts import CELL, cell
+from tests.lock.why.theater import run
 from worldline.lock import Advance, Join, Publish
+from worldline.lock.why.heard import Heard, HeardSending
 from worldline.model import UsageError
 from worldline.recording.timing import Timing, TimingWriter
 from worldline.recording.timing_file import is_timing
-from worldline.waiting.heard import Heard, HeardSending
 
 PLAN = cell()
 

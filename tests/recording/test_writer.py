@@ -21,8 +21,8 @@ from mcap.reader import make_reader
 from tests.recording import stage
 from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
-from worldline.federation.checker import SampledSchedule
-from worldline.federation.inprocess import InOrder, Schedule
+from worldline.federation.inprocess.checker import SampledSchedule
+from worldline.federation.inprocess.run import InOrder, Schedule
 from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter, Event, Received, Sent
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from tests.nodes.suzuki_kasami import Forgetful, SuzukiKasami, Undiscerning, algorithm
 from worldline import Federation, Network, Participant, Program, link
-from worldline.federation.trial import FederationTrial
-from worldline.model.distributions import Chance
+from worldline.federation.inprocess.trial import FederationTrial
+from worldline.model.draws.distributions import Chance
 from worldline.model.errors import ConfigurationError
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 from worldline.nodes import Trial, search, shrink

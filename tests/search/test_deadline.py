@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 from worldline.model.errors import Stuck
-from worldline.search.deadline import deadline
+from worldline.search.searching import deadline
 
 
 def spin(seconds: float) -> bool:

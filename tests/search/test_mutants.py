@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from worldline.federation.shrinking import ShrunkFederation, shrink_federation
+from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.search.searching import Report, search_seeds
-from worldline.targets.federation_trial import TrialRequest, made_trial
-from worldline.targets.saved_trial import load_trial_request, save_trial
+from worldline.targets.trials import TrialRequest, load_trial_request, made_trial, save_trial
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CRASHES = "crash=3"

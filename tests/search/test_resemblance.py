@@ -7,7 +7,7 @@ from msgspec import structs
 
 from worldline.model.errors import ModelError, WorldlineError
 from worldline.nodes import Algorithm, Event, Node, Protocol, Scheduler, Start, Trial, Violation, always, at_end
-from worldline.search.resemblance import likeness_of, shape_of
+from worldline.search.shrinking import likeness_of, shape_of
 
 
 @pytest.mark.parametrize(

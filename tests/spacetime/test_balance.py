@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spacetime.test_placement import cloud, residents
-from worldline.spacetime.balance import BalanceTimer, Grants, moves
-from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
+from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, cut_of, imbalance, moves
 
 # -- Who moves
 

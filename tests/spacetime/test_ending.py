@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.spacetime.ending import conclusion
+from worldline.spacetime.worker import conclusion
 from worldline.spacetime.worker_messages import IdleReport, Order
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.history.status import Status
 from worldline.model import ConfigurationError, UsageError, link

@@ -18,11 +18,11 @@ from tests.descendants import family_of
 from tests.kernel.matrix import MPIEXEC
 from tests.leaks.running import EXAMPLES, LEAKS, command_of, verified
 from worldline.model.errors import UsageError
-from worldline.targets import recorded_pair, verifying
-from worldline.targets.recorded_pair import look_into
+from worldline.targets import verifying
+from worldline.targets import verifying as recorded_pair
 from worldline.targets.run_processes import RunSummary, VariantRun
 from worldline.targets.variants import Variant, reference_on, variants_of
-from worldline.targets.verifying import Ending, Verifier
+from worldline.targets.verifying import Ending, Verifier, look_into
 
 HONEST = LEAKS / "kernel_leaks.py"
 WORLDLINE = (sys.executable, "-m", "worldline")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, write
 from worldline.cli import main
 from worldline.targets.run_processes import RunProcesses, RunSummary, VariantRun

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
-from worldline.cli.verify_reports import as_json, as_junit
-from worldline.targets.recorded_pair import Mismatch
+from worldline.cli.verify import as_json, as_junit
 from worldline.targets.run_processes import RunSummary, VariantRun
 from worldline.targets.variants import Factor, Variant, reference_on, variants_of
-from worldline.targets.verifying import Compared, Ending, Verification
+from worldline.targets.verifying import Compared, Ending, Mismatch, Verification
 
 VARIANTS = {each.name: each for each in variants_of("kernel", "inline")}
 AGAIN, SEED, TWO, THREE, PLAIN = (

@@ -7,11 +7,10 @@ from typing import Any
 
 from msgspec import msgpack
 
-from worldline.federation.host import Host
-from worldline.federation.limits import Limits
-from worldline.federation.other_end import OtherEnd
-from worldline.federation.session import Session
-from worldline.federation.trunk import Trunk
+from worldline.federation.server.host import Host
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.session import OtherEnd, Session
+from worldline.federation.server.trunk import Trunk
 from worldline.model import Network, Rule, link, plan
 from worldline.model.frames import frame
 from worldline.wire.frames import HEARTBEAT

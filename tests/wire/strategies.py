@@ -20,14 +20,14 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
+    Recalled,
     StartRun,
     Stop,
     Subscribe,
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.restoring import Recalled
-from worldline.model.buffer import Buffer
+from worldline.model.links import Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, TIME_MAX
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome

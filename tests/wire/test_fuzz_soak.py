@@ -22,7 +22,7 @@ from msgspec import msgpack
 import worldline
 from tests.wire.peers import House, Peer
 from worldline import builds
-from worldline.federation.limits import Limits
+from worldline.federation.server.limits import Limits
 from worldline.lock import Abort, Grant, Join, Ledger, StartRun, State, Subscription
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, Message
 from worldline.model.frames import frame

@@ -27,16 +27,19 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
+    Recall,
+    Recalled,
+    Restore,
+    Snapshot,
     StartRun,
     Stop,
     Subscribe,
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
-from worldline.model.buffer import MAILBOX, Buffer
-from worldline.model.draw_rows import DrawRow
+from worldline.model.draws.rows import DrawRow
 from worldline.model.frames import PIECE_LEAST, frame
+from worldline.model.links import MAILBOX, Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.wire import handshake

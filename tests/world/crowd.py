@@ -30,8 +30,8 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.engine import PhysicsEngine, SimulatedGroup
 from worldline.world.engines import open_engine
+from worldline.world.engines.engine import PhysicsEngine, SimulatedGroup
 from worldline.world.groups import Mover, find_groups
 from worldline.world.inertia import scaled, shape_inertia
 from worldline.world.pose import Pose, Vector

@@ -17,7 +17,7 @@ from worldline.world.description import (
     WorldModel,
 )
 from worldline.world.engines import open_engine
-from worldline.world.exchange import LocalExchange
+from worldline.world.hosting import LocalExchange
 from worldline.world.pose import Pose
 from worldline.world.run import World
 from worldline.world.shapes import BoxShape

@@ -14,17 +14,23 @@ from hypothesis import strategies as st
 from tests.world.lane import open_lane
 from worldline.model.errors import ObserverFailure, UsageError
 from worldline.model.time import TIME_MAX
-from worldline.world.commands import (
+from worldline.world.console import (
     ConsoleCommand,
+    ConsoleSession,
     HelpQuery,
+    InteractionsLog,
     LevelsQuery,
+    LineFeed,
+    ScriptSession,
     StatusQuery,
     WhereQuery,
     format_command,
     help_lines,
     parse_command,
+    parse_script,
+    read_script,
+    replay,
 )
-from worldline.world.console import ConsoleSession, LineFeed, ScriptSession, parse_script, read_script
 from worldline.world.interactions import (
     AnyInteraction,
     CommandMotors,
@@ -40,7 +46,6 @@ from worldline.world.interactions import (
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Pose
-from worldline.world.replaying import InteractionsLog, replay
 from worldline.world.run import World
 
 # --- The language ---

@@ -14,10 +14,10 @@ from tests.world.small_worlds import Listener, course_of, level, local, played, 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError
 from worldline.world.course import LOOK_EVERY, Course
 from worldline.world.description import WorldDescription
-from worldline.world.engine import Extent
-from worldline.world.exchange import LocalExchange
+from worldline.world.engines.engine import Extent
+from worldline.world.engines.kinematic import KinematicEngine, KinematicGroup
+from worldline.world.hosting import LocalExchange
 from worldline.world.interactions import SetPose
-from worldline.world.kinematic_engine import KinematicEngine, KinematicGroup
 from worldline.world.orders import StepAck, StepOrder, decode_ack, decode_order, encode
 
 SECONDARIES = (("a",), ("a", "b"), ("c", "a", "b"))

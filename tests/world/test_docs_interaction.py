@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.leaks.running import EXAMPLES
-from worldline.world.commands import help_lines, parse_command
-from worldline.world.console import ScriptSession, parse_script
-from worldline.world.replaying import InteractionsLog, read_interactions
+from worldline.world.console import (
+    InteractionsLog,
+    ScriptSession,
+    help_lines,
+    parse_command,
+    parse_script,
+    read_interactions,
+)
 from worldline.world.run import World
 
 PAGE = (EXAMPLES.parent / "docs" / "world-interaction.md").read_text()

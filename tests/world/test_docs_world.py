@@ -24,7 +24,7 @@ from tests.world.test_placement import stand, start, together
 from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.model.errors import BrokenOff
-from worldline.world.placement import place
+from worldline.world.groups import place
 from worldline.world.secondary import ended_in
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.world.crowd import started
-from worldline.world import kinematic_engine
+from worldline.world.engines import kinematic as kinematic_engine
 from worldline.world.engines import open_engine
-from worldline.world.kinematic_engine import KinematicEngine
-from worldline.world.probe import _probe_world, probe_digest
+from worldline.world.engines.kinematic import KinematicEngine
+from worldline.world.engines.probe import _probe_world, probe_digest
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_other_eigenvalues_are_another_fingerprint(monkeypatch: pytest.MonkeyPat
     pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     import numpy as np
 
-    from worldline.world import mujoco_engine
+    from worldline.world.engines import mujoco as mujoco_engine
 
     before = probe_digest(mujoco_engine.MujocoEngine)
     found = np.linalg.eigvalsh

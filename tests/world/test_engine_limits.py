@@ -10,8 +10,8 @@ from tests.world.crowd import solid, started
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.time import MS
 from worldline.world.description import VelocityDrive, WorldDescription, WorldModel
-from worldline.world.engine import SimulatedGroup
 from worldline.world.engines import open_engine
+from worldline.world.engines.engine import SimulatedGroup
 from worldline.world.pose import Pose
 from worldline.world.shapes import BoxShape
 

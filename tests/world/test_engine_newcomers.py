@@ -35,7 +35,7 @@ def test_a_newcomer_is_as_a_group_alone_would_have_it(name: str, step: int) -> N
 
 def test_the_primary_builds_each_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
-    from worldline.world.mujoco_model import MujocoBuilder
+    from worldline.world.engines.mujoco_model import MujocoBuilder
 
     built = []
     add = MujocoBuilder.add

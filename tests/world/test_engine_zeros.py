@@ -10,9 +10,9 @@ import pytest
 from tests.world.crowd import robot, solid
 from worldline.model.time import MS
 from worldline.world.description import SpeedLimits, VelocityDrive, WorldDescription, WorldModel
-from worldline.world.drives import same_bits
-from worldline.world.engine import PhysicsEngine
 from worldline.world.engines import open_engine
+from worldline.world.engines.drives import same_bits
+from worldline.world.engines.engine import PhysicsEngine
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import BoxShape
 

@@ -15,8 +15,17 @@ from worldline.model.plan import Plan
 from worldline.model.time import SECOND
 from worldline.recording import Recorder
 from worldline.world.description import RigidLink, WorldModel
-from worldline.world.foxglove import SceneEncoder, TransformsEncoder, frame_of
-from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF, WORLD_ENCODINGS, WORLD_SCHEMAS
+from worldline.world.foxglove import (
+    INTERACTIONS,
+    SCENE,
+    STATE,
+    TF,
+    WORLD_ENCODINGS,
+    WORLD_SCHEMAS,
+    SceneEncoder,
+    TransformsEncoder,
+    frame_of,
+)
 from worldline.world.shapes import BoxShape, CapsuleShape, PlaneShape
 from worldline.world.teller import WorldTeller
 

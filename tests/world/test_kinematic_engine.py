@@ -20,11 +20,10 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.drives import command_steps, pose_at, ramped, wheel_speeds
-from worldline.world.engine import SimulatedGroup
 from worldline.world.engines import open_engine
-from worldline.world.extents import link_radius
-from worldline.world.kinematic_engine import moved_by
+from worldline.world.engines.drives import command_steps, pose_at, ramped, wheel_speeds
+from worldline.world.engines.engine import SimulatedGroup, link_radius
+from worldline.world.engines.kinematic import moved_by
 from worldline.world.pose import Pose
 from worldline.world.shapes import BoxShape
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from worldline.lifeline import Lifeline
+from worldline.processes.lifeline import Lifeline
 from worldline.world import local
 from worldline.world.local import LocalSecondaries
 

@@ -28,10 +28,9 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.drives import MotorState, controlled
-from worldline.world.engine import SimulatedGroup
 from worldline.world.engines import first_notes, open_engine
-from worldline.world.extents import link_radius
+from worldline.world.engines.drives import MotorState, controlled
+from worldline.world.engines.engine import SimulatedGroup, link_radius
 from worldline.world.inertia import Inertia
 from worldline.world.pose import Pose
 from worldline.world.sdf import read_world

@@ -21,9 +21,8 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.engine import Extent, SimulatedGroup
 from worldline.world.engines import open_engine
-from worldline.world.extents import link_radius
+from worldline.world.engines.engine import Extent, SimulatedGroup, link_radius
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import BoxShape, SphereShape
 

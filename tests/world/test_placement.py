@@ -8,9 +8,8 @@ import pytest
 
 from tests.world.plain import UNIT, along_x, at, world
 from worldline.model.errors import ConfigurationError, UsageError
-from worldline.world.groups import Group, Mover, find_groups
+from worldline.world.groups import Distribution, Group, Move, Mover, find_groups, place
 from worldline.world.levels import Levels, Point
-from worldline.world.placement import Distribution, Move, place
 
 # Where to stand on the x axis to be in these levels; they don't touch, except L3 and L4.
 LEVELS = (along_x("L1", 0, 10), along_x("L2", 20, 30), along_x("L3", 40, 50), along_x("L4", 50, 60))

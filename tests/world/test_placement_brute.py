@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.soaking import later
 from tests.world.brute import fewest_moves, try_all
-from worldline.world.groups import Group, Mover, find_groups
-from worldline.world.placement import Distribution, place
+from worldline.world.groups import Distribution, Group, Mover, find_groups, place
 
 
 def by_levels(levels: Mapping[str, tuple[str, ...]]) -> tuple[Group, ...]:

@@ -22,7 +22,7 @@ from worldline.model.errors import ConfigurationError, LossError, PeerError, Usa
 from worldline.world.description import WorldDescription
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import open_engine
-from worldline.world.exchange import Exchange, LocalExchange
+from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.local import SecondaryTask
 from worldline.world.primary import Primary
 from worldline.world.run import World
@@ -281,7 +281,7 @@ def test_a_world_that_isnt_the_secondaries_is_refused() -> None:
 QUITTER = """
 import sys
 from worldline import connect
-from worldline.world.engine import agreement
+from worldline.world.engines.engine import agreement
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode

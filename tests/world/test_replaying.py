@@ -13,7 +13,14 @@ from tests.world.lane import lane, open_lane
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder
-from worldline.world.foxglove_schemas import WORLD_ENCODINGS, WORLD_SCHEMAS
+from worldline.world.console import (
+    InteractionHistory,
+    InteractionsLog,
+    LoggedInteraction,
+    read_interactions,
+    replay,
+)
+from worldline.world.foxglove import WORLD_ENCODINGS, WORLD_SCHEMAS
 from worldline.world.interactions import (
     AnyInteraction,
     Begin,
@@ -28,13 +35,6 @@ from worldline.world.interactions import (
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO
-from worldline.world.replaying import (
-    InteractionHistory,
-    InteractionsLog,
-    LoggedInteraction,
-    read_interactions,
-    replay,
-)
 from worldline.world.teller import WORLD_MEMBER, WorldTeller
 
 MODELS = ("robot_1", "robot_2", "x", "y", "mover_0", "mover_1", "mover_2")

@@ -6,7 +6,7 @@ import pytest
 
 from worldline.model.errors import ConfigurationError
 from worldline.world.discovery import PeerRole
-from worldline.world.roles import ROLE_VARIABLE, SECONDARIES_VARIABLE, network_part
+from worldline.world.secondary import ROLE_VARIABLE, SECONDARIES_VARIABLE, network_part
 
 
 @pytest.mark.parametrize("text", ["primary", "PRIMARY", "Primary", " pRiMaRy "])

@@ -8,7 +8,7 @@ import pytest
 
 from worldline.model.time import MS
 from worldline.world.description import ScriptedMotion, Waypoint
-from worldline.world.drives import pose_at
+from worldline.world.engines.drives import pose_at
 from worldline.world.pose import Pose
 
 TIMES = (5, 6, 40, 41, 90)

@@ -17,7 +17,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
+from worldline.cli.commands import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def main() -> NoReturn:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
     leave_at_once()
     from worldline.cli.commands import app
-    from worldline.workers.standard_output import guard_output
+    from worldline.processes.standard_output import guard_output
 
     guard_output()
     code = 0
@@ -45,7 +45,7 @@ def main() -> NoReturn:
     finally:
         leave_in_order()
     if code == INTERRUPTED:
-        from worldline.workers.rank_end import end_all_at_exit
+        from worldline.processes.rank_end import end_all_at_exit
 
         end_all_at_exit()
     if code:

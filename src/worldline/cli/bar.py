@@ -12,7 +12,7 @@ from rich.console import Console
 
 from worldline.cli.console import remark
 from worldline.history.status import EVERYBODY_ELSE, Status, Watch
-from worldline.model.counting import counted
+from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 
 if TYPE_CHECKING:

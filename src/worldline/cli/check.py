@@ -16,9 +16,9 @@ from worldline.cli.console import PlainConsole
 from worldline.cli.federation_options import wanted_run
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
-from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
-from worldline.federation.checker import check as check_schedules
-from worldline.model.counting import counted
+from worldline.federation.inprocess.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
+from worldline.federation.inprocess.checker import check as check_schedules
+from worldline.model.text import counted
 from worldline.targets.finding import found_federation
 
 

@@ -6,17 +6,177 @@ is said here, in the words of its module, and only the one that is wanted is imp
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import signal
 from collections import UserDict
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc
-from typing import Annotated, Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from worldline.cli.help import HelpfulCommand, HelpfulGroup
-from worldline.cli.leaving import leave_in_order
-from worldline.cli.values import spare
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+# Ctrl-C while a command is being loaded: it ends the process, since modules that are half loaded can't be left.
+
+TYPE_CHECKING = False
+
+INTERRUPTED = 130
+
+
+def leave_at_once() -> None:
+    """From now on an interruption ends the process, unless somebody has said otherwise: nothing has begun."""
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
+        signal.signal(signal.SIGINT, _leave)
+
+
+def leave_in_order() -> None:
+    """From now on an interruption is a KeyboardInterrupt, as usual: all is loaded."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: object) -> NoReturn:
+    os._exit(INTERRUPTED)
+
+
+# Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
+#
+# What wasn't given is None or a default of ours, and what is given as a text is mostly meant as one.
+
+
+class Processed:
+    """Takes the place of a parameter's `process_value`, and leaves to that what needs it."""
+
+    def __init__(self, parameter: Any) -> None:
+        self._parameter = parameter
+        self._usual = parameter.process_value
+        # If another version of typer doesn't say what a parameter is, all that is given is converted.
+        self._is_text = getattr(getattr(parameter, "type_descriptor", None), "annotation", None) in (str, list[str])
+
+    def __call__(self, context: Any, value: Any) -> Any:
+        is_given = isinstance(value, str) or (isinstance(value, Sequence) and len(value) > 0)
+        if not self._is_text if is_given else self._parameter.required:
+            return self._usual(context, value)
+        if value is None and self._parameter.multiple:
+            value = ()
+        callback = self._parameter.callback
+        return value if callback is None else callback(context, self._parameter, value)
+
+
+def spare(parameters: Sequence[Any]) -> None:
+    """Convert the values of these only where they have to be."""
+    for each in parameters:
+        if not isinstance(each.process_value, Processed):
+            each.process_value = Processed(each)
+
+
+# How help is laid out: names at the left, what they do at the right, and syntax that is never cut.
+#
+# Typer's own panels give each kind of thing a column, which leaves 21 of 80 for words, and cut what is longer. Here
+# there are two columns, lines are broken at blanks alone, and what has no room beside a name stands below it.
+
+_WIDTH_MIN, _WIDTH_MAX = 40, 100
+_LEFT_MAX = 28  # Names that are longer have what they do below them.
+_BELOW = 6
+
+Rows = list[tuple[str, str]]
+
+# What a value is, in the words of a user; typer has those of the program.
+_KIND = re.compile(r"<(int|float|str|path|list\[\w+\])(?: range)?>")
+_KINDS = {"int": "N", "float": "NUMBER", "str": "TEXT", "path": "FILE"}
+_AT_LEAST = re.compile(r"(?<=[\[ ])x>=([\d.]+)")
+_BETWEEN = re.compile(r"(?<=[\[ ])([\d.]+)<=x<=([\d.]+)")
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help can be read in 80 columns. Its epilog is shown as it stands."""
+
+    def get_help(self, ctx: Any) -> str:
+        return "\n".join(_lines(self, ctx, {}))
+
+
+class HelpfulGroup(TyperGroup):
+    """The same for the command of all commands. What each does is in `about`, so that none is loaded for its help."""
+
+    about: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.about)
+
+    def get_help(self, ctx: Any) -> str:
+        return "\n".join(_lines(self, ctx, {"Commands": list(self.about.items())}))
+
+
+def _lines(command: TyperCommand | TyperGroup, ctx: Any, sections: dict[str, Rows]) -> Iterator[str]:
+    width = min(max(shutil.get_terminal_size().columns, _WIDTH_MIN), _WIDTH_MAX)
+    yield from command.get_usage(ctx).splitlines()
+    for paragraph in filter(None, cleandoc(command.help or "").split("\n\n")):
+        yield ""
+        yield from _wrapped(paragraph, width, "  ")
+    for title, rows in {**_parameters(command, ctx), **sections}.items():
+        yield ""
+        yield typer.style(f"{title}:", bold=True)
+        yield from table(rows, width)
+    if command.epilog:
+        yield ""
+        yield command.epilog.strip("\n")
+
+
+def _parameters(command: TyperCommand | TyperGroup, ctx: Any) -> dict[str, Rows]:
+    """Return what can be said to a command, by the panels that it is put into."""
+    sections: dict[str, Rows] = {}
+    for each in command.get_params(ctx):
+        record = each.get_help_record(ctx)
+        if record is None:
+            continue
+        name, about = record
+        is_argument = each.param_type_name == "argument"
+        if is_argument:
+            name = name.partition(" <")[0]  # What it is called says what it is.
+        title = getattr(each, "rich_help_panel", None) or ("Arguments" if is_argument else "Options")
+        about = _BETWEEN.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1", about))
+        sections.setdefault(title, []).append((_KIND.sub(_kind, name), about))
+    return sections
+
+
+def _kind(found: re.Match[str]) -> str:
+    return _KINDS.get(found[1], "TEXT")
+
+
+def table(rows: Rows, width: int) -> Iterator[str]:
+    """Lay out names and what they do."""
+    left = max((len(name) for name, _ in rows if len(name) <= _LEFT_MAX), default=0)
+    for name, about in rows:
+        shown = typer.style(name, bold=True)
+        room = width - left - 4
+        if len(name) <= left and all(len(word) <= room for word in about.split()):
+            first, *rest = _wrapped(about, width, " " * (left + 4)) or [""]
+            yield f"  {shown}{' ' * (left - len(name))}{first[left + 2 :]}".rstrip()
+            yield from rest
+        else:
+            yield f"  {shown}"
+            yield from _wrapped(about, width, " " * _BELOW)
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
 
 ABOUT = {
     "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
@@ -46,6 +206,9 @@ ABOUT = {
 }
 """What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
 
+_HOMES = dict.fromkeys(("pause", "step", "resume", "end"), "operate")
+"""Commands that share a module."""
+
 
 class _Subcommands(UserDict[str, Any]):
     """The commands by their names, each made when it is looked up."""
@@ -61,7 +224,7 @@ class _Subcommands(UserDict[str, Any]):
 
 
 def _loaded(name: str) -> Any:
-    module = import_module(f"worldline.cli.{name}")
+    module = import_module(f"worldline.cli.{_HOMES.get(name, name)}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     function, parts = getattr(module, name), getattr(module, "COMMANDS", {})
     if parts:  # It is a group of commands, which are loaded together.

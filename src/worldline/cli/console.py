@@ -7,17 +7,23 @@ somebody else's, and what follows would look like a line of ours; what has sever
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import json
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from worldline.model.printable import printable, printable_colors, printable_json, printable_lines
+from worldline.model.text import printable, printable_colors, printable_json, printable_lines
+
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 _COLOR = re.compile(r"\x1b\[[0-9;:]*m")
 
@@ -79,3 +85,29 @@ def colored(text: str) -> Text:
     """Return a line that a program has printed, in its colors, which end with it."""
     shown = printable_colors(text)
     return Text.from_ansi(shown, end="") if "\x1b" in shown else Text(shown, end="")
+
+
+# Keeps standard output free for the one thing that is to be there: an object, or a recording.
+
+
+@contextmanager
+def words_aside(shelf: Shelf | None, *, wanted: bool = False) -> Iterator[None]:
+    """Send all that anybody prints to standard error meanwhile: models and workers too, whichever way they print.
+
+    That is so if it is `wanted`, and if the recording goes to standard output, which is still open for it then.
+    """
+    recorded = shelf if shelf is not None and shelf.is_standard_output else None
+    if not wanted and recorded is None:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    if recorded is not None:
+        recorded.target = Path(f"/dev/fd/{kept}")
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -17,11 +17,11 @@ import typer
 
 from worldline.cli.console import PlainConsole, own_lines, print_json
 from worldline.cli.interruption import Interruption
-from worldline.history.difference import SHOWN_MAX
+from worldline.files.saving import ScratchFolder
+from worldline.history.diff.difference import SHOWN_MAX
 from worldline.model import UsageError
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.scan import header_of
-from worldline.scratch_folder import ScratchFolder
 from worldline.targets.run_processes import RunProcesses, VariantRun
 from worldline.targets.variants import Factor, Variant
 

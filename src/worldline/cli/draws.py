@@ -9,26 +9,25 @@ from typing import Annotated, NamedTuple
 import typer
 from msgspec.structs import replace
 
-from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole, cell, print_json, warn
+from worldline.cli.console import PlainConsole, cell, print_json, warn, words_aside
 from worldline.cli.federation_options import wanted_run
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
+from worldline.files.saving import ScratchFolder
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
-from worldline.model.distributions import distribution_text, value_text
-from worldline.model.draw_names import NamePattern, check_pattern
-from worldline.model.draw_rows import functions_in
-from worldline.model.draws import Drawn
+from worldline.model.draws.distributions import distribution_text, value_text
+from worldline.model.draws.draws import Drawn
+from worldline.model.draws.names import NamePattern, check_pattern
+from worldline.model.draws.rows import functions_in
 from worldline.model.errors import shown
 from worldline.model.nearest import nearest
+from worldline.processes.executor import InProcess
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
-from worldline.scratch_folder import ScratchFolder
 from worldline.targets import Options, prepare
 from worldline.targets.federation import ReadyFederation
-from worldline.targets.texts import TOML
-from worldline.workers.executor import InProcess
+from worldline.targets.ready import TOML
 
 _IN_PROCESS = str(InProcess())
 _NAMED_MAX = 12

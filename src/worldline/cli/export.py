@@ -10,13 +10,11 @@ import typer
 
 from worldline.cli.console import remark, warn
 from worldline.cli.interruption import interruptible
+from worldline.files.saving import destination, save, save_parts
 from worldline.model import UsageError
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, recorded_account, shortcoming
-from worldline.recording.chrome_trace import chrome_trace_of
-from worldline.recording.narrating import narrate
-from worldline.recording.tables import csv_of, parquet_of
-from worldline.saving.destination import destination, save, save_parts
+from worldline.recording.accounting import intact, narrate, recorded_account, shortcoming
+from worldline.recording.tables import chrome_trace_of, csv_of, parquet_of
 
 
 class ExportForm(StrEnum):

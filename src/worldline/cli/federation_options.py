@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.model import UsageError
+from worldline.processes.executor import SharedWorkers, as_executor
 from worldline.targets import Options
-from worldline.workers.executor import SharedWorkers, as_executor
 
 if TYPE_CHECKING:
     from worldline.launch.unusual_parts import UnusualParts

@@ -18,14 +18,14 @@ from rich.table import Table
 
 from worldline.builds import build as lock_build
 from worldline.cli.console import PlainConsole, cell
-from worldline.cli.losses import losses_in_words
-from worldline.federation.strand import GreenletStrand, strand_kind
-from worldline.history.steps import named
+from worldline.cli.recorded import losses_in_words
+from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
+from worldline.history.diff.steps import named
 from worldline.kernel.build import build
-from worldline.launch.setup import Setup, nobody, read_setup
+from worldline.launch.file.setup import Setup, nobody, read_setup
 from worldline.model import Network, Plan, format_time
-from worldline.model.counting import counted
 from worldline.model.links import Outage
+from worldline.model.text import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
 from worldline.spacetime.build import build as spacetime_build

@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.options import Settings
+from worldline.cli.options import Settings, token_in
 from worldline.cli.serve import LISTEN
-from worldline.cli.token_file import token_in
 from worldline.federation.address import parse_address
 from worldline.federation.environment import ADDRESS, AUTHORITY, CERTIFICATE, KEY, TOKEN
 from worldline.federation.registry import running
+from worldline.launch.file.setup import Setup, check_name_in, check_startable, read_setup
 from worldline.launch.joining import Joining
-from worldline.launch.setup import Setup, check_name_in, check_startable, read_setup
 from worldline.model import UsageError
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
+from worldline.cli.options import Force, NoRecord, Quiet, operator_token_in, shelf_for, token_in
 from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.serve import (
     LISTEN,
@@ -18,11 +18,10 @@ from worldline.cli.serve import (
     Service,
     TokenFile,
 )
-from worldline.cli.token_file import operator_token_in, token_in
-from worldline.launch.lcm_types import ENCODING
+from worldline.launch.file.lcm_types import ENCODING
 from worldline.model import Network, Rule, UsageError, as_time, link, plan
+from worldline.processes.executor import Tcp
 from worldline.targets.federation import ReadyFederation
-from worldline.workers.executor import Tcp
 
 
 def metasim() -> None:

@@ -15,22 +15,22 @@ from rich.text import Text
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole, own_lines
 from worldline.cli.recorded import recording_of
+from worldline.files.saving import destination
+from worldline.files.saving import save as save_file
 from worldline.model import UsageError, WorldlineError, format_time
 from worldline.model.errors import Unread
-from worldline.model.printable import printable_json
+from worldline.model.text import printable_json
 from worldline.nodes.node import Node
-from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trace import NodeRecord, line_of
 from worldline.nodes.trial import Trial
+from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
+from worldline.processes.executor import Inline
 from worldline.recording import Shelf
-from worldline.saving.destination import destination
-from worldline.saving.destination import save as save_file
-from worldline.search.deadline import deadline
+from worldline.search.searching import deadline
 from worldline.search.trial import remarks_on
 from worldline.targets.algorithm import ReadyTrial
-from worldline.workers.executor import Inline
 
 NO_PROPERTIES = "no properties: only errors would have been noticed"
 

@@ -12,21 +12,19 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.console import own_lines
 from worldline.cli.nodes_run import NO_PROPERTIES
-from worldline.cli.search_story import show_day
-from worldline.cli.seeds import processors, watched
+from worldline.cli.search_story import processors, show_day, watched
 from worldline.model import format_time
-from worldline.model.counting import counted
 from worldline.model.errors import Stuck
+from worldline.model.text import counted
 from worldline.nodes.faults import SHARES
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.searching import search
+from worldline.nodes.search import search
 from worldline.nodes.shrinking import Shrunk, shrink
 from worldline.nodes.trace import text_of
 from worldline.nodes.trial import Trial
 from worldline.search.day import USUAL_DAY
-from worldline.search.deadline import SECONDS_MAX
-from worldline.search.searching import Report
+from worldline.search.searching import SECONDS_MAX, Report
 from worldline.search.shrinking import RUNS_MAX
 from worldline.search.trial import remarks_on
 

@@ -10,15 +10,14 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole, print_json, remark, warn
+from worldline.cli.console import PlainConsole, print_json, remark, warn, words_aside
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import Quiet
 from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.replay_show import Pace, ShownPart, show, speed_of
 from worldline.model import UsageError, format_time
-from worldline.model.printable import printable
 from worldline.model.reading import as_time
+from worldline.model.text import printable
 from worldline.model.time import FOREVER
 from worldline.recording import Recording
 from worldline.recording.accounting import shortcoming

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 import worldline.cli
-from worldline.cli.debugger import Debugger
-from worldline.federation.participant import Participant
-from worldline.history.retelling import RetoldDifference
+from worldline.cli.run_federation import Debugger
+from worldline.federation.participant.participant import Participant
+from worldline.history.replay.retelling import RetoldDifference
 from worldline.model import Interrupted, WorldlineError
 
 _OURS = Path(worldline.cli.__file__).parents[1]

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worldline.cli.replay_debugger import ReplayDebugger
-from worldline.federation.solo import reach_in, replay_alone, rules_alone
-from worldline.history.following import Following
-from worldline.history.parts import RecordedParts
-from worldline.history.retelling import RetoldDifference
+from worldline.federation.participant.solo import reach_in, replay_alone, rules_alone
+from worldline.history.replay.following import Following, RecordedParts
+from worldline.history.replay.retelling import RetoldDifference
 from worldline.lock.feeding import Feeding
-from worldline.model.counting import counted
 from worldline.model.errors import NonDeterminism, UsageError
 from worldline.model.lifecycle import lifecycle_of
+from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recording
 from worldline.recording.accounting import intact, recorded_account, shortcoming

@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from worldline.history.diff.steps import NOTES, named
+from worldline.history.diff.values import payload_text
 from worldline.history.observer import Observer
 from worldline.history.several import SeveralObservers
-from worldline.history.steps import NOTES, named
-from worldline.history.values import payload_text
 from worldline.model.errors import UsageError, shown
-from worldline.model.printable import printable
+from worldline.model.text import printable
 from worldline.model.time import FOREVER, SECOND, format_time
 from worldline.recording import Recording
-from worldline.recording.narrating import narrate
+from worldline.recording.accounting import narrate
 
 _TIME_WIDTH = 14
 _SLEEP_MAX_S = 1e6  # More than Python can sleep is asked for by very low speeds.

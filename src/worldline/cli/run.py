@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import json
 
-from worldline.cli.aside import words_aside
+from worldline.cli.console import words_aside
 from worldline.cli.federation_options import FederationOptions
 from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.options import (
@@ -24,19 +25,55 @@ from worldline.cli.options import (
     Timing,
     Until,
     shelf_for,
+    token_in,
 )
 from worldline.cli.public_lcm import LcmServe, LcmTargets
-from worldline.cli.report import report
-from worldline.cli.timed import timing_of, timing_place
-from worldline.cli.token_file import token_in
+from worldline.cli.recorded import timing_of, timing_place
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
+from worldline.model.text import printable_json
 from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
     from worldline.recording import Shelf
+
+
+# What `worldline run --json` prints of a run.
+
+
+def report(
+    target: str,
+    ready: Ready,
+    outcome: Outcome | None,
+    failure: WorldlineError | None,
+    shelf: Shelf | None,
+) -> str:
+    """Return a run as one line of JSON; what isn't known because it failed is null."""
+    if outcome is not None and not outcome.digest:  # Nothing is known of it but its failure.
+        outcome = None
+    found = {
+        "target": target,
+        "kind": ready.kind,
+        "name": ready.name,
+        "seed": ready.seed,
+        "executor": ready.executor,
+        "digest": None if outcome is None else outcome.digest.hex(),
+        "time": failure.at if outcome is None and failure is not None else outcome and outcome.now,
+        "events": None if outcome is None else outcome.events,
+        "members": None if outcome is None else len(outcome.names),
+        "dropped": None if outcome is None else sum(outcome.dropped.values()),
+        "remarks": [] if outcome is None else outcome.remarks(),
+        "failure": None if failure is None else _failure(failure),
+        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
+    }
+    return printable_json(json.encode(found).decode())
+
+
+def _failure(error: WorldlineError) -> dict[str, object]:
+    return {"text": str(error), "participant": error.participant, "at": error.at}
+
 
 _FEDERATIONS = "Federations only"
 

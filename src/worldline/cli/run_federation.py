@@ -3,36 +3,284 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import pdb
+import shlex
+import signal
+import socket
 import sys
+import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TextIO
 
 from worldline.cli.console import warn
 from worldline.cli.holder_notice import PATIENCE_S, HolderNotice
 from worldline.cli.interruption import Interruption, interrupted_by
-from worldline.cli.losses import losses_in_words
-from worldline.cli.participant_output import ParticipantOutput
 from worldline.cli.public_lcm import shown_on_lcm
-from worldline.cli.recorded import NotRecorded, recording_of
+from worldline.cli.recorded import NotRecorded, losses_in_words, recording_of
 from worldline.cli.screen import Screen
-from worldline.cli.unusual_runs import unusually_run
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.program import Federation
+from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.program import Federation
 from worldline.history.observer import Observer
 from worldline.history.status import THE_RUN, Status, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError, WorldlineError
 from worldline.model.blame import trace_of
-from worldline.model.counting import counted
+from worldline.model.text import LineSplitter, counted
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
+    from worldline.federation.address import Address
+    from worldline.launch.file.setup import Setup
     from worldline.recording import RunRecording, Shelf
+
+
+# Tells apart what participants print that run in one process, each with context variables of its own.
+
+Say = Callable[[str, int, str], None]
+"""Told the name of a participant, its time, and a line that it has printed."""
+
+_SPEAKER: ContextVar[tuple[Participant, LineSplitter] | None] = ContextVar("speaker", default=None)
+
+
+class ParticipantOutput(io.RawIOBase):
+    """What is under standard output meanwhile: a participant is heard by `say`, with its name and time.
+
+    Standard output itself is an ordinary text file, with all that belongs to one. What bypasses Python, and what
+    threads print that a program has started, goes to where it would have gone.
+    """
+
+    def __init__(self, say: Say, aside: io.TextIOBase) -> None:
+        self._say = say
+        self._aside = aside
+        self._usual: TextIO = sys.stdout
+        self.name = "<stdout>"
+
+    def of(self, federation: Federation) -> Federation:
+        """Return the federation with programs whose output is known to be theirs."""
+        return replace(
+            federation,
+            programs={
+                name: replace(program, run=self._heard(program.run)) for name, program in federation.programs.items()
+            },
+        )
+
+    def _heard(self, run: Callable[[Participant], object]) -> Callable[[Participant], object]:
+        def speak(participant: Participant) -> object:
+            lines = LineSplitter()
+            speaking = _SPEAKER.set((participant, lines))
+            try:
+                return run(participant)
+            finally:
+                _SPEAKER.reset(speaking)
+                self._hear(participant, lines.finish())
+
+        return speak
+
+    def write(self, data: Any, /) -> int:
+        taken = bytes(data)
+        speaking = _SPEAKER.get()
+        if speaking is None:
+            self._aside.write(taken.decode("utf-8", "replace"))
+        else:
+            participant, lines = speaking
+            self._hear(participant, lines.feed(taken))
+        return len(taken)
+
+    def _hear(self, participant: Participant, lines: list[str]) -> None:
+        for line in lines:
+            self._say(participant.name, participant.now, line)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._usual.fileno()
+
+    def close(self) -> None:
+        """Do nothing: what is behind it isn't ours to close."""
+
+    def __enter__(self) -> ParticipantOutput:
+        self._usual = sys.stdout
+        # With nothing kept back between the two: what is printed has to be told by whom.
+        sys.stdout = io.TextIOWrapper(self, encoding="utf-8", newline="\n", write_through=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout = self._usual
+
+
+# Lends the terminal to a participant that is debugged, and takes it back.
+#
+# While it is lent, nothing of ours is shown: all of it waits. What a person types is the participant's, and so are
+# Ctrl-C and Ctrl-Z. The system sends those to our processes, not to the participant's, which has a session of its own;
+# so we pass them on. A debugger that is killed at its prompt leaves the terminal without echo: we put it back as it
+# was.
+#
+# Where there is no terminal, the participant gets our standard input, output and error as they are.
+
+_INPUT = 0
+
+
+class LentTerminal:
+    """The terminal of this process, for a group of other processes, with `files` as their standard files."""
+
+    def __init__(self, screen: Screen, files: Sequence[int]) -> None:
+        self._files = files
+        self._screen = screen
+        self._is_terminal = os.isatty(_INPUT)
+        self._modes = termios.tcgetattr(_INPUT) if self._is_terminal else None
+        self._usual: dict[int, Any] = {}
+        self._group: int | None = None
+        self._is_back = False
+
+    def make_way(self) -> Sequence[int]:
+        self._screen.hold()
+        return self._files
+
+    def lend(self, group: int) -> None:
+        self._group = group
+
+    def give_back(self) -> None:
+        if not self._is_back:
+            self._is_back, self._group = True, None
+            if self._modes is not None:
+                with suppress(termios.error):  # It is gone.
+                    termios.tcsetattr(_INPUT, termios.TCSADRAIN, self._modes)
+            self._screen.show_held()
+
+    @contextmanager
+    def passing_signals_on(self) -> Iterator[None]:
+        """Pass on what the system tells us because of what a person types."""
+        if self._is_terminal:
+            for number in (signal.SIGINT, signal.SIGTSTP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._usual[number] = signal.signal(number, self._act)
+        try:
+            yield
+        finally:
+            for each, handler in self._usual.items():
+                signal.signal(each, handler)
+
+    def _act(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTSTP:
+            self._stop()
+        elif self._group is None:
+            self._usual[number](number, frame)
+        else:
+            self._signal(number)
+
+    def _stop(self) -> None:
+        """Stop, with the participant: a shell that is back must be the only one who reads what is typed."""
+        modes = termios.tcgetattr(_INPUT)
+        self._signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        if self._group is not None:
+            termios.tcsetattr(_INPUT, termios.TCSADRAIN, modes)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if self._group is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, number)
+
+
+@contextmanager
+def lent_terminal(screen: Screen) -> Iterator[LentTerminal]:
+    """Have the terminal ready for somebody, and back in the end."""
+    with ExitStack() as stack:
+        terminal = LentTerminal(screen, _standard_files(stack))
+        stack.callback(terminal.give_back)
+        stack.enter_context(terminal.passing_signals_on())
+        yield terminal
+
+
+def _standard_files(stack: ExitStack) -> tuple[int, int, int]:
+    """Return the terminal three times, if we have one; what we print may go elsewhere, and a debugger's prompt not."""
+    try:
+        found = os.open(os.ttyname(_INPUT), os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return 0, 1, 2
+    stack.callback(os.close, found)
+    return found, found, found
+
+
+# What a person has to do with a run in which somebody isn't started like the rest: start it, or debug it.
+
+
+@contextmanager
+def unusually_run(ready: ReadyFederation, screen: Screen) -> Iterator[ReadyFederation]:
+    """Have a person told whom to start, and have the terminal lent to whom it is for."""
+    unusual, setup = ready.unusual, ready.setup
+    if unusual is None or setup is None:
+        yield ready
+        return
+    if unusual.awaited:
+        ready = replace(
+            ready, opened=lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
+        )
+    if unusual.debugged is None:
+        yield ready
+        return
+    from worldline.cli.run_federation import lent_terminal
+
+    with lent_terminal(screen) as terminal:
+        yield replace(ready, terminal=terminal)
+
+
+def _say_whom_to_start(
+    awaited: Sequence[str], setup: Setup, address: Address, ready: ReadyFederation, screen: Screen
+) -> None:
+    where = str(address)
+    if address.place in _ANYWHERE:
+        where = str(replace(address, place=socket.gethostname()))
+    settings = [word for setting in ready.settings for word in ("--set", setting)]
+    for name in awaited:
+        part = setup.parts[name]
+        if part.entry is None and part.command is None:
+            screen.conclude(f"waiting for {name}, which connects to {where}")
+        else:
+            command = ["worldline", "join", str(setup.file), name, "--address", where, *settings]
+            screen.conclude(f"waiting for {name}; start it with: {shlex.join(command)}")
+
+
+_ANYWHERE = ("0.0.0.0", "::")
+
+
+# The debugger for participants that run in this process: `breakpoint()` leads here.
+#
+# It talks with the user, so it needs the terminal for itself as long as it does, and standard output as it is.
+
+
+class Debugger(pdb.Pdb):
+    """Python's own, which has `make_way` called before it says anything."""
+
+    def __init__(self, make_way: Callable[[], None], output: Any) -> None:
+        super().__init__(nosigint=True)
+        self._make_way = make_way
+        self._output = output
+        self.stdout = output
+
+    def interaction(self, frame: FrameType | None, *what: Any) -> None:
+        self._make_way()
+        usual, sys.stdout = sys.stdout, self._output
+        try:
+            super().interaction(frame, *what)
+        finally:
+            sys.stdout = usual
+
+    def do_EOF(self, arg: str) -> bool | None:  # noqa: N802 - Python's name.
+        self.message("there is no input to take commands from, so the debugger quits (run it in a terminal)")
+        return super().do_EOF(arg)
 
 
 def run_federation(
@@ -146,7 +394,7 @@ def debugging(screen: Screen) -> Iterator[None]:
         if os.environ.get("PYTHONBREAKPOINT") not in (None, "", "pdb.set_trace"):
             screen.make_way()
             return usual(*arguments, **keywords)
-        from worldline.cli.debugger import Debugger  # Here, since it takes long to load.
+        from worldline.cli.run_federation import Debugger  # Here, since it takes long to load.
 
         Debugger(screen.make_way, output).set_trace(sys._getframe(1))
         return None

@@ -14,21 +14,17 @@ from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, KindOfDay, Settings
-from worldline.cli.search_story import show_day, show_failure
-from worldline.cli.seeds import processors, watched
-from worldline.federation.shrinking import ShrunkFederation, shrink_federation
-from worldline.federation.trial import FederationTrial
-from worldline.model.counting import counted
-from worldline.model.draw_words import draw_in_words, drawn_text
+from worldline.cli.search_story import processors, show_day, show_failure, watched
+from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
+from worldline.federation.inprocess.trial import FederationTrial
+from worldline.files.saving import destination
+from worldline.model.draws.words import draw_in_words, drawn_text
 from worldline.model.errors import Stuck, UsageError, shortened
-from worldline.saving.destination import destination
-from worldline.search.calm import WrittenDraws
-from worldline.search.deadline import SECONDS_MAX
-from worldline.search.searching import Recipe, Report, search_seeds
-from worldline.search.shrinking import RUNS_MAX
+from worldline.model.text import counted
+from worldline.search.searching import SECONDS_MAX, Recipe, Report, search_seeds
+from worldline.search.shrinking import RUNS_MAX, WrittenDraws
 from worldline.search.trial import remarks_on
-from worldline.targets.federation_trial import TrialRequest, made_trial
-from worldline.targets.saved_trial import command_of_saved, load_trial_request, save_trial
+from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"

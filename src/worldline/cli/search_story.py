@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
 
+from worldline.cli.bar import bar
 from worldline.model.blame import trace_of
-from worldline.model.distributions import DrawnValue
-from worldline.model.draw_words import MessageFate, fate_of
-from worldline.model.errors import WorldlineError, shortened
+from worldline.model.draws.distributions import DrawnValue
+from worldline.model.draws.words import MessageFate, fate_of
+from worldline.model.errors import Interrupted, WorldlineError, shortened
 from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.time import format_time
 from worldline.search.day import USUAL_DAY, Day
+from worldline.search.searching import Report
 from worldline.search.story import Happening
+
+# Many seeds on the screen: how far a search is, and who interrupts it is told that.
+
+
+def watched(search: Callable[[Callable[[int], None]], Report], seeds: int) -> Report:
+    """Run a search of so many seeds; it is given what to tell how many it has tried."""
+    done = 0
+    with bar("seeds", seeds) as show:
+
+        def count(tried: int) -> None:
+            nonlocal done
+            done = tried
+            if show is not None:
+                show(tried)
+
+        try:
+            return search(count)
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted after {done:,} of {seeds:,} seeds") from None
+
+
+def processors() -> int:
+    """Return how many processors there are for us."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 _LINES_MAX = 40
 _EARLIER_MAX = 10

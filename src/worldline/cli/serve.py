@@ -29,29 +29,29 @@ from worldline.cli.options import (
     Seed,
     Settings,
     Timing,
+    operator_token_in,
+    read_token,
     shelf_for,
+    token_in,
 )
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
-from worldline.cli.recorded import recording_of
+from worldline.cli.recorded import recording_of, timing_of, timing_place
 from worldline.cli.run_federation import conclude, hurry, say_drawn, screen_for, warn_of, watch_on
-from worldline.cli.timed import timing_of, timing_place
-from worldline.cli.token_file import operator_token_in, read_token, token_in
-from worldline.federation.declaration import Plain
 from worldline.federation.environment import OPERATOR_TOKEN, TOKEN
-from worldline.federation.limits import Limits
-from worldline.federation.loss import LossPolicy
-from worldline.federation.open_files import too_few_files
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.server import Server, check_listening, check_tokens
+from worldline.federation.participant.declaration import Plain
+from worldline.federation.server.limits import Limits, too_few_files
+from worldline.federation.server.loss import LossPolicy
+from worldline.federation.server.server import Server, check_listening, check_tokens
+from worldline.files.saving import sweep_scratch_folders
 from worldline.history.observer import Observer
 from worldline.history.status import Status
-from worldline.launch.setup import Setup, nobody, stated_by
+from worldline.launch.file.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
-from worldline.lock.witness import Witness
+from worldline.lock.events import Witness
 from worldline.model import UsageError
-from worldline.model.counting import counted
+from worldline.model.text import counted
 from worldline.recording import Shelf
-from worldline.scratch_folder import sweep_scratch_folders
 from worldline.targets.federation import ReadyFederation, from_file
 
 Listen = Annotated[

@@ -10,20 +10,17 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, words_aside
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import Force
-from worldline.cli.spacetime_recording import retell
-from worldline.cli.spacetime_run import run_one
-from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs
-from worldline.loading.parameters import pairs
+from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs, retell, run_one
+from worldline.files.parameters import pairs
 from worldline.model import UsageError, WorldlineError
+from worldline.processes.executor import as_executor
 from worldline.recording import Shelf
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
 from worldline.spacetime.simulation import EXECUTORS
-from worldline.workers.executor import as_executor
 
 LIST = "list"
 _RECORDING = ".mcap"

@@ -2,23 +2,209 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-from worldline.cli.console import PlainConsole, print_json
-from worldline.cli.operating import Authority, OwnCertificate, OwnKey, TokenFile, conclude, connected, is_noted
+from worldline.cli.console import PlainConsole, cell, print_json, warn
+from worldline.cli.operate import Authority, OwnCertificate, OwnKey, TokenFile, conclude, connected, is_noted
 from worldline.federation.operator import Operator
-from worldline.lock.situation import Situation
-from worldline.model import UsageError
+from worldline.files.saving import destination, save
+from worldline.lock.states import State
+from worldline.lock.why.accounts import account_as_plain, account_in_words, advice_in_words
+from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor
+from worldline.lock.why.chains import chains, holds
+from worldline.lock.why.habits import Habits
+from worldline.lock.why.heard import situation_at
+from worldline.lock.why.hints import creeps, hints
+from worldline.lock.why.situation import Situation, Standing
+from worldline.lock.why.tally import WaitingSample, WaitingTally, waits_in
+from worldline.lock.why.words import as_plain, headline, holder_in_words, in_words, seconds, way
+from worldline.model import UsageError, format_time
 from worldline.model.reading import as_time
-from worldline.saving.destination import destination, save
-from worldline.waiting.hints import creeps
-from worldline.waiting.picture import situation_svg
-from worldline.waiting.plain import as_plain
-from worldline.waiting.words import in_words
+from worldline.pictures.waits import situation_svg
+from worldline.recording import Recording
+from worldline.recording.timing import Timing
+from worldline.recording.timing_file import TIMING_SUFFIX
 from worldline.wire.operator import RunOver
+
+# `worldline why FILE`: who waited for whom in a run that was noted, and what would help.
+
+_RECORDING = ".mcap"
+
+
+def timing_for(run: str) -> Timing:
+    """Open the timing that is meant, or that is beside the recording that is meant."""
+    path = Path(run)
+    if path.suffix != _RECORDING:
+        return Timing(path)
+    beside = path.with_suffix(TIMING_SUFFIX)
+    if not path.exists():
+        raise UsageError(f"there is no file {path}")
+    if not beside.exists():
+        raise UsageError(
+            f"{path} says what happened, and not how long anybody waited for it",
+            advice="run it again with --timing: the result is the same",
+        )
+    return Timing(beside)
+
+
+def moment(timing: Timing, at: int | None) -> Situation:
+    """Return how the run stood at a simulated time, or at the end."""
+    return situation_at(timing.header.plan, timing.header.name, timing.heard(), at)
+
+
+def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bool) -> None:
+    """Say who waited for whom in all, and what would help."""
+    plan, name = timing.header.plan, timing.header.name
+    habits = Habits()
+    tally = WaitingTally(waits_in(plan, habits.listening(timing.heard())))
+    _check_same(timing, recording)
+    console = PlainConsole()
+    if not as_json:
+        for line in account_in_words(name, tally, habits):
+            console.print(line)
+        if timing.end is None:
+            if timing.is_cut_off:
+                warn(f"{timing.path} is cut off, or just being written")
+            console.print("")
+            console.print("the run wasn't over when this was noted; this is how it stood:")
+            for line in in_words(moment(timing, None)):
+                console.print(line)
+        if advise:
+            console.print("")
+    advice: list[Advice] = []
+    if advise and tally.waited:
+        advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX)), habits).advice()
+    if as_json:
+        print_json(account_as_plain(name, tally, habits, advice))
+    elif advise:
+        for line in advice_in_words(advice):
+            console.print(line)
+
+
+def _check_same(timing: Timing, recording: Path | None) -> None:
+    """Warn of a timing that was noted in another run than the recording beside it."""
+    if recording is None or timing.end is None or recording.suffix != _RECORDING:
+        return
+    outcome = Recording(recording).outcome
+    if outcome is not None and timing.end.digest is not None and outcome.digest != timing.end.digest:
+        warn(f"{timing.path} was noted in another run than {recording}: their digests differ")
+
+
+# `worldline why --follow`: keeps looking at a run, and shows what it sees as `top` does.
+#
+# It looks more often than it shows, so that what is added up is fair; but never for more than a sixtieth of the time. A
+# look costs a small run a tenth of a millisecond, and one of two hundred participants much more.
+
+_LOOKS_PER_SECOND = 8.0
+_SPARED = 60  # So many times as long as a look takes, the run is left alone.
+_APART_S_MAX = 10.0
+_LINKS_SHOWN = 12
+
+Show = Callable[[Situation, WaitingSample], None]
+
+
+def keep_looking(operator: Operator, every_s: float, *, as_json: bool) -> RunOver:
+    """Show the run until it is over; return how it has ended."""
+    console = PlainConsole()
+    if as_json or not console.is_terminal:
+        return _looks(operator, every_s, _print_json if as_json else _print_line)
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        return _looks(operator, every_s, lambda situation, sample: live.update(page(situation, sample), refresh=True))
+
+
+def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
+    sample = WaitingSample()
+    shown = looked = time.monotonic()
+    links = False
+    while True:
+        asked = time.monotonic()
+        situation = operator.situation(links=links)
+        if isinstance(situation, RunOver):
+            return situation
+        now = time.monotonic()
+        sample.add(situation, now - looked)
+        looked = now
+        if now - shown >= every_s:
+            shown = now
+            show(situation, sample)
+        links = creeps(situation)
+        apart_s = max(min(every_s, 1 / _LOOKS_PER_SECOND), min(_SPARED * (now - asked), _APART_S_MAX))
+        time.sleep(apart_s)
+
+
+def _print_line(situation: Situation, _: WaitingSample) -> None:
+    found = holds(situation)
+    told = holder_in_words(found[0], situation) if found else "nobody waits"
+    PlainConsole().print(f"{headline(situation)}; {told}")
+
+
+def _print_json(situation: Situation, sample: WaitingSample) -> None:
+    plain = as_plain(situation)
+    plain["waited"] = [{**msgspec.to_builtins(each.hop), "seconds": round(each.seconds, 3)} for each in sample.links()]
+    print_json(plain)
+    sys.stdout.flush()
+
+
+# --- On a terminal ---
+
+
+def page(situation: Situation, sample: WaitingSample) -> Group:
+    """Lay out what is shown of a run."""
+    found = holds(situation)
+    parts: list[Text | Table] = [Text(headline(situation), style="bold")]
+    parts += [Text(cell(holder_in_words(hold, situation)), style="yellow") for hold in found[:3]]
+    parts += [Text(""), _everybody(situation), Text(""), _links(sample)]
+    parts += [Text(cell(hint), style="cyan") for hint in hints(situation)]
+    parts.append(Text("Ctrl-C ends this view, and leaves the run alone", style="dim"))
+    return Group(*parts)
+
+
+def _everybody(situation: Situation) -> Table:
+    roots = {chain.who: chain.root for chain in chains(situation.whys)}
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("participant", "time", "state", "for", "waits for", "process"):
+        table.add_column(title, justify="right" if title in ("time", "for") else "left")
+    for standing in situation.standings:
+        table.add_row(*_row(standing, roots.get(standing.name)), style=_style(standing, roots))
+    return table
+
+
+def _row(standing: Standing, root: str | None) -> tuple[str, ...]:
+    activity = standing.activity
+    since = "" if activity.seconds is None else seconds(activity.seconds)
+    process = "" if activity.process is None else f"{activity.process} {activity.condition}"
+    now = format_time(standing.now) if standing.exact else f"≥ {format_time(standing.now)}"
+    return cell(standing.name), now, standing.state.value, since, cell(root or ""), process
+
+
+def _style(standing: Standing, roots: dict[str, str | None]) -> str:
+    if standing.name in roots.values():
+        return "bold yellow"
+    return "dim" if standing.state is State.LEFT else ""
+
+
+def _links(sample: WaitingSample) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("waited for, per link")
+    table.add_column("seconds", justify="right")
+    table.add_column("share", justify="right")
+    for each in sample.links()[:_LINKS_SHOWN]:
+        share = each.seconds / sample.seconds if sample.seconds else 0.0
+        table.add_row(cell(way((each.hop,))), f"{each.seconds:.1f}", f"{share:.0%}")
+    return table
+
 
 _EVERY_S = 0.5
 _PICTURE = ".svg"
@@ -77,7 +263,7 @@ def why(
         raise UsageError("--at and --no-advice are for a run that was noted", advice="name its FILE.mcap")
     with connected(run, token_file, authority, certificate, key) as operator:
         if follow:
-            from worldline.cli.why_follow import keep_looking
+            from worldline.cli.why import keep_looking
 
             conclude(keep_looking(operator, every, as_json=as_json), as_json=as_json)
         situation = look(operator)
@@ -87,7 +273,7 @@ def why(
 
 
 def _of_file(run: str, at: str | None, svg: Path | None, *, as_json: bool, advise: bool) -> None:
-    from worldline.cli.why_recorded import account, moment, timing_for
+    from worldline.cli.why import account, moment, timing_for
 
     timing = timing_for(run)
     if at is None and svg is None:

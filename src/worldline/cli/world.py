@@ -10,11 +10,9 @@ import typer
 
 from worldline.cli.console import PlainConsole, remark
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import Force, Quiet, shelf_for
+from worldline.cli.options import Force, Quiet, shelf_for, token_in
 from worldline.cli.serve import CertificateKey, Realtime, ServerCertificate, TokenFile
-from worldline.cli.token_file import token_in
-from worldline.cli.world_network import FEDERATION, WorldNetwork
-from worldline.cli.world_run import WorldSession
+from worldline.cli.world_run import FEDERATION, WorldNetwork, WorldSession
 from worldline.model import as_time
 from worldline.model.errors import UsageError
 from worldline.world.cast import Cast
@@ -22,9 +20,8 @@ from worldline.world.description import WorldDescription
 from worldline.world.discovery import DiscoveryOptions, PeerRole
 from worldline.world.engines import ENGINES, first_notes, open_engine
 from worldline.world.report import load_remarks, world_report
-from worldline.world.roles import network_part
 from worldline.world.sdf import read_world
-from worldline.world.secondary import SILENCE_S
+from worldline.world.secondary import SILENCE_S, network_part
 
 _NETWORK = "Several processes"
 _DISCOVERY = "Discovery"

@@ -1,6 +1,6 @@
 cimport cython
 
-from worldline.federation.strand cimport Strand
+from worldline.federation.inprocess.strand cimport Strand
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.ledger cimport Ledger
 

@@ -17,13 +17,12 @@ from typing import Self
 from msgspec import structs
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.answering import recognized
-from worldline.federation.greeting import Greeting, refusal
+from worldline.federation.participant.greeting import Greeting, recognized, refusal
 from worldline.federation.peer_process import condition_of, process_of
 from worldline.federation.registry import token_at
 from worldline.federation.sockets import broken, client_context, dial, untrusted
 from worldline.lock import OPERATOR
-from worldline.lock.situation import Situation
+from worldline.lock.why.situation import Situation
 from worldline.model import LossError, UsageError
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import NONCE_SIZE, OVER, Refused

@@ -1,8 +1,8 @@
 cimport cython
 
 from worldline.federation.eagerness cimport Eagerness
-from worldline.federation.host cimport Host
-from worldline.federation.session cimport Session
+from worldline.federation.server.host cimport Host
+from worldline.federation.server.session cimport Session
 
 
 cdef class Server:

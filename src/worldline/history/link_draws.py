@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from worldline.history.account import Sending
-from worldline.history.steps import NOTES
-from worldline.model.draw_names import drawn_by
-from worldline.model.draw_rows import DrawFunction
-from worldline.model.draws import Drawn, DrawTable
-from worldline.model.faults import dropouts_of
+from worldline.history.diff.account import Sending
+from worldline.history.diff.steps import NOTES
+from worldline.model.draws.draws import Drawn, DrawTable
+from worldline.model.draws.names import drawn_by
+from worldline.model.draws.rows import DrawFunction
+from worldline.model.faults.faults import dropouts_of
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 

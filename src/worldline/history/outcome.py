@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from worldline.history.observer import OUTSIDE
-from worldline.model.counting import counted
 from worldline.model.errors import WorldlineError
+from worldline.model.text import counted
 
 
 class End(NamedTuple):

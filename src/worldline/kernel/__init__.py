@@ -7,7 +7,7 @@ from worldline.kernel.outcome import KernelOutcome
 from worldline.kernel.resource import Resource
 from worldline.kernel.simulation import Simulation
 from worldline.kernel.waiting import EntityMessage, Interrupt, Signal, receive, wait
-from worldline.workers.executor import as_executor, inline, mpi, processes
+from worldline.processes.executor import as_executor, inline, mpi, processes
 
 __all__ = [
     "Entity",

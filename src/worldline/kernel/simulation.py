@@ -27,8 +27,14 @@ from worldline.model.nearest import nearest
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.workers.executor import Executor, Inline, Mpi, Processes, as_executor
-from worldline.workers.status_timer import looks
+from worldline.processes.executor import Executor, Inline, Mpi, Processes, as_executor
+from worldline.processes.status_timer import looks
+
+# Says that a run goes on for too long to have an end.
+
+
+# What an observer is told once for all entities, whoever runs them: the beginning of a run, and its end.
+
 
 EXECUTORS = (Inline, Processes, Mpi)
 """What simulations of the kernel run on."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.time import TIME_MAX, format_time
-from worldline.workers.interruptions import is_from_outside
+from worldline.processes.failures import is_from_outside
 
 
 def refuse_to_set(what: str) -> None:

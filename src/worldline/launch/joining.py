@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from worldline.federation.call import PATIENCE_S, Call
-from worldline.federation.client import connection_to
-from worldline.federation.declaration import Declaration, compare_declarations
 from worldline.federation.environment import LaunchEnvironment, read_surroundings
-from worldline.launch.setup import Setup, stated_by
-from worldline.launch.starting import command_of, environment_of
+from worldline.federation.participant.call import PATIENCE_S, Call
+from worldline.federation.participant.client import connection_to
+from worldline.federation.participant.declaration import Declaration, compare_declarations
+from worldline.launch.file.setup import Setup, stated_by
+from worldline.launch.processes import command_of, environment_of
 from worldline.model import UsageError
 from worldline.wire.handshake import Welcome
 

@@ -4,38 +4,160 @@ from __future__ import annotations
 
 import shutil
 import signal
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from tempfile import gettempdir
 
 from worldline.federation.address import Address
 from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
-from worldline.federation.open_files import too_few_files
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import Participant
+from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.program import Federation, Program
 from worldline.federation.peer_process import is_stopped
-from worldline.federation.program import Federation, Program
-from worldline.federation.server import Server
+from worldline.federation.registry import opened_folder, runtime_folder
+from worldline.federation.server.host import Host
+from worldline.federation.server.limits import too_few_files
+from worldline.federation.server.server import Server
+from worldline.files.saving import ScratchFolder
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
-from worldline.launch.cause_first import CauseFirst
-from worldline.launch.entry import load_program
+from worldline.launch.file.setup import Setup, check_startable, stated_by
+from worldline.launch.file.startable import load_program, search_path
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.revival import Revival
-from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
-from worldline.launch.socket_folder import socket_folder, socket_of
-from worldline.launch.startable import search_path
-from worldline.launch.twin_verdict import TwinVerdict
-from worldline.launch.twins import RunTwins
+from worldline.launch.twins import RunTwins, TwinVerdict
 from worldline.launch.unusual_parts import Terminal, UnusualParts
-from worldline.lock.witness import Witness
+from worldline.lock import State
+from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
-from worldline.model.counting import counted
-from worldline.model.draw_rows import functions_in
+from worldline.model.draws.rows import functions_in
+from worldline.model.text import counted
+
+# Chooses where a run's Unix socket lies: in a folder that only this user can open.
+
+_PATH_MAX = 80  # Of the 104 to 108 bytes that a socket's path can have, what is left for the folder.
+_SHORT = "/tmp"
+_NAME_LENGTH = 16
+
+
+def socket_folder() -> ScratchFolder:
+    """Return a new folder that only this user can open, with a path that is short enough for a socket."""
+    usual = gettempdir()
+    place = usual if len(usual.encode()) < _PATH_MAX else _SHORT
+    return ScratchFolder(place=place)
+
+
+def socket_of(journal: Path) -> Path:
+    """Return the socket of a run with a journal, the same each time that it is taken up: participants try it again."""
+    usual = runtime_folder()
+    folder = usual if len(str(usual).encode()) < _PATH_MAX else Path(_SHORT) / usual.name
+    name = sha256(str(journal.resolve()).encode()).hexdigest()[:_NAME_LENGTH]
+    return opened_folder(folder) / f"{name}.socket"
+
+
+# Puts what participants print in an order in which the cause of a failure comes first.
+#
+# When somebody fails, the run is broken off, and all others end with a line about it. These often are quicker than the
+# traceback of the one that has failed; so they wait until that one has said all.
+
+
+class CauseFirst:
+    """Passes lines on. `culprit` says who has broken the run off, once somebody has."""
+
+    def __init__(self, hear: Hear, culprit: Callable[[], str | None]) -> None:
+        self._hear = hear
+        self._culprit = culprit
+        self._silent: set[str] = set()
+        self._waiting: list[tuple[str, int | None, str]] = []
+        self._lock = threading.RLock()
+
+    def hear(self, name: str, now: int | None, text: str) -> None:
+        """Pass a line on, or keep it until the culprit has said all."""
+        with self._lock:
+            culprit = self._culprit()
+            if culprit in (None, name) or culprit in self._silent:
+                self._hear(name, now, text)
+            else:
+                self._waiting.append((name, now, text))
+
+    def fell_silent(self, name: str) -> None:
+        """This one will print no more."""
+        with self._lock:
+            self._silent.add(name)
+            if name == self._culprit():
+                self.release()
+
+    def release(self) -> None:
+        """Pass on what has waited."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            for line in waiting:
+                self._hear(*line)
+
+
+# Starts participants' processes again that have died, so that they rejoin.
+#
+# Whoever has left needn't come back. Who hadn't joined and ended by itself would do so again: that is for the launcher
+# to tell. But one that was killed before it had joined may have been unlucky; not time and again, though.
+
+_UNLUCKY_MAX = 3
+
+
+class Revival:
+    """Looks after the processes of one run. `names_of` says whose a process is, and `hear` is told what is done.
+
+    `prepare` is called before a process is started again.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        processes: ParticipantProcesses,
+        names_of: Callable[[str], list[str]],
+        prepare: Callable[[str], None],
+        hear: Hear,
+    ) -> None:
+        self._host = host
+        self._processes = processes
+        self._names_of = names_of
+        self._prepare = prepare
+        self._hear = hear
+        self._unlucky: Counter[str] = Counter()  # How often each has been killed before it had joined.
+
+    def look(self) -> None:
+        """Start those again that have died, once the server has noticed it."""
+        for process, code in self._processes.exits().items():
+            missed = [name for name in self._names_of(process) if not self._host.has_left(name)]
+            if self._host.over or not missed or any(name in self._host.sessions for name in missed):
+                continue
+            if not any(map(self._was_there, missed)):
+                self._unlucky[process] += 1
+                if code >= 0 or self._unlucky[process] > _UNLUCKY_MAX:
+                    continue
+            for name in missed:
+                self._hear(name, None, f"worldline: its process {describe_exit(code)}, and is started again")
+            self._prepare(process)
+            try:
+                self._processes.restart(process)
+            except WorldlineError as error:
+                self._host.end(error)
+
+    def _was_there(self, name: str) -> bool:
+        member = self._host.arbiter.members.get(name)
+        return member is not None and member.state is not State.EXPECTED
+
+
+# Says which participants of a run aren't started like the rest: others start one, one is debugged, one has a twin.
+
+WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
+
 
 _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.

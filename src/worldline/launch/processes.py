@@ -14,20 +14,52 @@ import contextlib
 import os
 import selectors
 import signal
+import sys
 import threading
 import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
 
 from worldline.federation.environment import LaunchEnvironment
-from worldline.launch.forkable import may_fork
-from worldline.launch.keeper_client import KeeperClient, LeftoverProcess
-from worldline.launch.setup import ParticipantSetup
-from worldline.launch.starting import command_of, environment_of
-from worldline.launch.time_stamps import STAMPING, read_speaker, read_stamp
+from worldline.files.loading import sources_of
+from worldline.launch.file.setup import ParticipantSetup
+from worldline.launch.file.startable import files_of, search_path
+from worldline.launch.keeper_client import KeeperClient, LeftoverProcess, inherited, may_fork
+from worldline.launch.shared_worker import STAMPING, read_speaker, read_stamp
 from worldline.launch.unusual_parts import Terminal
-from worldline.model.lines import LineSplitter
+from worldline.model.text import LineSplitter
+
+# What a participant's process is started with: its command and its environment, whoever starts it.
+
+OUTPUT = "WORLDLINE_OUTPUT"
+"""Where participants are to leave files for whoever started the run; by default where that one is."""
+
+
+def command_of(part: ParticipantSetup) -> tuple[str, ...]:
+    """Return what is to be executed, in the participant's directory."""
+    return part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
+
+
+def environment_of(part: ParticipantSetup, surroundings: LaunchEnvironment) -> dict[str, str]:
+    """Return the whole environment: ours, what says whom it is to be, and what the file adds."""
+    return {
+        **inherited(),
+        "PATH": search_path(part.environment),
+        OUTPUT: str(Path(os.environ.get(OUTPUT, ".")).absolute()),
+        **replace(surroundings, code=_code_of(part)).variables(),
+        **part.environment,
+    }
+
+
+def _code_of(part: ParticipantSetup) -> str:
+    """Return a hash of the files that a participant is started from: one that comes back should have the same."""
+    code = sources_of(files_of(part.entry, part.command, part.directory), part.directory).code
+    return blake2b(repr(code).encode(), digest_size=8).hexdigest() if code else ""
+
 
 GRACE_S = 5.0
 _TERM_S = 2.0

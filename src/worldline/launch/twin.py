@@ -10,21 +10,132 @@ At the first difference it ends at once, before the program gets to know: that m
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from worldline.federation.declaration import Declaration
-from worldline.federation.program import Program
-from worldline.federation.wired import WiredParticipant
-from worldline.launch.overheard_script import OverheardScript
-from worldline.launch.script_files import ScriptReader
-from worldline.launch.twin_verdict import TwinVerdict
-from worldline.lock import Action, ParticipantEvent
+from msgspec import msgpack
+from msgspec.structs import replace
+
+from worldline.federation.participant.client import WiredParticipant
+from worldline.federation.participant.declaration import Declaration
+from worldline.federation.participant.program import Program
+from worldline.launch.twins import HEARD, SAID, Overheard, ScriptReader, ScriptWriter, TwinVerdict
+from worldline.lock import Abort, Action, Grant, ParticipantEvent
+from worldline.lock.events import Recalled, Restore
 from worldline.lock.rehearsal import Rehearsal
-from worldline.model import LossError, NonDeterminism, WorldlineError
+from worldline.model import LossError, Message, NonDeterminism, WorldlineError
 from worldline.model.lifecycle import UNEVENTFUL
+from worldline.wire.codec import checked, decode_answer, decode_events
+from worldline.wire.frames import Frames
+from worldline.wire.handshake import Fail, Refused, Welcome
+from worldline.wire.words import Deliver, Resume
+
+# What was overheard of a participant's connection, as the script of a rehearsal. Bytes in, events and answers out.
+
+_decode_welcome = msgpack.Decoder(Welcome | Refused).decode
+
+
+class OverheardScript:
+    """One connection, from its first byte on.
+
+    `welcome` is the server's, once it is there. `is_broken` says that the run was broken off, or the program failed:
+    what a participant says after that isn't compared.
+    """
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.welcome: Welcome | None = None
+        self.is_broken = False
+        self._rehearsal = rehearsal
+        self._said, self._heard = Frames(), Frames()
+        self._greetings = {True: 1, False: 1}  # A hello, and a challenge, come before what matters.
+        self._ahead: list[Message] = []
+
+    def take(self, piece: Overheard) -> None:
+        """Take what was said or heard next; raise `NonDeterminism` if that isn't what is said again."""
+        is_said = piece.who == SAID
+        for body in (self._said if is_said else self._heard).feed(piece.data):
+            if not body or self.is_broken:
+                continue
+            if self._greetings[is_said]:
+                self._greetings[is_said] -= 1
+            elif is_said:
+                self._take_events(body)
+            elif self.welcome is None:
+                self._take_welcome(body)
+            else:
+                self._take_answer(body)
+
+    def _take_events(self, body: bytes) -> None:
+        for event in decode_events(body):
+            if isinstance(event, Fail | Resume | Restore):
+                self.is_broken = True
+                return
+            self._rehearsal.said(event)  # type: ignore[arg-type] # others aren't compared
+
+    def _take_welcome(self, body: bytes) -> None:
+        welcome = checked(_decode_welcome, body)
+        if isinstance(welcome, Refused):
+            self.is_broken = True
+            return
+        self.welcome = welcome
+        for frames in (self._said, self._heard):
+            frames.longest = welcome.frame_max
+            frames.admit(welcome.payload_max)
+
+    def _take_answer(self, body: bytes) -> None:
+        answer = decode_answer(body)
+        if isinstance(answer, Abort | Refused):
+            self.is_broken = True
+        elif isinstance(answer, Recalled):
+            pass  # Whether it goes on from there is for it to say.
+        elif isinstance(answer, Deliver):
+            self._ahead += answer.messages
+        elif isinstance(answer, Grant) and self._ahead:
+            ahead, self._ahead = self._ahead, []
+            self._rehearsal.answered(replace(answer, messages=[*ahead, *answer.messages]))
+        else:
+            self._rehearsal.answered(answer)
+
+
+# A participant's socket whose traffic is written down, for its twin.
+
+_send, _recv = socket.socket.send, socket.socket.recv  # To look them up for each call would cost as much as the rest.
+
+
+class OverheardSocket(socket.socket):
+    """A socket that takes the place of another one. Only the calls that a client makes are overheard."""
+
+    def __init__(self, connection: socket.socket, script: ScriptWriter) -> None:
+        super().__init__(fileno=connection.detach())
+        self._script = script
+        self._note = script.note
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        sent = _send(self, data, flags)
+        self._note(SAID, data if sent == len(data) else memoryview(data)[:sent])
+        return sent
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        try:
+            data = _recv(self, size, flags)
+        except BlockingIOError:
+            self._script.rest()
+            raise
+        self._note(HEARD, data)
+        return data
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
+        received = super().recv_into(buffer, size, flags)
+        self._note(HEARD, bytes(memoryview(buffer)[:received]))
+        return received
+
+    def close(self) -> None:
+        self._script.flush()
+        super().close()
 
 
 class TwinWire:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
-from worldline.federation.declaration import Plain
-from worldline.federation.limits import Limits
-from worldline.federation.loss import LossPolicy
-from worldline.launch.setup import ParticipantSetup, Setup, check_names, stated_by
+from worldline.federation.participant.declaration import Plain
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.loss import LossPolicy
+from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by
 from worldline.model import UsageError
 
 WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"

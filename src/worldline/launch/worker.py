@@ -12,13 +12,12 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from worldline.federation.call import Call
-from worldline.federation.client import Client, connect, connection_over, dial_server
 from worldline.federation.environment import read_surroundings
-from worldline.federation.program import Program
-from worldline.federation.wired import WiredParticipant
-from worldline.launch.conduct import last_words, live, stamped_output
-from worldline.launch.entry import load_program
+from worldline.federation.participant.call import Call
+from worldline.federation.participant.client import Client, WiredParticipant, connect, connection_over, dial_server
+from worldline.federation.participant.program import Program
+from worldline.launch.file.startable import load_program
+from worldline.launch.shared_worker import last_words, live, stamped_output
 
 
 def main() -> NoReturn:
@@ -48,8 +47,8 @@ def _participant(program: Program) -> WiredParticipant:
         return TwinWire(around.name, Path(around.twin)).participant(program)
     if around.script is None:
         return connect(**program.said())
-    from worldline.launch.overheard_socket import OverheardSocket
-    from worldline.launch.script_files import ScriptWriter, is_begun
+    from worldline.launch.twin import OverheardSocket
+    from worldline.launch.twins import ScriptWriter, is_begun
 
     folder = Path(around.script)
     if is_begun(folder):  # By a process that was lost, and whose place this one takes.

@@ -8,10 +8,9 @@ from typing import Any
 import gymnasium
 
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import ClockName, Participant
+from worldline.federation.participant.participant import ClockName, Participant
 from worldline.learning.own import own
-from worldline.learning.seeds import SeedSeries
-from worldline.learning.spaces import action_check, check_spaces, take_options
+from worldline.learning.spaces import SeedSeries, action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError

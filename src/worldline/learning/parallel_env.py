@@ -15,10 +15,9 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import ClockName
+from worldline.federation.participant.participant import ClockName
 from worldline.learning.own import own
-from worldline.learning.seeds import SeedSeries
-from worldline.learning.spaces import action_check, check_spaces, take_options
+from worldline.learning.spaces import SeedSeries, action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
 from worldline.learning.task import AgentMoment, AgentTask
 from worldline.model import UsageError

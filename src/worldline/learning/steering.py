@@ -21,20 +21,52 @@ from threading import local
 from typing import Any
 from weakref import finalize
 
-from worldline.federation.inprocess import SteppedRun
+from worldline.federation.inprocess.run import SteppedRun
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import ClockName, Participant
-from worldline.federation.program import Federation, Program
+from worldline.federation.participant.declaration import with_functions
+from worldline.federation.participant.participant import ClockName, Participant
+from worldline.federation.participant.program import Federation, Program
+from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import federation_of
-from worldline.launch.setup import read_setup
-from worldline.learning.absence import why_absent
 from worldline.learning.task import AgentMoment, AgentTask, as_beat, perform
 from worldline.lock import Crashed, EmergencyStop
 from worldline.model import UsageError
-from worldline.model.draw_rows import DrawsGiven
+from worldline.model.draws.draws import DrawSource, DrawTable
+from worldline.model.draws.names import BOOT
+from worldline.model.draws.rows import DrawsGiven, read_draws
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.faults.faults import as_faults, spans_of
+from worldline.model.latency import Fixed, as_delay
 from worldline.model.nearest import nearest
-from worldline.model.time import TimeLike
+from worldline.model.time import FOREVER, TimeLike, format_time
+
+# Why an agent never came to its first step: what kept its participant from it until the run was over.
+
+
+def why_absent(federation: Federation, name: str, draws: DrawsGiven) -> str:
+    """Say what kept a participant: that it boots for longer than the run lasts, or a fault, as far as it is known."""
+    end = federation.plan().end
+    booted = _booted(federation, name, draws)
+    if end is not None and booted >= end:
+        return f"it boots until {format_time(booted)}, and the run ends at {format_time(end)}"
+    faults = as_faults(federation.faults)
+    lasting = [
+        str(because)
+        for verb in ("crash", "hang")
+        for _, over, because in spans_of(faults, name, verb)
+        if over >= (FOREVER if end is None else end)
+    ]
+    return "; ".join(lasting) or "the run is over"
+
+
+def _booted(federation: Federation, name: str, draws: DrawsGiven) -> int:
+    boot = as_delay(federation.programs[name].boot)
+    if isinstance(boot, Fixed):  # What is fixed isn't drawn.
+        return boot.minimum
+    rows, functions = with_functions(read_draws(draws))
+    table = DrawTable(federation.seed, rows, load=functions.__getitem__)
+    return int(table.draw(DrawSource((BOOT, name, "0"), boot, ("boot", name), 0), 0))
+
 
 Source = Federation | str | PathLike[str]
 """A federation, or the path of its file."""

@@ -19,16 +19,15 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from worldline.learning.seeds import as_seed
-from worldline.learning.spaces import bounds_check
+from worldline.files.loading import loaded_files
+from worldline.learning.spaces import as_seed, bounds_check
 from worldline.learning.vector_worker import CALL, RAISED, STEP, host, made_by, packed, unpacked
-from worldline.loading.python_file import loaded_files
 from worldline.model import UsageError
 from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
-from worldline.workers.executor import cores
-from worldline.workers.forking import check_guarded
-from worldline.workers.supervision import FAILED, GONE, LAST_WORDS_S, Said, Supervision
+from worldline.processes.executor import cores
+from worldline.processes.forking import check_guarded
+from worldline.processes.supervision import FAILED, GONE, LAST_WORDS_S, Said, Supervision
 
 Told = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of a worker's share, and its arguments."""

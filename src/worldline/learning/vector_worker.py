@@ -12,11 +12,11 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from worldline.loading.python_file import load_module
+from worldline.files.loading import load_module
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError
-from worldline.workers.failures import raised_outside
-from worldline.workers.supervision import Pipe
+from worldline.processes.failures import raised_outside
+from worldline.processes.supervision import Pipe
 
 DONE, RAISED = "done", "raised"
 STEP, CALL = "step", "call"

@@ -32,7 +32,7 @@ from worldline.lock.events import (
 from worldline.lock.ledger import Ledger, RunEnded
 from worldline.lock.lifecycle_ledger import Crashed, EmergencyStop, LifecycleLedger
 from worldline.lock.states import Phase, State
-from worldline.lock.why import Cause, Hop, Why
+from worldline.lock.why.reasons import Cause, Hop, Why
 
 __all__ = [
     "OPERATOR",

@@ -11,10 +11,10 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from worldline.model.counting import counted
-from worldline.model.faults import ParticipantFault, order_of
+from worldline.model.faults.faults import ParticipantFault, order_of
 from worldline.model.lifecycle import ESTOP_LINE, EmergencyNote
 from worldline.model.links import ESTOP_TOPIC
+from worldline.model.text import counted
 from worldline.model.time import format_time
 
 _SHOWN = 8

@@ -75,8 +75,8 @@ from worldline.lock.events import (
     Stop,
     Subscribe,
     Unsubscribe,
+    Witness,
 )
-from worldline.lock.explain import explain, waits_of
 from worldline.lock.invariants import broken_grant, check_invariants
 from worldline.lock.member import Member
 from worldline.lock.refusals import (
@@ -92,11 +92,9 @@ from worldline.lock.refusals import (
 )
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
-from worldline.lock.why import Why
-from worldline.lock.witness import Witness
-from worldline.model.buffer import as_buffer
-from worldline.model.draw_checks import check_matched
-from worldline.model.draw_names import concerns
+from worldline.lock.why.reasons import Why, explain, waits_of
+from worldline.model.draws.checks import check_matched
+from worldline.model.draws.names import concerns
 from worldline.model.errors import (
     ConfigurationError,
     PeerError,
@@ -105,6 +103,7 @@ from worldline.model.errors import (
     shown,
 )
 from worldline.model.lifecycle import LOG_KINDS, EmergencyNote
+from worldline.model.links import as_buffer
 from worldline.model.message import check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan

@@ -23,8 +23,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from worldline.history.parts import RecordedParts
-from worldline.history.retelling import SENDS, Reader, RetoldDifference, Utterance, compared
+from worldline.history.replay.following import RecordedParts
+from worldline.history.replay.retelling import SENDS, Reader, RetoldDifference, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,
@@ -43,7 +43,7 @@ from worldline.lock.events import (
     Subscribe,
     Unsubscribe,
 )
-from worldline.model.draw_names import concerns
+from worldline.model.draws.names import concerns
 from worldline.model.errors import UsageError
 from worldline.model.message import Message
 from worldline.model.plan import Plan

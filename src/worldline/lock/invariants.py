@@ -6,10 +6,9 @@ The whole of it is slow, for tests. What can be seen at a grant is checked in ev
 from __future__ import annotations
 
 from worldline.lock.bounds import Clock
-from worldline.lock.explain import exact_bounds
 from worldline.lock.member import Member
 from worldline.lock.states import WAITING, Phase, State
-from worldline.lock.view import View
+from worldline.lock.why.reasons import View, exact_bounds
 from worldline.model.errors import InternalError
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, format_time

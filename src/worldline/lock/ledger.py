@@ -41,6 +41,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    LedgerState,
     Log,
     Next,
     ParticipantEvent,
@@ -48,6 +49,9 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
+    Recalled,
+    Restore,
+    Snapshot,
     StartRun,
     Stop,
     Subscribe,
@@ -74,15 +78,14 @@ from worldline.lock.refusals import (
     undeclared,
     unreadable_snapshot,
 )
-from worldline.lock.restoring import LedgerState, Recalled, Restore, Snapshot
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
-from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.clock import TRUE_TIME, LocalClock
-from worldline.model.clock_draws import clock_in_run
-from worldline.model.draw_rows import DrawFunction, DrawRow
-from worldline.model.draws import Drawn, DrawTable, NamedStream
+from worldline.model.draws.clocks import clock_in_run
+from worldline.model.draws.draws import Drawn, DrawTable, NamedStream
+from worldline.model.draws.rows import DrawFunction, DrawRow
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.lifecycle import EmergencyNotice
+from worldline.model.links import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.message import Message, check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream

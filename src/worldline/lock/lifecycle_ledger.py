@@ -46,23 +46,23 @@ from worldline.lock.events import (
 from worldline.lock.ledger import Ledger
 from worldline.lock.refusals import cant_go_back, no_emergency, no_estop
 from worldline.lock.states import ROWS, State, StateRow
-from worldline.model.buffer import UNBOUNDED
 from worldline.model.clock import LocalClock
-from worldline.model.corruption import Corruption, flipped
-from worldline.model.draw_names import BOOT
-from worldline.model.draws import DrawSource
+from worldline.model.draws.draws import DrawSource
+from worldline.model.draws.names import BOOT
 from worldline.model.errors import UsageError
-from worldline.model.faults import ParticipantFault, spans_of
+from worldline.model.faults.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
 from worldline.model.lifecycle import (
     ESTOP_LINE,
     ESTOP_LOG,
     FAULT_LINE,
     FAULT_LOG,
+    Corruption,
     EmergencyNotice,
     Lifecycle,
+    flipped,
 )
-from worldline.model.links import ESTOP_TOPIC, check_estop_latency
+from worldline.model.links import ESTOP_TOPIC, UNBOUNDED, check_estop_latency
 from worldline.model.message import Message
 from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time

@@ -8,7 +8,7 @@ from worldline.lock.bounds import Clock
 from worldline.lock.events import Join
 from worldline.lock.inbox import Inbox
 from worldline.lock.states import RETIRED, ROWS, State, StateRow
-from worldline.model.buffer import Buffer
+from worldline.model.links import Buffer
 from worldline.model.time import FOREVER
 
 

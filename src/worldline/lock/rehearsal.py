@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from worldline.history.retelling import SENDS, Reader, Utterance, compared
+from worldline.history.replay.retelling import SENDS, Reader, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,

@@ -23,11 +23,10 @@ from contextlib import closing, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from worldline.federation.client import connect
-from worldline.federation.participant import Participant
-from worldline.federation.program import Program
-from worldline.metasim.lcm_program import LcmProgram
-from worldline.metasim.ports import LcmPort, open_port
+from worldline.federation.participant.client import connect
+from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.program import Program
+from worldline.metasim.ports import LcmPort, LcmProgram, open_port
 from worldline.metasim.public.names import check_channel
 from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shown
@@ -36,7 +35,7 @@ from worldline.model.time import SECOND
 
 if TYPE_CHECKING:
     from worldline.federation.address import Address
-    from worldline.federation.server import Server
+    from worldline.federation.server.server import Server
 
 
 _LOOK_S = 0.1

@@ -18,12 +18,12 @@ from pydrake.systems.framework import Diagram, DiagramBuilder, System
 from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
 
 from worldline.federation.address import Address
-from worldline.federation.call import PATIENCE_S, Credentials
-from worldline.federation.client import connect
-from worldline.federation.declaration import Declared
-from worldline.federation.participant import Participant
-from worldline.federation.server import Server
-from worldline.launch.lcm_types import is_lcm_type
+from worldline.federation.participant.call import PATIENCE_S, Credentials
+from worldline.federation.participant.client import connect
+from worldline.federation.participant.declaration import Declared
+from worldline.federation.participant.participant import Participant
+from worldline.federation.server.server import Server
+from worldline.launch.file.lcm_types import is_lcm_type
 from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, Monitor
 from worldline.metasim.driving import drive
 from worldline.metasim.event_times import EventTimes

@@ -35,7 +35,7 @@ from pydrake.lcm import DrakeLcm
 from pydrake.systems.analysis import Simulator, SimulatorStatus
 from pydrake.systems.framework import Context, EventStatus
 
-from worldline.federation.blame import is_normal_end
+from worldline.federation.participant.program import is_normal_end
 from worldline.metasim.driving import Send, SimulatorEnded
 from worldline.metasim.event_times import ONLY_EVENTS, EventTimes
 from worldline.metasim.seconds import Grid, nanoseconds

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from worldline.federation.participant import Participant
+from worldline.federation.participant.participant import Participant
 from worldline.lock.refusals import breaks_promise
 from worldline.model import FOREVER, MS, TIME_MAX, Message, ModelError, UsageError, format_time
 

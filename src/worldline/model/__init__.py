@@ -1,7 +1,6 @@
 """The model: time, messages and their order, keyed randomness, links and buffers, errors."""
 
 from worldline.model import errors, payload
-from worldline.model.buffer import DISCARD, MAILBOX, UNBOUNDED, Buffer, newest, oldest
 from worldline.model.clock import LocalClock, clock
 from worldline.model.errors import (
     BrokenPromise,
@@ -17,7 +16,21 @@ from worldline.model.errors import (
     WorldlineError,
 )
 from worldline.model.latency import exponential, fixed, normal, table, uniform
-from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
+from worldline.model.links import (
+    DISCARD,
+    MAILBOX,
+    UNBOUNDED,
+    Buffer,
+    Link,
+    Network,
+    Outage,
+    Rule,
+    hold,
+    link,
+    newest,
+    oldest,
+    partition,
+)
 from worldline.model.message import Message
 from worldline.model.plan import Plan, plan
 from worldline.model.randomness import Stream

@@ -31,10 +31,10 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, Struct, convert, to_builtins
 
+from worldline.model.draws.distributions import RateLike, as_rate, format_rate
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Fixed, Latency, Normal, Table, as_spread, spread_text
 from worldline.model.randomness import draw_bits, key_of
-from worldline.model.rates import RateLike, as_rate, format_rate
 from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import FOREVER, TIME_MAX, Int64, TimeLike, format_time
 

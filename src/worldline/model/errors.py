@@ -22,7 +22,7 @@ import re
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, ClassVar, Self
 
-from worldline.model.printable import printable
+from worldline.model.text import printable
 from worldline.model.time import format_time
 
 _SHOWN_MAX = 400

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from worldline.model.distributions import Chance, Distribution
-from worldline.model.draw_names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
-from worldline.model.draws import DrawSource, DrawTable
-from worldline.model.faults import Dropout
+from worldline.model.draws.distributions import Chance, Distribution
+from worldline.model.draws.draws import DrawSource, DrawTable
+from worldline.model.draws.names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
+from worldline.model.faults.faults import Dropout
 from worldline.model.latency import Fixed
 from worldline.model.links import ESTOP_TOPIC, Link, Network, Outage, Rule
 from worldline.model.randomness import draw_bits, key_of, unit

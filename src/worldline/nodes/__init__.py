@@ -17,7 +17,7 @@ from worldline.nodes.faults import Fault, draw_faults, fault
 from worldline.nodes.node import Node
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.searching import search
+from worldline.nodes.search import search
 from worldline.nodes.shrinking import shrink
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord

@@ -8,9 +8,8 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.fault_counts import parse_counts
-from worldline.model.fault_spans import calm_from, draw_span
-from worldline.model.mildness import Change, is_never_worse
+from worldline.model.faults.drawn import calm_from, draw_span, parse_counts
+from worldline.model.faults.faults import Change, is_never_worse
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time

@@ -15,16 +15,22 @@ H3. `_is_calm` says that nothing has gone wrong yet and nobody looks on. Once th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import iscoroutinefunction, isgeneratorfunction
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
+from worldline.history.observer import LOG, META, OUTSIDE, Observer
+from worldline.history.plain import encoded, plain
+from worldline.kernel.build import Draws
 from worldline.kernel.entity import Entity
-from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
+from worldline.kernel.packing import size_of
+from worldline.model.blame import located, models, said_of
+from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, UsageError, WorldlineError, shown
+from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
+from worldline.model.path import Path
 from worldline.model.reading import as_time
-from worldline.model.time import TimeLike
-from worldline.nodes.blame import blame
-from worldline.nodes.ends import TOPIC, LinkEnd, name_of
+from worldline.model.time import FOREVER, TimeLike
 from worldline.nodes.events import (
     Event,
     LinkDown,
@@ -38,19 +44,12 @@ from worldline.nodes.events import (
     Timer,
 )
 from worldline.nodes.node import Executes, Node
-from worldline.nodes.script import Deliveries
-from worldline.nodes.telling import (
-    Incoming,
-    tell_done,
-    tell_dropped,
-    tell_event,
-    tell_happened,
-    tell_held,
-    tell_logged,
-    tell_received,
-    tell_sent,
-)
-from worldline.workers.interruptions import is_from_outside
+from worldline.nodes.script import LINK_DOWN, PARTITIONED, Deliveries
+from worldline.nodes.trace import NodeRecord, said
+from worldline.processes.failures import is_from_outside
+
+if TYPE_CHECKING:
+    from worldline.nodes.events import Meta
 
 DOWN = "the node is down"
 UNDERWAY = "the link went down on the way"
@@ -425,3 +424,286 @@ class DetachedContext:
 
     def transmit(self, message: Any, link: int) -> NoReturn:
         self.__getattr__("send")
+
+
+# Says what a node did wrong: which one, when, on what event, and in which line of its author's own code.
+
+
+def blame(error: BaseException, node: int, now: int, event: Event | None) -> NoReturn:
+    """Raise the error that ends the run; no event means that the node was being created."""
+    blamed = _blamed(error, node, now, event)
+    if blamed is error:  # An error can't be its own cause.
+        raise blamed
+    raise blamed from error
+
+
+def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> WorldlineError:
+    participant = f"node {node}"
+    if isinstance(error, ObserverFailure):
+        return error
+    if isinstance(error, WorldlineError) and event is None:
+        return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit.
+    if isinstance(error, WorldlineError) and type(models(error)) is not ModelError:
+        return error.concerning(participant, now)  # A deadline, or again the author's own.
+    doing = "while it was created"
+    if event is not None:
+        doing = f"on the message {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
+    if isinstance(error, WorldlineError):
+        problem, advice = f"{doing}: {located(error).problem}", error.advice
+    else:
+        problem, advice = f"{doing} it raised {said_of(error)}", None
+    return ModelError(problem, participant=participant, at=now, advice=advice)
+
+
+# What hosts tell whoever looks on, in the words of history; the record of the trace goes along with each.
+#
+# A message has the kernel's number of its first copy; further copies have the next ones (`HostObserver` knows whose).
+# One that doesn't even set out has none: these count down from -1.
+
+HELD = "the link is down, and keeps it"
+
+
+class Incoming(NamedTuple):
+    """A message that has reached a host: when it was sent, the kernel's number of it, and when it arrived.
+
+    It may have been held there since, by a link that was down.
+    """
+
+    message: Any
+    sent: int
+    number: int
+    arrived: int
+    was_held: bool = False
+
+
+def tell_sent(host: NodeHost, end: LinkEnd, message: Any, delays: tuple[int, ...], reason: str) -> None:
+    """Tell of a message that was sent just now, and when it and its copies arrive, or why they don't."""
+    if not delays:
+        _count(host, end.name, message, reason)
+    observer = host._wl_observer
+    if observer is None:
+        return
+    at, data = host.now, plain(message)
+    arrivals = tuple(at + delay for delay in delays)
+    record = NodeRecord(
+        at=at,
+        kind="sent",
+        node=host.id,
+        peer=end.neighbor,
+        link=end.link,
+        text=said(message),
+        what=type(message).__name__,
+        arrivals=arrivals,
+        reason=reason,
+        data=data,
+    )
+    number = host._wl_number_sent - len(arrivals) + 1 if arrivals else host.number_unsent()
+    observer.sent(host.name, number, record.what, at, encoded(data), max(arrivals, default=at + 1), record)
+    for copy, arrival in enumerate(arrivals):
+        observer.arrives(host.name, number, end.name, arrival, copy, None)
+    if not arrivals:
+        observer.arrives(host.name, number, end.name, at + 1, 0, reason)
+
+
+def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
+    """Tell that a node gets a message now. That it arrives was told when it was sent, unless it was held."""
+    if incoming.was_held:
+        _count(host, host.name, incoming.message, HELD, -1)
+    observer = host._wl_observer
+    if observer is None:
+        return
+    if incoming.was_held:
+        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, None)
+        observer.lasts(end.name, incoming.number, host.now)
+    _tell_what_became(observer, host, end, incoming, "")
+
+
+def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
+    """Tell that a message has arrived in vain."""
+    _count(host, host.name, incoming.message, reason)
+    if incoming.was_held:
+        _count(host, host.name, incoming.message, HELD, -1)
+    observer = host._wl_observer
+    if observer is None:
+        return
+    observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason)
+    if incoming.was_held:
+        observer.lasts(end.name, incoming.number, host.now)
+    _tell_what_became(observer, host, end, incoming, reason)
+
+
+def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int = 1) -> None:
+    """Count a message that doesn't reach its node; for an outcome, whether anybody observes the run or not."""
+    dropped, key = host._wl_roster.engine.dropped, (receiver, type(message).__name__, reason)
+    dropped[key] = dropped.get(key, 0) + number
+    if not dropped[key]:
+        del dropped[key]
+
+
+def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
+    """Tell that a message waits where it has arrived, for nobody knows how long: until then, it is lost."""
+    _count(host, host.name, incoming.message, HELD)
+    observer = host._wl_observer
+    if observer is not None:
+        observer.lasts(end.name, incoming.number, FOREVER)
+        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, HELD)
+
+
+def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
+    record = NodeRecord(
+        at=host.now,
+        kind="dropped" if reason else "received",
+        node=host.id,
+        peer=end.neighbor,
+        link=end.link,
+        text=said(incoming.message),
+        what=type(incoming.message).__name__,
+        sent=incoming.sent,
+        reason=reason,
+    )
+    observer.noted(host.name, record.what, record.at, None, record)
+
+
+def tell_event(host: NodeHost, event: Meta) -> None:
+    """Tell what the simulator does to a node that it can act on."""
+    if host._wl_observer is not None:
+        tell_done(host, str(event), type(event).__name__)
+
+
+def tell_done(host: NodeHost, text: str, what: str) -> None:
+    """Tell what is done to a node, whether it notices or not."""
+    record = NodeRecord(at=host.now, kind="received", node=host.id, text=text, what=what)
+    _tell_text(host, host.name, META, record)
+
+
+def tell_happened(host: NodeHost, text: str) -> None:
+    """Tell what happens to the network, to everybody at once; so one host does it, as if from outside."""
+    if host.id == 0:
+        record = NodeRecord(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
+        _tell_text(host, OUTSIDE, META, record)
+
+
+def tell_logged(host: NodeHost, text: object) -> None:
+    """Tell of a line that a node writes."""
+    if host._wl_observer is not None:
+        _tell_text(host, host.name, LOG, NodeRecord(at=host.now, kind="logged", node=host.id, text=str(text)))
+
+
+def _tell_text(host: NodeHost, who: str, topic: str, record: NodeRecord) -> None:
+    if host._wl_observer is not None:
+        host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
+
+
+# The ends of links: how long what goes in here is under way, and whether it is carried at all.
+
+TOPIC = "message"
+"""Of all messages of nodes, in the kernel."""
+
+LOST = "lost"
+
+
+def name_of(node: int, num_nodes: int) -> str:
+    """Return the name of a node's host: with zeros in front, so that names have the order of numbers."""
+    return f"{node:0{len(str(num_nodes - 1))}d}"
+
+
+class LinkEnd:
+    """One end of a link: what its node sends goes in here."""
+
+    __slots__ = (
+        "delay",
+        "fifo",
+        "given",
+        "held",
+        "is_cut",
+        "is_gone",
+        "is_pristine",
+        "is_up",
+        "last",
+        "link",
+        "name",
+        "neighbor",
+        "node",
+        "number",
+        "opened",
+        "path",
+        "weight",
+        "went_down",
+        "went_down_before",
+    )
+
+    def __init__(self, setting: tuple[int, int], node: int, neighbor: int, link: int, over: Link, weight: int) -> None:
+        """`setting` is the number of nodes and the seed."""
+        num_nodes, seed = setting
+        self.given = (setting, node, neighbor, link, over, weight)
+        self.node = node
+        self.neighbor = neighbor
+        self.link = link
+        self.weight = weight
+        self.name = name_of(neighbor, num_nodes)
+        self.is_up = True
+        self.is_pristine = True  # It has been there from the start, and has never been down.
+        self.is_cut = self.is_gone = False
+        self.went_down = self.went_down_before = -1
+        self.held: list[Incoming] = []  # Messages that wait until it is up.
+        self.opened = 0
+        self.number = -1  # Of the last message that was sent.
+        self.fifo = over.fifo
+        self.last = 0  # When that arrives, as far as a script decides it.
+        own = name_of(node, num_nodes)
+        # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
+        self.path = None if over == Link(latency=over.latency) else Path(over, seed, TOPIC, own, self.name)
+        self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
+
+    def follow(self, earlier: LinkEnd) -> None:
+        """Go on counting and drawing where an earlier end of a link to the same neighbor has stopped."""
+        self.number, self.last, self.path, self.delay = earlier.number, earlier.last, earlier.path, earlier.delay
+
+    def carry(self, message: Any, now: int, script: Deliveries | None) -> tuple[tuple[int, ...], str]:
+        """Return how long the next message is under way, and its copy; or why it isn't."""
+        self.number += 1
+        if not self.is_up:
+            return (), LINK_DOWN
+        if self.is_cut:
+            return (), PARTITIONED
+        if script is not None:
+            delays = script.delays((self.node, self.neighbor, self.number))
+            if self.fifo:
+                delays = tuple(self._in_order(now, delay) for delay in delays)
+            return delays, "" if delays else LOST
+        if self.path is None:
+            return (self.delay(),), ""
+        arrivals, lost = self.path.carry(now, self.number, size_of(message) if self.path.queues else 0)
+        return (() if lost else tuple(arrival - now for arrival in arrivals)), lost or ""
+
+    def _in_order(self, now: int, delay: int) -> int:
+        self.last = max(self.last, now + delay)
+        return self.last - now
+
+    def go_down(self, now: int) -> None:
+        self.is_up = self.is_pristine = False
+        self.went_down, self.went_down_before = now, self.went_down
+
+    def open(self, now: int) -> None:
+        """Be there from now on only."""
+        self.opened = now
+        self.is_pristine = False
+
+    def close(self) -> None:
+        self.is_gone = True
+        self.is_pristine = False
+
+    def come_up(self, now: int) -> None:
+        self.is_up = True
+        if self.went_down == now:  # It was down for no time at all: as if it hadn't been.
+            self.went_down = self.went_down_before
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LinkEnd, self.given  # Hosts are sent to workers before anything has happened.
+
+
+def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:
+    """Return what draws the next latency."""
+    if isinstance(latency, Uniform):
+        return partial(draws.spread, latency.minimum, latency.maximum - latency.minimum + 1)
+    return lambda: latency.draw(draws.getrandbits(64))

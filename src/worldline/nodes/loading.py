@@ -6,8 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from worldline.loading.definition import MODEL, defines_model, definition_in, unfit
-from worldline.loading.python_file import load_module
+from worldline.files.loading import MODEL, defines_model, definition_in, load_module, unfit
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.node import Node

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, json, structs
 
+from worldline.files.saving import save as save_file
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import format_time
@@ -21,7 +22,6 @@ from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
-from worldline.saving.destination import save as save_file
 from worldline.search.day import as_day
 
 FORMAT = 1

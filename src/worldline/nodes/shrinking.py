@@ -32,16 +32,15 @@ from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageE
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES
 from worldline.nodes.faults import ENDINGS, Fault, check_faults, is_milder, time_of
-from worldline.nodes.keeping import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.reading import smaller
 from worldline.nodes.script import Delays, MessageId, Script, script_of
+from worldline.nodes.search import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
-from worldline.search.calm import rounded, usual
 from worldline.search.day import USUAL_DAY, Day
-from worldline.search.deadline import SECONDS_MAX, deadline
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced
+from worldline.search.searching import SECONDS_MAX, deadline
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced, rounded, usual
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from worldline.model.printable import printable
+from worldline.model.text import printable
 
 Kind = Literal["received", "sent", "logged", "dropped", "happened"]
 

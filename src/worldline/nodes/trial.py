@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -11,23 +11,85 @@ from msgspec import Struct, structs
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
+from worldline.model.draws.distributions import Chance
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.plan import Plan
+from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import LATENCY, Algorithm
-from worldline.nodes.day_deliveries import DayDeliveries
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
-from worldline.nodes.script import Deliveries, Script
+from worldline.nodes.script import Delays, Deliveries, MessageId, Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
-from worldline.search.day import USUAL_DAY, Day, draw_day
+from worldline.processes.executor import Executor, Inline, as_executor
+from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.trial import TrialOutcome
-from worldline.workers.executor import Executor, Inline, as_executor
+
+# Scripted deliveries: how long each message is under way, written down instead of drawn.
+#
+# A run whose every delivery is written down is the same run. That is what shrinking works on: entries are taken out,
+# and what isn't written down takes the usual time.
+
+"""Why a message isn't sent at all."""
+
+"""Sender, receiver, and which of the sender's messages to this receiver it is, from 0."""
+
+"""How long it is under way; a second one is that of its copy; none: it gets lost."""
+
+
+# How long messages of nodes are under way on a day that isn't a usual one.
+
+
+class DayDeliveries:
+    """Draws the fate of each message from the seed, its link and the day; `is_open` if nobody stated the latency."""
+
+    def __init__(self, day: Day, seed: int, link: Link, *, is_open: bool) -> None:
+        self._draws = DayDraws(day, seed)
+        self._seed = seed
+        self._link = link
+        self._is_open = is_open
+        self._keys: dict[tuple[int, int, str], int] = {}
+
+    @property
+    def felt(self) -> Collection[str]:
+        """What of the day has made a difference so far."""
+        return self._draws.felt
+
+    def delays(self, message: MessageId) -> Delays:
+        if self._happens("loss", message, self._link.loss_at_receiver):
+            return ()
+        return (self._takes("latency", message),) + (
+            (self._takes("latency-of-copy", message),)
+            if self._happens("duplication", message, self._link.duplication)
+            else ()
+        )
+
+    def _takes(self, purpose: str, message: MessageId) -> int:
+        latency = self._link.latency
+        stated = latency.draw(self._bits(purpose, message))
+        *way, number = message
+        path = (purpose, *map(str, way))
+        return self._draws.latency(path, number, latency, stated, is_open=self._is_open)
+
+    def _happens(self, purpose: str, message: MessageId, share: float) -> bool:
+        if not share:
+            return False
+        chance = Chance(share)
+        happens = chance.draw(self._bits(purpose, message))
+        *way, number = message
+        return self._draws.is_lost(("loss", *map(str, way)), number, chance, happens) if purpose == "loss" else happens
+
+    def _bits(self, purpose: str, message: MessageId) -> int:
+        sender, receiver, number = message
+        key = self._keys.get((sender, receiver, purpose))
+        if key is None:
+            key = self._keys[sender, receiver, purpose] = key_of(self._seed, purpose, str(sender), str(receiver))
+        return draw_bits(key, number)
 
 
 class Trial(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 from msgspec import msgpack
 
-from worldline.history.account import Fate
+from worldline.history.diff.account import Fate
 
 _SIZE = 32
 SEQUENCES = 2**32

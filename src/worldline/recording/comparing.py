@@ -11,15 +11,14 @@ from os import PathLike
 
 import msgspec
 
-from worldline.history.account import Account
-from worldline.history.actions import ActionKind
-from worldline.history.causes import Causes, Origin, explain, unseen_before
-from worldline.history.difference import Difference, ReplacedDraw
-from worldline.history.guess import Later, guess
+from worldline.history.diff.account import Account, ActionKind
+from worldline.history.diff.causes import Causes, Origin, explain, unseen_before
+from worldline.history.diff.difference import Difference, ReplacedDraw
+from worldline.history.diff.guess import Later, guess
+from worldline.history.diff.parting import Partings, part
+from worldline.history.diff.values import FieldDifference, field_differences
 from worldline.history.link_draws import RunDraws
-from worldline.history.parting import Partings, part
-from worldline.history.values import FieldDifference, field_differences
-from worldline.model.distributions import Distribution, DrawnValue, value_text
+from worldline.model.draws.distributions import Distribution, DrawnValue, value_text
 from worldline.model.time import format_time
 from worldline.recording.accounting import intact, is_complete, is_cut_off, recorded_account
 from worldline.recording.reader import Recording, story

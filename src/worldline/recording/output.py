@@ -30,8 +30,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from worldline.files.saving import destination, refusal
 from worldline.model.errors import LossError, UsageError
-from worldline.saving.destination import destination, refusal
 
 _PREFIX = struct.Struct("<BQ")
 _SKIPPED = 0x80  # The first kind of record that MCAP leaves to anybody.

@@ -20,7 +20,7 @@ Calls that contradict P1 or P2 are bugs of the caller and raise: a file that sil
 
 from __future__ import annotations
 
-from worldline.history.account import Fate
+from worldline.history.diff.account import Fate
 from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time

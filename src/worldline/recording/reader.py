@@ -11,17 +11,64 @@ from typing import Any, NamedTuple, TypeVar
 
 from mcap.records import Channel, Message
 
+from worldline.history.diff.account import Sending
 from worldline.history.journal import run_digest
 from worldline.model.errors import ModelError, UsageError, shortened, shown
 from worldline.model.nearest import nearest
-from worldline.model.printable import printable
 from worldline.model.reading import as_time
+from worldline.model.text import printable
 from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.recording.certificate import Certificate
 from worldline.recording.envelope import SHARED_CHANNEL, take_out
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
 from worldline.recording.scan import Damaged, Scan
-from worldline.recording.survey import Survey
 from worldline.recording.walk import lost_of, path_of, sendings
+
+# Reads a file from its first message to its last, and counts and hashes what is in it.
+#
+# What is read is what the recorder was told, so the certificate is computed as the recorder computed it.
+
+
+class Survey:
+    """What one walk over all records finds, as far as they can be read."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.channels: dict[int, Channel] = {}
+        self.certificate = Certificate(scan.header)
+        self.last_sent: int | None = None
+        self.damage: str | None = None
+        self._counts: dict[str, list[int]] = {}
+        self._losses: dict[tuple[str, str, str], int] = {}
+        try:
+            for sending in sendings(scan, channels=self.channels):
+                self.last_sent, sender, _, payload, _, sequence = sending
+                if payload is not None:
+                    self._add(sending, payload)
+                elif scan.whole:
+                    self.damage = f"message {sequence} of {sender} isn't there, only losses of it"
+        except Damaged as damage:
+            self.damage = str(damage)
+
+    def counts(self) -> dict[str, Count]:
+        return {
+            topic: Count(published=published, arrivals=arrivals, bytes=size)
+            for topic, (published, arrivals, size) in sorted(self._counts.items())
+        }
+
+    def losses(self) -> tuple[LossCount, ...]:
+        return tuple(sorted(LossCount(*key, count) for key, count in self._losses.items()))
+
+    def _add(self, sending: Sending, payload: bytes) -> None:
+        sent, sender, topic, _, fates, sequence = sending
+        self.certificate.add(sent, sender, sequence, topic, payload, fates)
+        count = self._counts.setdefault(topic, [0, 0, 0])
+        count[0] += 1
+        count[2] += len(payload)
+        for _, receiver, _, lost in fates:
+            if lost is None:
+                count[1] += 1
+            else:
+                self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
 
 class Arrival(NamedTuple):

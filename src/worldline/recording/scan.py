@@ -32,7 +32,7 @@ from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Message, Metad
 from mcap.writer import MCAP0_MAGIC
 
 from worldline.model.errors import UsageError, shown
-from worldline.model.printable import printable
+from worldline.model.text import printable
 from worldline.model.time import FOREVER, TIME_MAX, format_time
 from worldline.recording.chunks import CHUNK_MAX, CHUNK_SIZE, PLAIN_MAX
 from worldline.recording.facts import HEADER_NAME, OUTCOME_NAME

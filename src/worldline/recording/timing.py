@@ -18,11 +18,8 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from worldline.model.errors import LossError, PeerError, UsageError
-from worldline.model.plan import Plan
-from worldline.recording.timing_file import TIMING_KIND, is_timing, put_aside
-from worldline.saving.destination import destination
-from worldline.waiting.heard import (
+from worldline.files.saving import destination
+from worldline.lock.why.heard import (
     Heard,
     TimingHeader,
     decode_header,
@@ -31,6 +28,9 @@ from worldline.waiting.heard import (
     encode_heard,
     stripped,
 )
+from worldline.model.errors import LossError, PeerError, UsageError
+from worldline.model.plan import Plan
+from worldline.recording.timing_file import TIMING_KIND, is_timing, put_aside
 
 _MAGIC = TIMING_KIND + b"2\n"
 _PART = struct.Struct(">cII")  # What a part of the file is, how long, and its checksum.

@@ -23,7 +23,7 @@ from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
 from mcap.records import Channel, Message
 
-from worldline.history.account import Fate, Sending
+from worldline.history.diff.account import Fate, Sending
 from worldline.recording.certificate import SEQUENCES
 from worldline.recording.envelope import SHARED_CHANNEL, RecordedPath, take_out
 from worldline.recording.facts import LOST_CHANNEL, LostMessage

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from msgspec import json, structs
 
-from worldline.history.account import Fate
+from worldline.history.diff.account import Fate
 from worldline.history.journal import run_digest
 from worldline.history.observer import Observer
 from worldline.model.errors import LossError, UsageError, WorldlineError
@@ -46,9 +46,12 @@ from worldline.recording.facts import (
     MemberFacts,
     Provenance,
     RunFacts,
+    byte_order,
+    float_fingerprint,
+    platform_name,
+    python_name,
     to_metadata,
 )
-from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output, RecordingTarget
 from worldline.recording.pending import Pending, Publication
 

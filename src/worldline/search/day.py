@@ -21,8 +21,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from worldline.model.distributions import Chance, Distribution, DrawnValue
-from worldline.model.draw_names import LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER, names_in
+from worldline.model.draws.distributions import Chance, Distribution, DrawnValue
+from worldline.model.draws.names import LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER, names_in
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Latency
 from worldline.model.nearest import nearest

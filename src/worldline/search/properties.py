@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, shown
-from worldline.workers.interruptions import is_from_outside
+from worldline.processes.failures import is_from_outside
 
 
 class JudgedRun(Protocol):

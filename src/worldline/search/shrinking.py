@@ -9,15 +9,127 @@ amiss. Runs cost time, so there is an end to them, and what was found by then is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from worldline.model.blame import described, own_line
+from worldline.model.draws.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue, checked_value
+from worldline.model.draws.rows import DrawFunction
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
+from worldline.model.latency import Latency
 from worldline.model.time import MS, US
-from worldline.search.deadline import deadline
-from worldline.search.properties import BrokenCheck
-from worldline.search.resemblance import likeness_of
+from worldline.search.properties import BrokenCheck, Violation
+from worldline.search.searching import deadline
 from worldline.search.trial import Tried
+
+# Tells whether two failures are the same: the same property or error, and a reason of the same shape.
+#
+# A reason says who and how many: ``2 and 1 are inside``, ``without one: [0, 1]``. In a smaller network these are
+# others, so numbers, quoted texts and lists are all taken for the same, and so are one and many; what is left is its
+# shape.
+
+_VALUE = "#"
+_QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")  # Not the one in "doesn't".
+_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?:(?:ns|us|ms|s|min|h)\b)?")
+_WORD = re.compile(r"\b(?:None|True|False|inf|nan)\b")
+_LIST = re.compile(r"\[[^\[\]{}]*\]|\{[^\[\]{}]*\}|\((?:# ?,? ?)*\)")
+_SEVERAL = re.compile(r"#(?:(?:, and | and |, or | or |[-:;,/ ]+|[<=>-]+)#)+")
+_PLURAL = {"are": "is", "were": "was", "have": "has", "do": "does"}
+_VERB = re.compile(rf"\b({'|'.join(_PLURAL)})(?=\b|n't)")
+_NOUN = re.compile(r"(?<=# )(\w+?)s\b|\b(\w+?)s(?=:? #)")
+
+
+def shape_of(text: str) -> str:
+    """Return a text with every value in it replaced by the same sign."""
+    for value in (_QUOTED, _NUMBER, _WORD):
+        text = value.sub(_VALUE, text)
+    before = ""
+    while text != before:  # From the innermost list to the outermost.
+        before, text = text, _LIST.sub(_VALUE, _SEVERAL.sub(_VALUE, text))
+    return _NOUN.sub(r"\1\2", _VERB.sub(lambda found: _PLURAL[found[1]], text))
+
+
+def likeness_of(failure: WorldlineError) -> tuple[str, ...]:
+    """Return what all failures of the same kind have in common."""
+    if isinstance(failure, Violation):
+        when = "during the run" if failure.facts["during"] else "at the end"
+        return (str(failure.facts["property"]), when, shape_of(failure.problem))
+    cause = failure.__cause__
+    if cause is None:
+        return (type(failure).__name__, shape_of(failure.problem))
+    return (type(failure).__name__, type(cause).__name__, shape_of(described(cause)), str(own_line(cause)))
+
+
+# Calm circumstances: what isn't written down takes the usual time, nothing gets lost, and clocks are off the least.
+
+_MIDDLE = 2**63  # Of the bits that a draw may have.
+
+
+def calm(_name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
+    """Return what a draw is when nothing out of the ordinary happens. What programs draw themselves stays as it is."""
+    if isinstance(distribution, Latency):
+        return usual(distribution)
+    if isinstance(distribution, Chance) and distribution.probability < 1:
+        return False
+    if isinstance(distribution, ClockOffset | ClockRate):
+        return min(max(0, distribution.minimum), distribution.maximum)
+    return value
+
+
+def usual(latency: Latency) -> int:
+    """Return a round time that is about the middle of what messages take."""
+    middle = latency.draw(_MIDDLE)
+    return rounded(latency, middle, 10 ** max(0, len(str(middle)) - 2))
+
+
+def rounded(latency: Latency, time: int, unit: int) -> int:
+    """Round to whole units, within what the latency may be."""
+    return min(max(in_units(time, unit), latency.minimum), latency.maximum)
+
+
+class WrittenDraws:
+    """A function of draws: some are written down, and the others are calm.
+
+    `calm_clocks` are those of clocks that were asked for and are calm: not all can be 0.
+    """
+
+    def __init__(self, written: Mapping[str, DrawnValue]) -> None:
+        self.written = dict(written)
+        self.calm_clocks: dict[str, int] = {}
+        self._asked: set[str] = set()
+
+    @property
+    def unasked(self) -> list[str]:
+        """The names of those that nobody has drawn so far."""
+        return [name for name in self.written if name not in self._asked]
+
+    def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
+        if name not in self.written:
+            value = calm(name, distribution, value)
+            if isinstance(distribution, ClockOffset | ClockRate):
+                self.calm_clocks[name] = int(value)
+            return value
+        self._asked.add(name)
+        return self.written[name]
+
+
+class DrawsSeen:
+    """A function of draws that changes none and remembers those that aren't as in calm circumstances."""
+
+    def __init__(self, given: DrawFunction | None) -> None:
+        self._given = given
+        self.restless: dict[str, DrawnValue] = {}
+        self.distributions: dict[str, Distribution] = {}
+
+    def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
+        if self._given is not None:
+            value = checked_value(distribution, self._given(name, distribution, value))
+        if value != calm(name, distribution, value):
+            self.restless[name] = value
+            self.distributions[name] = distribution
+        return value
+
 
 RUNS_MAX = 5_000
 _EARLIER_MAX = 24  # Earlier messages that are tried for each.

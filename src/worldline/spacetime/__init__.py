@@ -1,5 +1,6 @@
 """Spacetime: agents with trajectories, that send each other functions at the speed of light."""
 
+from worldline.processes.executor import Shuffled
 from worldline.spacetime.agent import Agent, AgentWrapper, current
 from worldline.spacetime.boundary import Boundary, above, below, box
 from worldline.spacetime.build import ClosedError, LambdaField, Trajectory, Vector, build
@@ -9,7 +10,6 @@ from worldline.spacetime.reference import RemoteReference
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import AgentRecord
-from worldline.workers.executor import Shuffled
 
 __all__ = [
     "Agent",

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from worldline.model.counting import counted
+from worldline.model.text import counted
 from worldline.spacetime.build import LambdaField
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import AgentRecord, Coordinates

@@ -10,6 +10,13 @@ from typing import Any, NamedTuple
 
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, WorldlineError
+from worldline.processes.executor import Mpi, Processes
+from worldline.processes.failures import Failure, begin_run, first_error, told
+from worldline.processes.forking import check_guarded
+from worldline.processes.mesh import PeerGone, Peers
+from worldline.processes.pool import WorkerPool, some_of
+from worldline.processes.ranks import RankGroup, gathered
+from worldline.processes.status_timer import Look, looks, telling
 from worldline.spacetime.build import Core
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
@@ -18,15 +25,6 @@ from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import HeldBack, living, stood_still, waits_of
 from worldline.spacetime.worker import SpacetimeWorker
 from worldline.spacetime.worker_messages import WorkerFailed, packed_frame
-from worldline.workers.executor import Mpi, Processes
-from worldline.workers.failures import Failure, first_error, told
-from worldline.workers.forking import check_guarded
-from worldline.workers.interruptions import begin_run
-from worldline.workers.mesh import PeerGone
-from worldline.workers.peers import Peers
-from worldline.workers.pool import WorkerPool, some_of
-from worldline.workers.rank_group import RankGroup, gathered
-from worldline.workers.status_timer import Look, looks, telling
 
 
 class Task(NamedTuple):

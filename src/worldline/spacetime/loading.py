@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from worldline.loading.definition import MODEL, Definition, definition_in, unfit
-from worldline.loading.parameters import parsed
+from worldline.files.loading import MODEL, Definition, definition_in, unfit
+from worldline.files.parameters import parsed
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation

@@ -19,9 +19,9 @@ from worldline.kernel.packing import fingerprint
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.lineage import SEPARATOR, descendant
 from worldline.model.randomness import Stream, key_of
+from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import blamed, look_of
 from worldline.spacetime.kinds import LOG, TIMER, TURN
-from worldline.workers.interruptions import is_from_outside
 
 if cython.compiled:
     from cython.cimports.worldline.spacetime._geometry import Trajectory, Vector

@@ -14,6 +14,9 @@ from worldline.model.errors import ConfigurationError, UsageError, WorldlineErro
 from worldline.model.nearest import nearest
 from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
+from worldline.processes.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
+from worldline.processes.failures import begin_run, is_from_outside
+from worldline.processes.status_timer import Look, looks
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
@@ -24,9 +27,6 @@ from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import AgentRecord
 from worldline.spacetime.told import Scene, check_end, scene_of, tell
 from worldline.spacetime.waiting import living, stood_still, waits_of
-from worldline.workers.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
-from worldline.workers.interruptions import begin_run, is_from_outside
-from worldline.workers.status_timer import Look, looks
 
 _LOOK_EVERY = 10_000
 

@@ -45,10 +45,10 @@ except ImportError:
 
 from worldline.kernel.packing import PackedCopy
 from worldline.model.errors import Stuck
+from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure
 from worldline.spacetime.kinds import CALL, EDGE, SENT, TIMER
 from worldline.spacetime.worker_messages import LambdaInFlight
-from worldline.workers.interruptions import is_from_outside
 
 if cython.compiled:
     from cython.cimports.cpython.mem import PyMem_Realloc

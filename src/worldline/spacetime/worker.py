@@ -20,28 +20,108 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from worldline.spacetime.balance import BalanceTimer, Grants, moves
-from worldline.spacetime.build import Body, Core
-from worldline.spacetime.ending import conclusion
+from worldline.processes.mesh import Peers
+from worldline.processes.status_timer import Look
+from worldline.spacetime.build import Body, Core, new_lambda
 from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.nanoseconds import shown_time
-from worldline.spacetime.placement import Placing, Resident, resident_of
-from worldline.spacetime.post import take, watch_sources
+from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, moves, resident_of
 from worldline.spacetime.worker_messages import (
     BalanceRequest,
     Dispatch,
     Gathering,
     IdleReport,
+    LambdaInFlight,
+    LaneGone,
     Letter,
     Order,
     Pause,
+    UnwatchFor,
     Update,
+    WatchedFor,
+    WatchFor,
     WorkerFailed,
     opened_frame,
     packed_frame,
 )
-from worldline.workers.peers import Peers
-from worldline.workers.status_timer import Look
+
+# Takes in the letters that other workers have written to bodies of this one.
+
+
+def take(core: Core, letter: Letter) -> None:
+    match letter:
+        case LambdaInFlight():
+            _take_lambda(core, letter)
+        case LaneGone(lane, target):
+            core.lose(lane, core.body(target, core.me))
+        case WatchFor():
+            _be_watched(core, letter)
+        case WatchedFor(news):
+            lane_of_news = core.lanes.get(news)
+            if lane_of_news is not None:
+                lane_of_news.asked = False
+                core.wake(lane_of_news.target)
+        case UnwatchFor(name, news):
+            lane_of_news = core.lanes.pop(news, None)
+            body = core.body(name, core.me)
+            if lane_of_news is not None and lane_of_news in body.outs:
+                body.outs.remove(lane_of_news)
+
+
+def _take_lambda(core: Core, letter: LambdaInFlight) -> None:
+    name, source, home, target, *parts = letter
+    if name.endswith("!") and name not in core.lanes:
+        return  # News that nobody waits for any more.
+    lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, core.me))
+    core.deliver(lane, new_lambda(*parts))
+
+
+def _be_watched(core: Core, letter: WatchFor) -> None:
+    body = core.body(letter.body, core.me)
+    assert body.is_here, f"{letter.body} is thought to be here"  # Otherwise the watcher would take it for dead.
+    if letter.news:
+        lane = core.lane(letter.news, body, core.body(letter.watcher, letter.worker))
+        lane.is_news = True
+        core.tell_death(body, lane)
+        core.outbox.append((lane.target, WatchedFor(letter.news)))
+    body.partners[letter.worker] = True
+    core.moved[letter.body] = body
+
+
+def watch_sources(core: Core) -> None:
+    """Ask for the positions of all those elsewhere that agents here wait for."""
+    asked: dict[str, bool] = {}
+    for lane in list(core.lanes.values()):
+        source = lane.source
+        if lane.target.is_here and not source.is_here and not lane.gone and source.name not in asked:
+            asked[source.name] = True
+            core.outbox.append((source, WatchFor(source.name, "", lane.target.name, core.me)))
+
+
+# Decides when a run on several workers is over. Pure.
+#
+# Every worker that is idle says so to the leader, with how many frames it has sent to each other and taken in from
+# each. If all have said that, and each has taken in as many as each other has sent to it, these counts are of one cut
+# through the run that no frame crosses. So it stays like that: the run is over, or stuck, or was broken off by an
+# error.
+#
+# If somebody is still alive then, that may be because of a channel that nobody has any more, and that wasn't found to
+# be garbage yet. So everybody looks for that first, once; if something comes of it, whoever it is isn't idle any more.
+
+
+def conclusion(said: Sequence[IdleReport | None]) -> Order | None:
+    """Return what follows from what all workers have said last, None for those that aren't idle."""
+    idle = [each for each in said if each is not None]
+    if len(idle) < len(said):
+        return None
+    for here, one in enumerate(idle):
+        for there, other in enumerate(idle):
+            if one.sent[there] != other.received[here]:
+                return None
+    if any(each.is_alive for each in idle) and not all(each.is_swept for each in idle):
+        return Order.SWEEP
+    return Order.FINISH
+
 
 _SLICE = 512
 _LEADER = 0

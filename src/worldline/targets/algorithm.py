@@ -7,17 +7,17 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.files.parameters import parsed
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
-from worldline.loading.parameters import parsed
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.nodes.trial import Trial
+from worldline.processes.executor import Executor, as_executor
 from worldline.search.trial import TrialOutcome
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.workers.executor import Executor, as_executor
 
 
 class ReadyTrial(Ready):

@@ -5,51 +5,133 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
+import csv
+import json
+import sys
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as replace_fields
 
+from worldline.files.loading import Definition
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.definition import Definition
-from worldline.model.draw_checks import check_own_draws, check_topics
-from worldline.model.draw_rows import DrawInputs
-from worldline.model.drawn_faults import (
+from worldline.model.draws.checks import check_own_draws, check_topics
+from worldline.model.draws.draws import Drawn
+from worldline.model.draws.rows import DrawInputs, DrawRow, functions_in, read_draws
+from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown
+from worldline.model.faults.drawn import (
     DeclaredTopics,
     draw_participant_faults,
     parse_fault_kinds,
     said_of_drawn,
     said_of_undrawn,
 )
-from worldline.model.draws import Drawn
-from worldline.model.errors import Interrupted, UsageError, shown
-from worldline.model.faults import ParticipantFault, as_faults
+from worldline.model.faults.faults import ParticipantFault, as_faults
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
-from worldline.targets.draw_files import read_draws_given
+from worldline.processes.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.workers.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
     from worldline.federation.address import Address
     from worldline.federation.outcome import FederationOutcome
-    from worldline.federation.program import Federation, Program
+    from worldline.federation.participant.program import Federation, Program
+    from worldline.launch.file.setup import ParticipantSetup, Setup, Starts
+    from worldline.launch.file.topics import Topic
     from worldline.launch.keeper_client import KeeperClient
     from worldline.launch.launcher import Launch
     from worldline.launch.processes import Hear
-    from worldline.launch.setup import ParticipantSetup, Setup, Starts
-    from worldline.launch.topics import Topic
     from worldline.launch.unusual_parts import Terminal, UnusualParts
     from worldline.lock.arbiter import Arbiter
-    from worldline.lock.witness import Witness
+    from worldline.lock.events import Witness
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
+
+
+# Reads the table of draws that somebody gives to a command: a file, or a function that replaces draws.
+
+_COLUMNS = ["name", "value"]
+_FORM = "give FILE.toml, FILE.json, FILE.csv or module:function"
+
+
+def read_draws_given(text: str, folder: Path) -> DrawInputs:
+    """Read what `--draws` says. The modules of functions are looked for in this folder first, as entries are."""
+    file = Path(text)
+    read = _READERS.get(file.suffix)
+    if read is None:
+        if ":" not in text:
+            raise UsageError(f"--draws {text}: that is neither a table nor a function", advice=_FORM)
+        return _with_functions([DrawRow("*", function=text)], folder)
+    try:
+        given = read(file)
+        return _with_functions(read_draws(given).rows, folder)
+    except OSError as error:
+        raise UsageError(f"{text} can't be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError, csv.Error) as error:
+        raise UsageError(f"{text} can't be read: {error}") from error
+    except WorldlineError as error:
+        raise UsageError(f"{text}: {error.problem}", advice=error.advice) from error
+
+
+def is_table_file(text: str) -> bool:
+    """Whether what `--draws` says is a file, and not a function."""
+    return Path(text).suffix in _READERS
+
+
+def _with_functions(rows: Sequence[DrawRow], folder: Path) -> DrawInputs:
+    """Return rows along with the functions that they name, which are looked for in this folder first."""
+    given = DrawInputs(tuple(rows))
+    if not functions_in(rows):
+        return given
+    from worldline.federation.participant.declaration import with_functions  # Here, since few tables have any.
+
+    if str(folder.resolve()) not in sys.path:
+        sys.path.insert(0, str(folder.resolve()))
+    return with_functions(given)
+
+
+def _from_toml(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def _from_json(file: Path) -> dict[str, Any]:
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"it holds {shown(found)}", advice='write {"latency/image": "5ms"}')
+    return found
+
+
+def _from_csv(file: Path) -> dict[str, Any]:
+    """Read two columns. A value is taken as JSON would, and as text if it isn't any: 5ms."""
+    found: dict[str, Any] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        reader = csv.reader(lines)
+        if [title.strip() for title in next(reader, [])] != _COLUMNS:
+            raise ConfigurationError("its first line isn't name,value", advice="it says what the columns are")
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(_COLUMNS):
+                raise ConfigurationError(f"line {reader.line_num} has {len(row)} columns", advice="write name,value")
+            name, value = (cell.strip() for cell in row)
+            if name in found:
+                raise ConfigurationError(f"line {reader.line_num}: draw {name} is there twice")
+            try:
+                found[name] = json.loads(value)
+            except ValueError:
+                found[name] = value
+    return found
+
+
+_READERS: dict[str, Callable[[Path], dict[str, Any]]] = {".toml": _from_toml, ".json": _from_json, ".csv": _from_csv}
+
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix, SharedWorkers)
@@ -118,8 +200,8 @@ class ReadyFederation(Ready):
 
     def _check_own_draws(self) -> None:
         """Refuse replaced draws that are out of what participants declare, as far as that is known here."""
-        from worldline.federation.declaration import Declaration, own_draws_of
-        from worldline.launch.setup import stated_by
+        from worldline.federation.participant.declaration import Declaration, own_draws_of
+        from worldline.launch.file.setup import stated_by
 
         declared: Mapping[str, Declaration] = {}
         if self.federation is not None:
@@ -186,7 +268,7 @@ class ReadyFederation(Ready):
         """Return where the code of its participants begins: modules of entries, and files that commands name."""
         if self.setup is None:
             return super().files()
-        from worldline.launch.startable import files_of
+        from worldline.launch.file.startable import files_of
 
         parts = self.setup.parts.values()
         return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
@@ -201,15 +283,15 @@ class ReadyFederation(Ready):
 
     def answering(self) -> Federation:
         """Return its programs, for this process: what they raise is their author's, as on every executor."""
-        from worldline.federation.answerable import answerable
+        from worldline.federation.participant.program import answerable
 
         assert self.federation is not None
         return answerable(self.federation)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
         if self.federation is not None:
-            from worldline.federation.checker import SampledSchedule
-            from worldline.federation.inprocess import run as run_in_process
+            from worldline.federation.inprocess.checker import SampledSchedule
+            from worldline.federation.inprocess.run import run as run_in_process
 
             schedule = None if self.shake is None else SampledSchedule(self.shake)
             return run_in_process(
@@ -288,7 +370,7 @@ class ReadyFederation(Ready):
 
 def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; `starts` says whom we start, if not all but `without`."""
-    from worldline.launch.setup import check_startable, read_setup
+    from worldline.launch.file.setup import check_startable, read_setup
 
     def is_here(name: str) -> bool:
         return name not in options.without

@@ -14,25 +14,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from worldline.loading.definition import MODEL, Definition, defines_model, definition_in, unfit
-from worldline.loading.parameters import pairs, parsed
-from worldline.loading.python_file import load_module
-from worldline.model.draw_rows import DrawInputs
+from worldline.files.loading import MODEL, Definition, defines_model, definition_in, load_module, unfit
+from worldline.files.parameters import pairs, parsed
+from worldline.model.draws.rows import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
+from worldline.processes.executor import InProcess
 from worldline.targets import federation
-from worldline.targets.ready import Options, Ready, end_in
-from worldline.targets.texts import PYTHON, TOML, WORLDS, parts_of
-from worldline.workers.executor import InProcess
+from worldline.targets.ready import PYTHON, TOML, WORLDS, Options, Ready, end_in, parts_of
 
 if TYPE_CHECKING:
-    from worldline.federation.checker import FederationLike
+    from worldline.federation.inprocess.checker import FederationLike
     from worldline.nodes.algorithm import Algorithm
     from worldline.nodes.trial import Trial
 
 FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
 
-_FEDERATION = ("worldline.federation.program", "Federation")
+_FEDERATION = ("worldline.federation.participant.program", "Federation")
 _SIMULATION = ("worldline.kernel.simulation", "Simulation")
 _ALGORITHM, _TRIAL = ("worldline.nodes.algorithm", "Algorithm"), ("worldline.nodes.trial", "Trial")
 _AGENTS = ("worldline.spacetime.simulation", "ForwardSimulation")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from worldline.files.loading import Definition
 from worldline.history.outcome import Outcome
-from worldline.loading.definition import Definition
+from worldline.processes.executor import Executor
 from worldline.targets.ready import Ready
-from worldline.workers.executor import Executor
 
 if TYPE_CHECKING:  # Who makes one of them doesn't need the other, and both take long to load.
     from worldline.kernel.simulation import Simulation

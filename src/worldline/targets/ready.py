@@ -8,20 +8,36 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from worldline.files.loading import Definition
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.definition import Definition
-from worldline.model.errors import ConfigurationError, Interrupted, shown
+from worldline.model.errors import ConfigurationError, Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
-from worldline.targets.texts import parts_of
-from worldline.workers.executor import Executor
+from worldline.processes.executor import Executor
 
 if TYPE_CHECKING:
     from worldline.recording.facts import Provenance
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
+
+
+# How targets are written.
+
+TOML, PYTHON = ".toml", ".py"
+WORLDS = (".sdf", ".world")
+
+_WHOLES = {TOML: "a federation", **dict.fromkeys(WORLDS, "a world")}
+
+
+def parts_of(target: str) -> tuple[Path, str]:
+    """Take FILE.py:NAME apart."""
+    before, _, name = target.rpartition(":")
+    kind = Path(before).suffix
+    if kind in _WHOLES:
+        raise UsageError(f"{before} is {_WHOLES[kind]} as a whole", advice=f"write {before}, without :{name}")
+    return (Path(before), name) if kind == PYTHON else (Path(target), "")
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -111,7 +127,7 @@ class Ready(ABC):
 
     def provenance(self) -> Provenance:
         """Return what a recording says of the code that is run, for whoever wants to run it again."""
-        from worldline.loading.sources import sources_of
+        from worldline.files.loading import sources_of
         from worldline.recording.facts import Provenance
 
         file, name = parts_of(self.target)

@@ -14,25 +14,23 @@ from pathlib import Path
 
 import msgspec
 
-from worldline.federation.program import Program
-from worldline.history.values import field_differences
-from worldline.launch.entry import load_program
-from worldline.launch.setup import nobody, stated_by
-from worldline.launch.toml_document import top_key_of
-from worldline.loading.definition import MODEL
-from worldline.loading.sources import hash_of
+from worldline.federation.participant.program import Program
+from worldline.files.loading import MODEL, hash_of
+from worldline.history.diff.values import field_differences
+from worldline.launch.file.setup import nobody, stated_by
+from worldline.launch.file.startable import load_program
+from worldline.launch.file.toml_document import top_key_of
 from worldline.lock import Join
 from worldline.model.errors import UsageError, WorldlineError, shown
 from worldline.model.nearest import nearest
 from worldline.model.plan import Plan
 from worldline.model.time import SECOND, format_time
 from worldline.recording import Header, Recording, float_fingerprint
-from worldline.recording.fingerprint import platform_name, python_name
+from worldline.recording.facts import platform_name, python_name
 from worldline.targets import federation
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.finding import prepare
-from worldline.targets.ready import Options, Ready
-from worldline.targets.texts import PYTHON, TOML, WORLDS, parts_of
+from worldline.targets.ready import PYTHON, TOML, WORLDS, Options, Ready, parts_of
 
 _SHOWN_MAX = 5
 _MODELLED = (
@@ -192,7 +190,7 @@ def program_of(ready: ReadyFederation, name: str) -> Program:
 def joins_of(ready: ReadyFederation) -> dict[str, Join]:
     """Return what all participants declare, as far as that is known here."""
     if ready.setup is not None:
-        from worldline.federation.declaration import Declaration
+        from worldline.federation.participant.declaration import Declaration
 
         return {name: Declaration(**stated_by(part)).join() for name, part in ready.setup.parts.items()}
     assert ready.federation is not None

@@ -1,6 +1,6 @@
 """Runs of `worldline run` as processes, several at once, each ended with whoever wanted it.
 
-A run is started through its lifeline (`worldline.lifeline`), so it ends also when we are killed; what it has started
+A run is started through its lifeline (`processes.lifeline`), so it ends also when we are killed; what it has started
 itself ends with it. It has a session of its own: a Ctrl-C in the terminal reaches only us, and we end it. What it
 prints goes to files: at a pipe we would wait for everybody who has inherited it.
 """
@@ -26,11 +26,10 @@ from typing import IO, Any, Self
 
 from msgspec import DecodeError, Struct, json
 
-from worldline.launch.processes import describe_exit
-from worldline.launch.starting import OUTPUT
-from worldline.lifeline import Lifeline
+from worldline.files.saving import ScratchFolder
+from worldline.launch.processes import OUTPUT, describe_exit
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError
-from worldline.scratch_folder import ScratchFolder
+from worldline.processes.lifeline import Lifeline
 from worldline.targets.variants import HASH_SEED, Factor, Variant
 
 _GRACE_S = 3.0

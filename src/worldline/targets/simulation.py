@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from worldline.files.loading import Definition
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS, Simulation
-from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
+from worldline.processes.executor import Executor, as_executor
 from worldline.targets.made import ReadyMade
 from worldline.targets.ready import Options, end_in, end_of
-from worldline.workers.executor import Executor, as_executor
 
 
 class ReadySimulation(ReadyMade[Simulation]):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from math import isfinite
 
+from worldline.files.loading import Definition
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.definition import Definition
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
+from worldline.processes.executor import as_executor
 from worldline.spacetime.loading import check_handed_on, example_of
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
 from worldline.targets.made import ReadyMade
 from worldline.targets.ready import Options
-from worldline.workers.executor import as_executor
 
 
 class ReadySpacetime(ReadyMade[ForwardSimulation]):

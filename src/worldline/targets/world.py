@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from worldline.files.parameters import pairs, parsed
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.parameters import pairs, parsed
-from worldline.model.counting import counted
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.plan import Plan, plan
+from worldline.model.text import counted
 from worldline.model.time import rounded_time
+from worldline.processes.executor import Executor, Inline, Processes, as_executor
+from worldline.processes.status_timer import looks
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.workers.executor import Executor, Inline, Processes, as_executor
-from worldline.workers.status_timer import looks
 from worldline.world.description import WorldDescription
-from worldline.world.exchange import Exchange
+from worldline.world.hosting import Exchange
 from worldline.world.run import World
 from worldline.world.sdf import read_world
 from worldline.world.teller import WORLD_MEMBER, WorldTeller, world_recorder

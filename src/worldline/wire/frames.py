@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from worldline.model.errors import PeerError, WorldlineError
 from worldline.model.frames import HEADER_SIZE, PIECE_LEAST, Cutter
-from worldline.wire.foreign import foreign
+from worldline.wire.handshake import foreign
 
 SAID_MAX = 2**16
 """What has to be said about a payload is shorter than this."""

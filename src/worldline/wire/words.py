@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from worldline.lock.events import Abort, Grant, ParticipantEvent, StartRun
-from worldline.lock.restoring import Recall, Recalled, Restore, Snapshot
+from worldline.lock.events import Abort, Grant, ParticipantEvent, Recall, Recalled, Restore, Snapshot, StartRun
 from worldline.model.message import Message
 from worldline.wire.handshake import Fail, Refused
 

@@ -12,7 +12,7 @@ from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.nearest import nearest
 from worldline.world.description import WorldDescription, WorldModel
-from worldline.world.engine import checked_pose
+from worldline.world.engines.engine import checked_pose
 from worldline.world.interactions import InsertPerformer
 from worldline.world.levels import LevelChange, Levels
 from worldline.world.orders import ModelCopy, with_copies

@@ -7,30 +7,321 @@ Whoever types decides by being there at that moment; the log of interactions has
 from __future__ import annotations
 
 import os
+import shlex
 from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from select import select
 from typing import NamedTuple, Protocol
 
+from msgspec import MsgspecError, Struct, json
+
+from worldline.files.saving import save
+from worldline.history.outcome import Outcome
 from worldline.model import as_time
 from worldline.model.errors import UsageError, shown
 from worldline.model.nearest import nearest
 from worldline.model.time import TimeLike, format_time
-from worldline.world.commands import (
-    ConsoleCommand,
-    HelpQuery,
-    LevelsQuery,
-    StatusQuery,
-    WhereQuery,
-    format_command,
-    help_lines,
-    parse_command,
+from worldline.recording import Recording
+from worldline.world.description import WorldDescription
+from worldline.world.foxglove import INTERACTIONS
+from worldline.world.interactions import (
+    AnyInteraction,
+    Begin,
+    Change,
+    CommandMotors,
+    InsertPerformer,
+    Interaction,
+    Play,
+    Quit,
+    RemovePerformer,
+    Reset,
+    RunTo,
+    SetCommand,
+    SetPose,
+    StandStill,
+    StepBy,
 )
-from worldline.world.interactions import Play, Quit, RunTo, StandStill, StepBy
+from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector
 from worldline.world.run import World
+from worldline.world.spectator import Spectator
+from worldline.world.teller import WORLD_MEMBER
+
+# The console's language: one command per line, read into interactions and queries, and written back.
+
+_DIGITS_MAX = 15
+
+
+class StatusQuery(NamedTuple):
+    """Where the run is."""
+
+
+class WhereQuery(NamedTuple):
+    """Where one model is, or each that can move."""
+
+    model: str | None = None
+
+
+class LevelsQuery(NamedTuple):
+    """Which levels are active."""
+
+
+class HelpQuery(NamedTuple):
+    """What can be said, or how one command is written."""
+
+    command: str | None = None
+
+
+Query = StatusQuery | WhereQuery | LevelsQuery | HelpQuery
+"""Commands that change nothing, not even how fast it goes."""
+
+ConsoleCommand = AnyInteraction | Query
+
+
+class _CommandForm(NamedTuple):
+    """How a command is written, what it does, and what reads the words after its name."""
+
+    usage: str
+    does: str
+    read: Callable[[list[str]], ConsoleCommand]
+
+
+def parse_command(line: str) -> ConsoleCommand | None:
+    """Read a line; one that is blank or only a comment is None."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise UsageError(f"{shown(line.strip())} can't be read: {error}", advice="close the quotes") from error
+    if not words:
+        return None
+    name, *rest = words
+    form = _FORMS.get(name)
+    if form is None:
+        raise UsageError(f"there is no command {shown(name)}", advice=nearest(name, _FORMS) or "`help` lists them")
+    try:
+        return form.read(rest)
+    except UsageError as error:
+        advice = f"{error.advice}; write: {form.usage}" if error.advice else f"write: {form.usage}"
+        raise UsageError(f"{name}: {error.problem}", advice=advice) from error
+
+
+def format_command(interaction: AnyInteraction) -> str:
+    """Write an interaction as the command that is read back as it, to the last bit."""
+    match interaction:
+        case StepBy(steps):
+            return f"step {steps}"
+        case RunTo(until):
+            return f"run to {format_time(until)}"
+        case SetCommand(entity, linear, angular):
+            return _joined("command", entity, *linear, *(() if _is_same(angular, ZERO) else angular))
+        case CommandMotors(topic, value):
+            return _joined("motor", topic, value)
+        case SetPose(entity, position, quaternion):
+            return _joined("pose", entity, *_pose_words(position, quaternion))
+        case InsertPerformer(name, like, position, quaternion, size):
+            sized = () if size is None else ("size", *size)
+            return _joined("insert", name, "like", like, "at", *_pose_words(position, quaternion), *sized)
+        case RemovePerformer(name):
+            return _joined("remove", name)
+        case Play() | StandStill() | Reset() | Quit():
+            return str(interaction.__struct_config__.tag)
+
+
+def help_lines(command: str | None = None) -> list[str]:
+    """Return what `help` says, of one command or of all."""
+    if command is None:
+        width = max(len(form.usage) for form in _FORMS.values())
+        return [f"{form.usage:{width}}  {form.does}" for form in _FORMS.values()]
+    form = _FORMS.get(command)
+    if form is None:
+        raise UsageError(f"there is no command {shown(command)}", advice=nearest(command, _FORMS))
+    return [form.usage, form.does]
+
+
+# --- Words to commands ---
+
+
+def _plain(command: ConsoleCommand) -> Callable[[list[str]], ConsoleCommand]:
+    def read(words: list[str]) -> ConsoleCommand:
+        _no_more(words)
+        return command
+
+    return read
+
+
+def _step(words: list[str]) -> StepBy:
+    steps = words.pop(0) if words else "1"
+    _no_more(words)
+    if not (steps.isascii() and steps.isdecimal() and len(steps) <= _DIGITS_MAX):
+        raise UsageError(f"{shown(steps)} is no number of steps")
+    return StepBy(int(steps))
+
+
+def _run(words: list[str]) -> RunTo:
+    _take_keyword(words, "to")
+    until = _take(words, "a time")
+    _no_more(words)
+    return RunTo(as_time(until))
+
+
+def _command(words: list[str]) -> SetCommand:
+    entity = _take(words, "a model")
+    linear, *rest = _vectors(_numbers(words), 1, 2)
+    _no_more(words)
+    return SetCommand(entity, linear, rest[0] if rest else ZERO)
+
+
+def _motor(words: list[str]) -> CommandMotors:
+    topic = _take(words, "a topic")
+    numbers = _numbers(words)
+    _no_more(words)
+    if len(numbers) != 1:
+        raise UsageError(f"it takes 1 number, not {len(numbers)}")
+    return CommandMotors(topic, numbers[0])
+
+
+def _pose(words: list[str]) -> SetPose:
+    entity = _take(words, "a model")
+    position, quaternion = _read_pose(_numbers(words))
+    _no_more(words)
+    return SetPose(entity, position, quaternion)
+
+
+def _insert(words: list[str]) -> InsertPerformer:
+    name = _take(words, "a name")
+    _take_keyword(words, "like")
+    like = _take(words, "a model")
+    _take_keyword(words, "at")
+    position, quaternion = _read_pose(_numbers(words))
+    size = None
+    if words:
+        _take_keyword(words, "size")
+        (size,) = _vectors(_numbers(words), 1, 1)
+    _no_more(words)
+    return InsertPerformer(name, like, position, quaternion, size)
+
+
+def _remove(words: list[str]) -> RemovePerformer:
+    name = _take(words, "a name")
+    _no_more(words)
+    return RemovePerformer(name)
+
+
+def _where(words: list[str]) -> WhereQuery:
+    model = words.pop(0) if words else None
+    _no_more(words)
+    return WhereQuery(model)
+
+
+def _help(words: list[str]) -> HelpQuery:
+    command = words.pop(0) if words else None
+    _no_more(words)
+    help_lines(command)  # So that what nobody can answer is refused here, like everything else.
+    return HelpQuery(command)
+
+
+def _take(words: list[str], what: str) -> str:
+    if not words:
+        raise UsageError(f"{what} is missing")
+    return words.pop(0)
+
+
+def _take_keyword(words: list[str], keyword: str) -> None:
+    found = _take(words, f'"{keyword}"')
+    if found != keyword:
+        raise UsageError(f'{shown(found)} is where "{keyword}" should be')
+
+
+def _no_more(words: Sequence[str]) -> None:
+    if words:
+        raise UsageError(f"{shown(words[0])} is too much")
+
+
+def _numbers(words: list[str]) -> list[float]:
+    """Take all words as numbers, up to the size."""
+    numbers: list[float] = []
+    while words and words[0] != "size":
+        word = words.pop(0)
+        try:
+            number = float(word)
+        except ValueError:
+            raise UsageError(f"{shown(word)} is no number") from None
+        if not isfinite(number):
+            raise UsageError(f"{shown(word)} is no finite number")
+        numbers.append(number)
+    return numbers
+
+
+def _vectors(numbers: Sequence[float], least: int, most: int) -> list[Vector]:
+    if len(numbers) % 3 or not least <= len(numbers) // 3 <= most:
+        counts = " or ".join(str(3 * count) for count in range(least, most + 1))
+        raise UsageError(f"it takes {counts} numbers, not {len(numbers)}")
+    return [(numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)]
+
+
+def _read_pose(numbers: Sequence[float]) -> tuple[Vector, Quaternion]:
+    match numbers:
+        case [x, y, z]:
+            pose = Pose((x, y, z))
+        case [x, y, z, roll, pitch, yaw]:
+            pose = Pose.from_rpy((x, y, z), roll, pitch, yaw)
+        case [x, y, z, qw, qx, qy, qz]:
+            pose = Pose((x, y, z), (qw, qx, qy, qz))
+        case _:
+            raise UsageError(f"a pose takes 3, 6 or 7 numbers, not {len(numbers)}")
+    return pose.position, pose.quaternion
+
+
+# --- Commands to words ---
+
+
+def _pose_words(position: Vector, quaternion: Quaternion) -> tuple[float, ...]:
+    return position if _is_same(quaternion, UPRIGHT) else (*position, *quaternion)
+
+
+def _is_same(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return str(one) == str(other)  # 0.0 == -0.0, but what comes of them may differ.
+
+
+def _joined(*parts: str | float) -> str:
+    return shlex.join(part if isinstance(part, str) else _number(part) for part in parts)
+
+
+def _number(number: float) -> str:
+    """Write a number as short as can be read back: 1, not 1.0."""
+    return str(number).removesuffix(".0")
+
+
+_FORMS: dict[str, _CommandForm] = {
+    "play": _CommandForm("play", "go on until something stops it", _plain(Play())),
+    "pause": _CommandForm("pause", "stand still", _plain(StandStill())),
+    "step": _CommandForm("step [N]", "advance exactly N steps, by default 1, and pause", _step),
+    "run": _CommandForm("run to TIME", "go on to the first step at or after a time, such as 1.5s, and pause", _run),
+    "reset": _CommandForm("reset", "have everything as in the file, at step 0", _plain(Reset())),
+    "command": _CommandForm(
+        "command MODEL X Y Z [RX RY RZ]", "have a drive move at these velocities, in m/s and rad/s", _command
+    ),
+    "motor": _CommandForm(
+        "motor TOPIC VALUE", "have motors of joints go to this position, speed or force, as --check lists", _motor
+    ),
+    "pose": _CommandForm(
+        "pose MODEL X Y Z [ROLL PITCH YAW]", "put a model there, at rest; W X Y Z instead is a quaternion", _pose
+    ),
+    "insert": _CommandForm(
+        "insert NAME like MODEL at X Y Z [ROLL PITCH YAW] [size X Y Z]", "add a performer, a copy of a model", _insert
+    ),
+    "remove": _CommandForm("remove NAME", "take a performer out", _remove),
+    "status": _CommandForm("status", "show time, step, iteration and state hash", _plain(StatusQuery())),
+    "where": _CommandForm("where [MODEL]", "show positions, levels and secondaries", _where),
+    "levels": _CommandForm("levels", "show which levels are active, and who is in them", _plain(LevelsQuery())),
+    "help": _CommandForm("help [COMMAND]", "show this, or how a command is written", _help),
+    "quit": _CommandForm("quit", "end the run", _plain(Quit())),
+}
+
 
 _WAIT_S = 0.05  # Between looks at the keyboard while it is paused.
 _READ_SIZE = 65536
@@ -333,3 +624,165 @@ def _located(place: str) -> Iterator[None]:
             error.problem = f"{place}: {error.problem}"
             error.args = (error.text(),)
         raise
+
+
+# Interactions, written down and repeated: with the world's file they are enough to repeat a run, bit for bit.
+#
+# A log is lines of JSON, each an interaction with the iteration and the step after which it took effect; the first says
+# of which world it is. A recording has the same, as messages of the world's on a topic of their own.
+
+_MCAP = b"\x89MCAP"
+
+
+class LoggedInteraction(Struct, frozen=True, forbid_unknown_fields=True):
+    """An interaction, and when it took effect: after this iteration, at which the world was at that step."""
+
+    iteration: int
+    step: int
+    interaction: AnyInteraction | Begin
+
+
+class InteractionHistory(NamedTuple):
+    """All interactions of a run, and the world it was of."""
+
+    begin: Begin
+    entries: tuple[LoggedInteraction, ...]
+
+    def save(self, path: Path | str) -> None:
+        """Write a log, whole or not at all."""
+        first = LoggedInteraction(0, 0, self.begin)
+        save(Path(path), b"".join(json.encode(entry) + b"\n" for entry in (first, *self.entries)))
+
+
+class InteractionsLog(Spectator):
+    """Remembers all interactions of a run."""
+
+    every = 0
+
+    def __init__(self) -> None:
+        self._entries: list[LoggedInteraction] = []
+
+    def interacted(self, iteration: int, step: int, interaction: Interaction) -> None:
+        self._entries.append(LoggedInteraction(iteration, step, interaction))  # type: ignore[arg-type]
+
+    @property
+    def history(self) -> InteractionHistory:
+        """Return what has happened so far."""
+        return _history(self._entries, "the log")
+
+
+def read_interactions(path: Path | str) -> InteractionHistory:
+    """Read a log, or the interactions in a recording."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            is_recording = file.read(len(_MCAP)) == _MCAP
+        lines = _recorded(path) if is_recording else enumerate(path.read_bytes().splitlines(), 1)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror or error}") from error
+    what = "message" if is_recording else "line"
+    return _history((_entry(line, f"{path}: {what} {number}") for number, line in lines), str(path))
+
+
+def replay(
+    world: World,
+    history: InteractionHistory,
+    until: TimeLike | None = None,
+    *,
+    pace: float | None = None,
+    any_world: bool = False,
+) -> Outcome:
+    """Repeat a run, to where it ended or `until` a time of the world's, and end it.
+
+    What changed the world does so again, at the same iterations. Pauses are passed over.
+    """
+    check_replay(world.description, history, until, any_world=any_world)
+    target = None if until is None else as_time(until, "a time to play to")
+    for entry in history.entries:
+        if isinstance(entry.interaction, Quit):
+            break
+        if isinstance(entry.interaction, Change):
+            if target is not None and world.iteration + world.steps_to(target) <= entry.iteration:
+                break
+            world.advance_to(entry.iteration, pace=pace)
+            _repeat(world, entry, entry.interaction)
+    if target is not None:
+        world.advance_to(world.iteration + world.steps_to(target), pace=pace)
+    else:
+        world.advance_to(entry.iteration, pace=pace)
+    return world.end()
+
+
+def check_replay(
+    world: WorldDescription, history: InteractionHistory, until: TimeLike | None = None, *, any_world: bool = False
+) -> None:
+    """Refuse interactions that aren't of this world, or have no end; whoever starts others for it asks before that."""
+    begin = history.begin
+    if not any_world and begin.world != world.name:
+        raise UsageError(
+            f"these interactions are of world {shown(begin.world)}, not {shown(world.name)}", advice=_OTHER
+        )
+    if not any_world and begin.content_hash != world.content_hash():
+        raise UsageError(
+            f"the files of world {shown(world.name)} aren't what they were when the interactions were written",
+            advice="use the files of that time",
+        )
+    if until is None and not any(isinstance(entry.interaction, Quit) for entry in history.entries):
+        raise UsageError("these interactions don't say where the run ended", advice="say until when it is to be played")
+
+
+def _repeat(world: World, entry: LoggedInteraction, change: Change) -> None:
+    at = f"at iteration {entry.iteration}"
+    try:
+        world.interact(change)
+    except UsageError as error:
+        raise UsageError(f"{at}, what was done can't be repeated: {error.problem}", advice=error.advice) from error
+    if world.step != entry.step:
+        raise UsageError(f"{at}, the world was at step {entry.step} and now is at {world.step}", advice=_OTHER)
+
+
+_OTHER = "the interactions must be those of a run of this world"
+
+
+# --- Reading ---
+
+
+def _recorded(path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    for message in Recording(path).unheard():
+        if message.topic == INTERACTIONS and message.sender == WORLD_MEMBER:
+            number += 1
+            yield number, message.payload
+
+
+def _entry(line: bytes, place: str) -> LoggedInteraction:
+    try:
+        entry = _decoder.decode(line)
+    except (MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(f"{place} is no interaction of a world: {error}") from error
+    if entry.iteration < 0 or entry.step < 0:
+        raise UsageError(f"{place} has an iteration or a step below 0")
+    return entry
+
+
+def _history(entries: Iterable[LoggedInteraction], source: str) -> InteractionHistory:
+    found = list(entries)
+    if not found:
+        raise UsageError(f"{source} has no interactions", advice="use a log of them, or the recording of a world")
+    begin = found[0].interaction
+    if not isinstance(begin, Begin):
+        raise UsageError(f"{source} doesn't say first of which world it is")
+    for number, (earlier, later) in enumerate(pairwise(found), 2):
+        if later.iteration < earlier.iteration:
+            raise UsageError(
+                f"{source}: interaction {number}, of iteration {later.iteration}, comes after one of iteration "
+                f"{earlier.iteration}"
+            )
+        if isinstance(later.interaction, Begin):
+            raise UsageError(f"{source}: a second run begins with interaction {number}")
+        if isinstance(earlier.interaction, Quit):
+            raise UsageError(f"{source}: interaction {number} comes after the end of the run")
+    return InteractionHistory(begin, tuple(found[1:]))
+
+
+_decoder = json.Decoder(LoggedInteraction)

@@ -27,8 +27,9 @@ decides where something is computed, never what comes of it (E1, E3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
+from math import inf, isfinite
 from struct import iter_unpack, pack, unpack_from
 from typing import NamedTuple
 
@@ -36,11 +37,11 @@ from msgspec import structs
 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, shown
 from worldline.model.nearest import nearest
-from worldline.world.arrangement import NO_NEWS, Arrangement, arrange, news
+from worldline.model.time import SECOND
 from worldline.world.cast import Cast
 from worldline.world.description import WorldModel, absolute_topic
-from worldline.world.engine import Extent, PhysicsEngine, checked_motor_command, checked_pose, checked_twist
-from worldline.world.groups import Mover
+from worldline.world.engines.engine import Extent, PhysicsEngine, checked_motor_command, checked_pose, checked_twist
+from worldline.world.groups import Group, Mover, place, settle_groups
 from worldline.world.interactions import (
     Change,
     CommandMotors,
@@ -53,6 +54,7 @@ from worldline.world.interactions import (
 from worldline.world.orders import (
     HASH_SIZE,
     DriveOrder,
+    GroupOrder,
     LookSeen,
     ModelCopy,
     MotorOrder,
@@ -63,8 +65,232 @@ from worldline.world.orders import (
     sum_of_hashes,
 )
 from worldline.world.pose import Pose, Vector
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+)
 from worldline.world.spectator import SeveralSpectators, Spectator
-from worldline.world.surroundings import Surroundings
+
+# Surroundings: which static models a group needs around it.
+#
+# A group's model has the static models near its movers. Far ones change nothing, but cost time in every step. So that a
+# group isn't rebuilt with every meter it goes, it gets all that are within a *region* larger than needed, and keeps
+# them until it gets near that region's edge.
+
+MARGIN = 2.0
+"""Meters by which a region is larger than needed, on every side."""
+
+
+class Region(NamedTuple):
+    """A box along the world's axes, from its least to its greatest corner."""
+
+    low: Vector
+    high: Vector
+
+    def touches(self, other: Region) -> bool:
+        return all(
+            a_low <= b_high and b_low <= a_high
+            for a_low, a_high, b_low, b_high in zip(self.low, self.high, other.low, other.high, strict=True)
+        )
+
+    def holds(self, other: Region) -> bool:
+        return all(a <= b for a, b in zip(self.low, other.low, strict=True)) and all(
+            a >= b for a, b in zip(self.high, other.high, strict=True)
+        )
+
+    def grown(self, by: float) -> Region:
+        x, y, z = self.low
+        a, b, c = self.high
+        return Region((x - by, y - by, z - by), (a + by, b + by, c + by))
+
+
+def joined(regions: Iterable[Region]) -> Region:
+    """Return the least region that holds them all."""
+    lows, highs = zip(*regions, strict=True)
+    x, y, z = map(min, zip(*lows, strict=True))
+    a, b, c = map(max, zip(*highs, strict=True))
+    return Region((x, y, z), (a, b, c))
+
+
+def static_region(model: WorldModel) -> Region | None:
+    """Return the box around all of a static model that can be touched; None if nothing can."""
+    regions = [
+        _shape_region(model.pose.compose(link.pose).compose(collision.pose), collision.shape)
+        for link in model.links
+        for collision in link.collisions
+    ]
+    return joined(regions).grown(1e-6) if regions else None  # More than roundings can have taken off.
+
+
+def _shape_region(pose: Pose, shape: Shape) -> Region:
+    half = _half_size(shape)
+    if not all(map(isfinite, half)):
+        return Region((-inf, -inf, -inf), (inf, inf, inf))
+    a, b, c = half
+    ways = [pose.rotate(way) for way in ((a, 0.0, 0.0), (0.0, b, 0.0), (0.0, 0.0, c))]
+    a, b, c = (sum(abs(way[axis]) for way in ways) for axis in range(3))
+    x, y, z = pose.position
+    return Region((x - a, y - b, z - c), (x + a, y + b, z + c))
+
+
+def _half_size(shape: Shape) -> Vector:
+    match shape:
+        case BoxShape((x, y, z)):
+            return x / 2, y / 2, z / 2
+        case SphereShape(radius):
+            return radius, radius, radius
+        case CylinderShape(radius, height):
+            return radius, radius, height / 2
+        case CapsuleShape(radius, height):
+            return radius, radius, radius + height / 2
+        case EllipsoidShape(radii):
+            return radii
+        case PlaneShape():
+            return inf, inf, inf
+
+
+class Surroundings:
+    """The static models that are loaded, and where they are."""
+
+    def __init__(self, models: Iterable[WorldModel]) -> None:
+        ordered = sorted(models, key=lambda model: model.name)
+        self.names = tuple(model.name for model in ordered)
+        self._regions = [(model.name, region) for model in ordered if (region := static_region(model)) is not None]
+
+    def near(self, region: Region) -> tuple[str, ...]:
+        return tuple(name for name, each in self._regions if each.touches(region))
+
+
+# The arrangement of a world: who simulates what, from one look to the next, and what secondaries are told of it.
+
+NO_NEWS = StepOrder(0, 0, 0, 0, 0)
+
+
+class HostedGroup(NamedTuple):
+    """A group, where it is simulated, what none of its movers is faster than, and the static models in its region."""
+
+    group: Group
+    host: str
+    speed: float
+    statics: tuple[str, ...]
+    region: Region
+
+    def is_same_model(self, other: HostedGroup) -> bool:
+        return self.group.members() == other.group.members() and self.statics == other.statics
+
+
+class Arrangement:
+    """Groups by name, and the secondary of each mover. By secondary, in the order of its acks: who is there (`movers`),
+    those of them who perform, with their numbers (`performing`), and the speeds of its groups (`speeds`).
+    """
+
+    def __init__(
+        self,
+        groups: Mapping[str, HostedGroup],
+        affinities: Mapping[str, str],
+        secondaries: Iterable[str],
+        surroundings: Surroundings,
+    ) -> None:
+        self.groups = groups
+        self.surroundings = surroundings
+        self.affinities = dict(affinities)
+        self.movers: dict[str, list[str]] = {}
+        self.performing: dict[str, list[tuple[int, str]]] = {}
+        self.speeds: dict[str, dict[str, float]] = {}
+        for secondary in secondaries:
+            here = sorted(each for each in groups.values() if each.host == secondary)
+            performers = {name for each in here for name in each.group.performers}
+            movers = [name for each in here for name in sorted(each.group.members())]
+            self.movers[secondary] = movers
+            self.performing[secondary] = [(number, name) for number, name in enumerate(movers) if name in performers]
+            self.speeds[secondary] = {each.group.name: each.speed for each in here}
+
+    def at(self, secondary: str) -> dict[str, HostedGroup]:
+        return {name: each for name, each in self.groups.items() if each.host == secondary}
+
+
+def arrange(
+    movers: Iterable[Mover],
+    span_ns: int,
+    secondaries: Collection[str],
+    surroundings: Surroundings,
+    before: Arrangement,
+    changed: Collection[str],
+) -> Arrangement:
+    """Work out groups that hold for a while, where they are simulated, and the static models around each.
+
+    `changed` are the performers whose levels aren't what they were before. A group that stays in its region keeps its
+    static models, as long as the surroundings are the same.
+    """
+    known = {mover.name: mover for mover in movers}
+    groups, speeds = settle_groups(known.values(), span_ns)
+    distribution = place(groups, secondaries, before.affinities, changed)
+    hosted = {}
+    for group in groups:
+        speed, host = speeds[group.name], distribution.hosts[group.name]
+        needed = joined(_region(known[name]) for name in group.members()).grown(speed * span_ns / SECOND)
+        last = before.groups.get(group.name)
+        if (
+            last is not None
+            and last.group.members() == group.members()
+            and last.region.holds(needed)
+            and before.surroundings is surroundings
+        ):
+            region, statics = last.region, last.statics
+        else:
+            region = needed.grown(MARGIN)
+            statics = surroundings.near(region)
+        hosted[group.name] = HostedGroup(group, host, speed, statics, region)
+    return Arrangement(hosted, distribution.affinities, secondaries, surroundings)
+
+
+def news(
+    secondary: str, before: Arrangement, after: Arrangement, states: Mapping[str, bytes], forgotten: Collection[str]
+) -> StepOrder | None:
+    """Return what a secondary has to load and unload, and who comes and goes; None if it has nothing, and had nothing.
+
+    `states` are those of all movers. A secondary takes them from the groups that it had, unless they are `forgotten`.
+    """
+    had, has = before.at(secondary), after.at(secondary)
+    same = [
+        name
+        for name, each in has.items()
+        if name in had and each.is_same_model(had[name]) and not any(map(forgotten.__contains__, each.group.members()))
+    ]
+    unload = [name for name in had if name not in same]
+    there = {mover for name in unload for mover in had[name].group.members()}.difference(forgotten)
+    if not (has or unload):
+        return None
+    return structs.replace(
+        NO_NEWS,
+        affinities=[
+            (name, host)
+            for name, host in after.affinities.items()
+            if host != before.affinities.get(name) and secondary in (host, before.affinities.get(name))
+        ],
+        unload=unload,
+        load=[
+            GroupOrder(
+                name,
+                sorted(each.group.members()),
+                list(each.statics),
+                {mover: states[mover] for mover in each.group.members() if mover not in there},
+            )
+            for name, each in has.items()
+            if name not in same
+        ],
+    )
+
+
+def _region(mover: Mover) -> Region:
+    (x, y, z), (a, b, c) = mover.center, mover.half
+    return Region((x - a, y - b, z - c), (x + a, y + b, z + c))
+
 
 LOOK_EVERY = 10
 """Steps for which groups hold. Who runs ahead goes no further: groups, and the speeds that are expected of them, must

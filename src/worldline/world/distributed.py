@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from worldline.scratch_folder import ScratchFolder
+from worldline.files.saving import ScratchFolder
 from worldline.world.engines import open_engine
-from worldline.world.exchange import Exchange
+from worldline.world.hosting import Exchange
 from worldline.world.local import LocalSecondaries
 from worldline.world.primary import Primary
 from worldline.world.sdf import read_world

@@ -16,8 +16,8 @@ from msgspec import Struct, json
 
 from worldline.federation.address import Address
 from worldline.federation.environment import TOKEN
-from worldline.lifeline import Lifeline
 from worldline.model.errors import LossError, UsageError, shortened
+from worldline.processes.lifeline import Lifeline
 
 _GRACE_S = 3.0
 _SAID_MAX = 2**16

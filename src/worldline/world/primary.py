@@ -15,15 +15,15 @@ from pathlib import Path
 from msgspec import MsgspecError
 
 from worldline.federation.address import Address
-from worldline.federation.limits import Limits
-from worldline.federation.resident import ResidentParticipant
-from worldline.federation.server import Server
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.resident import ResidentParticipant
+from worldline.federation.server.server import Server
 from worldline.history.status import Status
 from worldline.lock import Phase, RunEnded
 from worldline.model import Message, Network, link, plan
-from worldline.model.counting import counted
 from worldline.model.errors import ConfigurationError, Interrupted, LossError, PeerError, WorldlineError, shown
-from worldline.world.engine import PhysicsEngine, agreement
+from worldline.model.text import counted
+from worldline.world.engines.engine import PhysicsEngine, agreement
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
 from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, ended_in, orders_for
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from worldline.model.printable import printable
+from worldline.model.text import printable
 from worldline.model.time import format_time
 from worldline.world.description import (
     DiffDrive,

@@ -18,9 +18,9 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import SECOND, TimeLike, format_time
 from worldline.world.course import Course
 from worldline.world.description import WorldDescription
-from worldline.world.engine import PhysicsEngine, agreement
 from worldline.world.engines import open_engine
-from worldline.world.exchange import Exchange, LocalExchange
+from worldline.world.engines.engine import PhysicsEngine, agreement
+from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.interactions import (
     AnyInteraction,
     Begin,

@@ -13,8 +13,16 @@ from worldline.model import Plan
 from worldline.recording import Provenance, Recorder
 from worldline.recording.output import RecordingTarget
 from worldline.world.description import WorldDescription, WorldModel
-from worldline.world.foxglove import SceneEncoder, TransformsEncoder
-from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF, WORLD_ENCODINGS, WORLD_SCHEMAS
+from worldline.world.foxglove import (
+    INTERACTIONS,
+    SCENE,
+    STATE,
+    TF,
+    WORLD_ENCODINGS,
+    WORLD_SCHEMAS,
+    SceneEncoder,
+    TransformsEncoder,
+)
 from worldline.world.orders import HASH_SIZE, chained
 from worldline.world.spectator import Spectator
 

@@ -13,11 +13,9 @@ from typing import NoReturn
 import pytest
 
 from tests.federation.transports import eventually, nothing_left
-from worldline.metasim.public.broker import TcpqBroker
-from worldline.metasim.public.clock import encode_time
-from worldline.metasim.public.dialing import dial_broker, tcpq_address
+from worldline.metasim.public.broker import ChannelPattern, TcpqBroker
+from worldline.metasim.public.mirror import encode_time
 from worldline.metasim.public.names import TIME_CHANNEL
-from worldline.metasim.public.patterns import ChannelPattern
 from worldline.metasim.public.tcpq import (
     CLIENT_MAGIC,
     DATA_MAX,
@@ -25,7 +23,9 @@ from worldline.metasim.public.tcpq import (
     TcpqDecoder,
     TcpqFrame,
     TcpqKind,
+    dial_broker,
     greeting,
+    tcpq_address,
 )
 from worldline.model.errors import LossError, UsageError
 

@@ -18,17 +18,15 @@ import pytest
 from tests.federation.transports import eventually, nothing_left
 from tests.metasim.public.stage import STEPS, Seen, Talkative, loop, run_served, seen_by_participants
 from worldline import Federation, Program, run
+from worldline.files.saving import write_all
 from worldline.history.several import SeveralObservers
 from worldline.metasim.public import PublicLcm, TcpqBroker
-from worldline.metasim.public.clock import decode_time
-from worldline.metasim.public.feed import Feed
+from worldline.metasim.public.mirror import Feed, PublicEvent, Timeline, decode_time
 from worldline.metasim.public.names import TIME_CHANNEL
 from worldline.metasim.public.tcpq import SERVER_MAGIC, greeting
-from worldline.metasim.public.timeline import PublicEvent, Timeline
 from worldline.model import MS
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.model.time import FOREVER
-from worldline.saving.destination import write_all
 
 _PATIENCE_S = 20.0
 

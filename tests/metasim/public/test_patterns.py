@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worldline.metasim.public.patterns import ChannelPattern
+from worldline.metasim.public.broker import ChannelPattern
 from worldline.model.errors import UsageError
 
 _ATOMS = ["a", "b", "/", ".", "[ab]", "[^a]", "[a-c1]", "[]a]", "[a-]", r"\d", r"\W", r"\.", r"[\d/]", "(?:ab)"]

@@ -18,7 +18,7 @@ from tests.federation.transports import eventually, nothing_left
 from tests.metasim.public.stage import loop, seen_by_participants
 from worldline import run
 from worldline.metasim.public import PublicLcm, TcpqBroker
-from worldline.metasim.public.clock import TIME_DEFINITION, encode_time
+from worldline.metasim.public.mirror import TIME_DEFINITION, encode_time
 from worldline.metasim.public.names import TIME_CHANNEL
 
 _PATIENCE_S = 60.0

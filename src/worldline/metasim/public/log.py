@@ -18,10 +18,10 @@ from io import FileIO
 from itertools import accumulate
 from pathlib import Path
 
+from worldline.files.saving import destination, refusal, write_all
 from worldline.metasim.public.names import CHANNEL_BYTES_MAX, PublicName
 from worldline.model.errors import UsageError
 from worldline.recording.pending import Pending, Publication
-from worldline.saving.destination import destination, refusal, write_all
 
 _SYNC = 0xEDA1DA01
 _HEAD = struct.Struct(">IqqII")  # Sync word, number, microseconds, lengths of name and data.

@@ -7,19 +7,257 @@ lose messages, except in a log, and says how many.
 
 from __future__ import annotations
 
+import struct
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Self
+from heapq import heappop, heappush
+from typing import Any, NamedTuple, Self
 
 from worldline.history.observer import Observer
 from worldline.metasim.public.broker import TcpqBroker
-from worldline.metasim.public.feed import LINGER_S, QUEUE_BYTES_MAX, Feed
 from worldline.metasim.public.log import PublicLog
-from worldline.metasim.public.names import check_participant, check_public_names
-from worldline.metasim.public.outlets import LcmOutlet, open_outlet
-from worldline.metasim.public.timeline import Timeline
-from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.metasim.public.names import (
+    CHANNEL_BYTES_MAX,
+    TIME_CHANNEL,
+    PublicName,
+    check_participant,
+    check_public_names,
+)
+from worldline.metasim.public.outlets import LcmOutlet, Outlet, open_outlet
+from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError, shortened, shown
+from worldline.model.time import FOREVER
+
+# The message that says when the messages behind it were sent: LCM's own carry no time on their way. Pure.
+#
+# It is an LCM message itself, of this type, so that lcm-spy and every language's generated code can read it.
+
+TIME_DEFINITION = """\
+package worldline;
+
+struct time_t
+{
+    int64_t sent_ns;
+    int64_t at_ns;
+}
+"""
+_FINGERPRINT = 0x848C6A102A722C11  # What lcm-gen makes of the definition.
+_LAYOUT = struct.Struct(">Qqq")
+
+
+def encode_time(sent: int, at: int) -> bytes:
+    """Return the message for what was sent then, and happens `at` (for a delivery, its arrival)."""
+    return _LAYOUT.pack(_FINGERPRINT, sent, at)
+
+
+def decode_time(data: bytes) -> tuple[int, int]:
+    """Return when the messages that follow were sent, and when they happen."""
+    if len(data) != _LAYOUT.size or _LAYOUT.unpack(data)[0] != _FINGERPRINT:
+        raise PeerError("that isn't a message of type worldline.time_t")
+    _, sent, at = _LAYOUT.unpack(data)
+    return sent, at
+
+
+# Puts the sends and deliveries of a run into the order in which they happen. Pure.
+#
+# An observer is told of arrivals when a message is sent, and in an order that luck decides (`history.observer`). Taken
+# from here, they are ordered by their times; at the same time deliveries come first, since what is sent then may be the
+# answer to them, and then names and numbers decide. So the sequence of all that is ever taken is the same in every run.
+#
+# Unlike a recorder, which writes all that becomes of a message in one place, this needn't wait for the last arrival of
+# a message: what happens before the time that has passed is settled (H3). So messages that are under way for long, or
+# held back by an outage, hold up nobody who looks on.
+
+# When it happens; 0 for a delivery, 1 for a send; sender, number, receiver, copy.
+_Key = tuple[int, int, str, int, str, int]
+
+
+class PublicEvent(NamedTuple):
+    """A send or a delivery: its name on the public LCM, when it happens, and when the message was sent."""
+
+    name: str
+    payload: bytes
+    sent: int
+    at: int
+
+
+class _Message:
+    __slots__ = ("payload", "sent", "topic", "until")
+
+    def __init__(self, topic: str, sent: int, payload: bytes, until: int) -> None:
+        self.topic = topic
+        self.sent = sent
+        self.payload = payload
+        self.until = until
+
+
+class Timeline:
+    """What has been told of a run, and hasn't been taken."""
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, int], _Message] = {}
+        self._expiries: list[tuple[int, str, int]] = []
+        # A heap. What is said anew has the same key, so a number of its own keeps messages from being compared.
+        self._ahead: list[tuple[_Key, int, _Message]] = []
+        self._said = 0
+        self._due: dict[tuple[str, str], dict[_Key, object]] = {}  # Receiver and topic → the arrivals that hold.
+        self._names: dict[tuple[str, str, str], str] = {}
+
+    def __len__(self) -> int:
+        """How many messages are kept."""
+        return len(self._messages)
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int) -> None:
+        message = self._messages[who, number] = _Message(topic, at, payload, until)
+        heappush(self._expiries, (until, who, number))
+        heappush(self._ahead, ((at, 1, who, number, "", 0), 0, message))
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        message = self._messages[sender, number]
+        key = (at, 0, sender, number, receiver, copy)
+        due = self._due.get((receiver, message.topic))
+        if due is None:
+            due = self._due[receiver, message.topic] = {}
+        if lost is not None:
+            due.pop(key, None)
+        elif key not in due:
+            due[key] = None
+            self._said += 1
+            heappush(self._ahead, (key, self._said, message))
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        message = self._messages.get((sender, number))
+        if message is not None and until != message.until:
+            message.until = until if message.until == FOREVER else max(until, message.until)
+            heappush(self._expiries, (message.until, sender, number))
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        due = self._due.get((receiver, topic), {})
+        for key in [key for key in due if key[0] >= at]:
+            del due[key]
+
+    def take(self, passed: int) -> list[PublicEvent]:
+        """Remove and return, in order, all that happens before a time that has passed."""
+        taken: list[PublicEvent] = []
+        ahead, dues, names = self._ahead, self._due, self._names
+        while ahead and ahead[0][0][0] < passed:
+            key, _, message = heappop(ahead)
+            at, is_send, sender, _, receiver, _ = key
+            if is_send or dues[receiver, message.topic].pop(key, _ABSENT) is not _ABSENT:
+                name = names.get((message.topic, sender, receiver)) or self._name(message.topic, sender, receiver)
+                taken.append(PublicEvent(name, message.payload, message.sent, at))
+        expiries, messages = self._expiries, self._messages
+        while expiries and expiries[0][0] < passed:
+            until, sender, number = heappop(expiries)
+            expired = messages.get((sender, number))
+            if expired is not None and expired.until <= until:
+                del messages[sender, number]
+        return taken
+
+    def _name(self, topic: str, sender: str, receiver: str) -> str:
+        name = self._names[topic, sender, receiver] = str(PublicName(topic, sender, receiver or None))
+        return name
+
+
+_ABSENT = object()
+
+
+# Feeds an outlet from a thread of its own, so that a slow one never holds up the run.
+#
+# What isn't out yet is kept up to a limit. Beyond that, messages are left out, the newest first, and counted.
+
+QUEUE_BYTES_MAX = 2**25
+_EVENT_COST = 200  # Bytes that an event takes besides its payload; about.
+LINGER_S = 2.0
+
+
+class Feed:
+    """Passes events on to an outlet. `count` are out, `lost` never will be; `nameless` have too long a name for LCM."""
+
+    def __init__(
+        self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX, linger_s: float | None = LINGER_S
+    ) -> None:
+        self.outlet = outlet
+        self.count = 0
+        self.lost = 0
+        self.nameless = 0
+        self.trouble = ""
+        self._queue_bytes_max = queue_bytes_max
+        self._linger_s = linger_s
+        self._events: list[PublicEvent] = []
+        self._size = 0  # With what is just being passed on.
+        self._told: tuple[int, int] | None = None
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name=f"worldline to {outlet.url}", daemon=True)
+        self._thread.start()
+
+    def put(self, events: Iterable[PublicEvent]) -> None:
+        """Take in events, as far as there is room; never waits."""
+        with self._changed:
+            for event in events:
+                name = event.name
+                size = len(event.payload) + _EVENT_COST
+                if len(name) > CHANNEL_BYTES_MAX or (not name.isascii() and len(name.encode()) > CHANNEL_BYTES_MAX):
+                    self.nameless += 1
+                elif self._size and self._size + size > self._queue_bytes_max:
+                    self.lost += 1
+                else:
+                    self._events.append(event)
+                    self._size += size
+            self._changed.notify_all()
+
+    def drain(self, timeout_s: float | None) -> bool:
+        """Wait until all is out, but not for longer than that; return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._size, timeout_s)
+
+    def close(self) -> None:
+        """End it, when all is out or can't be helped."""
+        self.drain(self._linger_s)
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self.outlet.close()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (events := self._next()) is not None:
+            for event in events:
+                self._pass_on(event)
+            with self._changed:
+                self._size -= sum(len(event.payload) + _EVENT_COST for event in events)
+                if not self._size:
+                    self._changed.notify_all()
+
+    def _pass_on(self, event: PublicEvent) -> None:
+        if self._closing:
+            self._lose("")
+            return
+        try:
+            if (event.sent, event.at) != self._told:
+                self.outlet.publish(TIME_CHANNEL, encode_time(event.sent, event.at))
+                self._told = (event.sent, event.at)
+            self.outlet.publish(event.name, event.payload)
+            self.count += 1
+        except LossError as error:
+            self._lose(error.problem)
+        except Exception as error:  # A thread has no caller to tell, and what follows is to be passed on, too.
+            self._lose(shortened(f"{error!r}"))
+
+    def _lose(self, reason: str) -> None:
+        with self._changed:  # Whoever puts in more counts, too.
+            self.lost += 1
+            self.trouble = self.trouble or reason
+
+    def _next(self) -> list[PublicEvent] | None:
+        """Return what there is to pass on, all that has come in since the last time; None, if that was all."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._events or self._closing)
+            events, self._events = self._events, []
+            return events or None
+
 
 _FILE = "file://"
 _SHOW_EVERY_S = 1.0  # How old what a log doesn't have yet may be.

@@ -11,8 +11,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from worldline.metasim.public.dialing import SCHEME, dial_broker
-from worldline.metasim.public.tcpq import TcpqFrame, TcpqKind
+from worldline.metasim.public.tcpq import SCHEME, TcpqFrame, TcpqKind, dial_broker
 from worldline.model.errors import LossError, UsageError, shown
 
 if TYPE_CHECKING:

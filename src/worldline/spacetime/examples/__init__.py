@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 
-from worldline.loading.definition import Definition, maker_of
+from worldline.files.loading import Definition, maker_of
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.loading import FORM, Example, example_of
 from worldline.spacetime.simulation import ForwardSimulation

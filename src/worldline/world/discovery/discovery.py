@@ -20,8 +20,6 @@ import msgspec
 
 from worldline.federation.address import parse_address
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shown
-from worldline.world.discovery.network import ConnectionFound, ConnectionLost, NetworkEvent, SaidByPeer
-from worldline.world.discovery.options import DiscoveryOptions
 from worldline.world.discovery.peers import (
     TEXT_LENGTH_MAX,
     Announcement,
@@ -32,6 +30,13 @@ from worldline.world.discovery.peers import (
     PeerDeparted,
     PeerRole,
     PeerRoster,
+)
+from worldline.world.discovery.zenoh_network import (
+    ConnectionFound,
+    ConnectionLost,
+    DiscoveryOptions,
+    NetworkEvent,
+    SaidByPeer,
 )
 
 if TYPE_CHECKING:

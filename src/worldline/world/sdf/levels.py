@@ -10,7 +10,7 @@ from worldline.world.description import Level, LoadingNote, Performer
 from worldline.world.pose import UPRIGHT
 from worldline.world.sdf.element import SdfElement
 from worldline.world.sdf.frames import local_pose
-from worldline.world.sdf.shapes import read_box
+from worldline.world.sdf.models import read_box
 
 LEVELS_PLUGIN = "gz::sim"
 

@@ -6,17 +6,350 @@ between them say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any, cast
 
-from worldline.world.description import DiffDrive, Joint, LoadingNote, RigidLink, WorldModel
-from worldline.world.pose import ORIGIN, Pose
+from worldline.model.errors import shown
+from worldline.model.nearest import nearest
+from worldline.world.description import (
+    GRAY,
+    JOINT_KINDS,
+    Collision,
+    Color,
+    DiffDrive,
+    Friction,
+    Joint,
+    JointKind,
+    LoadingNote,
+    RigidLink,
+    Visual,
+    WorldModel,
+)
+from worldline.world.inertia import UNIT_INERTIA, WATER, Inertia, combined, cone_inertia, scaled, shape_inertia
+from worldline.world.pose import ORIGIN, Pose, Vector, length
 from worldline.world.sdf.element import SdfElement
-from worldline.world.sdf.frames import MODEL_FRAME, FrameScope
-from worldline.world.sdf.joints import note_unused_speed, read_joint
+from worldline.world.sdf.frames import MODEL_FRAME, FrameScope, local_pose
 from worldline.world.sdf.library import SdfLibrary
-from worldline.world.sdf.links import read_link
 from worldline.world.sdf.plugins import Movers, note_plugin, plugin_name, read_plugins
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+)
+
+# Reads <geometry>.
+
+
+def read_shape(owner: SdfElement) -> Shape | None:
+    """Return the shape of a collision or visual; None if it is one that isn't supported, which is then noted."""
+    geometry = owner.needed("geometry")
+    for tag, read in _SHAPES.items():
+        element = geometry.child(tag)
+        if element is not None:
+            with element.blamed():
+                return read(element)
+    if not geometry.content:
+        raise geometry.error("<geometry> needs a shape", f"such as {', '.join(f'<{tag}>' for tag in _SHAPES)}")
+    return None
+
+
+def cone_in(owner: SdfElement) -> tuple[float, float] | None:
+    """Return the radius and the length of a collision's cone, which has an inertia, though nothing collides with it."""
+    geometry = owner.needed("geometry")
+    cone = next((each for each in geometry.content if each.tag == "cone"), None)  # It stays unread, so it is noted.
+    return None if cone is None else (_length(cone, "radius", 0.5), _length(cone, "length", 1.0))
+
+
+def read_box(owner: SdfElement, what: str) -> BoxShape:
+    """Return the box that is needed here."""
+    geometry = owner.needed("geometry", what)
+    box = geometry.child("box")
+    if box is None:
+        raise geometry.error(f"{what} needs a <box>")
+    with box.blamed():
+        return _box(box)
+
+
+def _box(element: SdfElement) -> BoxShape:
+    size = _given(element, "size", "1 1 1")
+    return BoxShape((1.0, 1.0, 1.0) if size is None else size.vector())
+
+
+def _sphere(element: SdfElement) -> SphereShape:
+    return SphereShape(_length(element, "radius", 1.0))
+
+
+def _cylinder(element: SdfElement) -> CylinderShape:
+    return CylinderShape(_length(element, "radius", 1.0), _length(element, "length", 1.0))
+
+
+def _capsule(element: SdfElement) -> CapsuleShape:
+    return CapsuleShape(_length(element, "radius", 0.5), _length(element, "length", 1.0))
+
+
+def _ellipsoid(element: SdfElement) -> EllipsoidShape:
+    radii = _given(element, "radii", "1 1 1")
+    return EllipsoidShape((1.0, 1.0, 1.0) if radii is None else radii.vector())
+
+
+def _length(element: SdfElement, tag: str, default: float) -> float:
+    found = _given(element, tag, f"{default:g}")
+    return default if found is None else found.number()
+
+
+def _given(element: SdfElement, tag: str, default: str) -> SdfElement | None:
+    """Return what a shape says of its size. Gazebo takes a default for what is missing, and complains."""
+    found = element.child(tag)
+    if found is None:
+        element.remark(f"a <{element.shown_tag}> without <{tag}> has {default}, as in Gazebo")
+    return found
+
+
+def _plane(element: SdfElement) -> PlaneShape:
+    said, size = element.child("normal"), element.child("size")
+    x, y, z = said.vector() if said is not None else (0.0, 0.0, 1.0)
+    norm = length((x, y, z))
+    if said is not None and not 1e-9 < norm < 1e9:
+        raise said.error("a plane's normal needs some length")
+    width, depth = size.numbers(2) if size is not None else (1.0, 1.0)
+    return PlaneShape((x / norm, y / norm, z / norm), (width, depth))
+
+
+_SHAPES: dict[str, Callable[[SdfElement], Shape]] = {
+    "box": _box,
+    "sphere": _sphere,
+    "cylinder": _cylinder,
+    "capsule": _capsule,
+    "ellipsoid": _ellipsoid,
+    "plane": _plane,
+}
+
+
+# Reads <link>: its shapes, its friction, its mass.
+
+
+def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str, *, static: bool) -> RigidLink:
+    """Read a link. `placed` is where its scope's origin is in the whole model, and `prefix` begins its full name."""
+    name = element.name()
+    gravity = element.child("gravity")
+    collisions = [(each, solid) for each in element.children("collision") if (solid := _collision(each, name, scope))]
+    visuals = [(each, seen) for each in element.children("visual") if (seen := _visual(each, name, scope))]
+    about = {("collision", index): each for index, (each, _) in enumerate(collisions)}
+    about |= {("visual", index): each for index, (each, _) in enumerate(visuals)}
+    with element.blamed(about):
+        return RigidLink(
+            name=prefix + name,
+            pose=placed.compose(scope.pose_of(name, element)),
+            inertia=_inertia(element, name, scope, collisions, static),
+            collisions=tuple(each for _, each in collisions),
+            visuals=tuple(each for _, each in visuals),
+            gravity=gravity is None or gravity.boolean(),
+        )
+
+
+def _collision(element: SdfElement, link: str, scope: FrameScope) -> Collision | None:
+    with element.blamed():
+        shape = read_shape(element)
+        if shape is None:
+            element.discard_but("geometry")
+            return None
+        pose = scope.resolve_in(link, element.child("pose"), element)
+        return Collision(name=element.name(), shape=shape, pose=pose, friction=_friction(element))
+
+
+def _visual(element: SdfElement, link: str, scope: FrameScope) -> Visual | None:
+    with element.blamed():
+        shape = read_shape(element)
+        if shape is None:
+            element.discard_but("geometry")
+            return None
+        pose = scope.resolve_in(link, element.child("pose"), element)
+        return Visual(name=element.name(), shape=shape, pose=pose, color=_color(element))
+
+
+def _friction(collision: SdfElement) -> Friction:
+    friction = _inside(collision, "surface", "friction")
+    if friction is None:
+        return Friction()
+    mu = mu2 = 1.0
+    torsion = 0.0
+    for engine, first, second in (("bullet", "friction", "friction2"), ("ode", "mu", "mu2")):  # The last one counts.
+        given = friction.child(engine)
+        if given is not None:
+            mu, mu2 = _number(given, first, mu), _number(given, second, mu2)
+    torsional = friction.child("torsional")
+    if torsional is not None:
+        torsion = _number(torsional, "coefficient", torsion)
+    with friction.blamed():
+        return Friction(mu, mu2, torsion)
+
+
+def _color(visual: SdfElement) -> Color:
+    """Return what a visual's material scatters; the other colors of a material only matter to a renderer."""
+    material = visual.child("material")
+    given = material.child("diffuse") if material is not None else None
+    if given is None:
+        return GRAY
+    r, g, b, *opacity = given.numbers(3 if len(given.words()) == 3 else 4)
+    return (_bright(r), _bright(g), _bright(b), _bright(opacity[0]) if opacity else 1.0)
+
+
+def _bright(part: float) -> float:
+    return min(max(part, 0.0), 1.0)
+
+
+_Solids = list[tuple[SdfElement, Collision]]
+
+
+def _inertia(link: SdfElement, name: str, scope: FrameScope, solids: _Solids, static: bool) -> Inertia:
+    """Read what is given; without it, SDF says 1 kg with moments of 1 kg m², whatever the shape."""
+    inertial = link.child("inertial")
+    densities = {id(each): each.child("density") for each in link.children("collision")}
+    if inertial is None:
+        return UNIT_INERTIA
+    mass = inertial.child("mass")
+    with inertial.blamed():
+        if (inertial.attribute("auto") or "false").strip().lower() in ("true", "1"):
+            usual = _number(inertial, "density", WATER)
+            numbers = {key: usual if density is None else density.number() for key, density in densities.items()}
+            whole = UNIT_INERTIA if static else _automatic(inertial, link, name, scope, solids, numbers)
+            return whole if mass is None else scaled(whole, mass.number())
+        moments = inertial.child("inertia")
+        xx, yy, zz, xy, xz, yz = (
+            default if moments is None else _number(moments, tag, default)
+            for tag, default in (("ixx", 1.0), ("iyy", 1.0), ("izz", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyz", 0.0))
+        )
+        pose = scope.resolve_in(name, inertial.child("pose"), inertial)
+        return Inertia(1.0 if mass is None else mass.number(), pose, (xx, yy, zz, xy, xz, yz))
+
+
+def _automatic(
+    inertial: SdfElement, link: SdfElement, name: str, scope: FrameScope, solids: _Solids, densities: dict[int, float]
+) -> Inertia:
+    parts = [(solid.pose, shape_inertia(solid.shape, densities[id(each)])) for each, solid in solids]
+    collisions = link.children("collision")
+    if not collisions:
+        raise inertial.error("there is no shape to work out an inertia from", "give the link a <collision>")
+    known = {id(each) for each, _ in solids}
+    for each in collisions:
+        if id(each) not in known:
+            cone = cone_in(each)
+            if cone is None:
+                inertial.remark("an inertia is worked out without the shapes that aren't supported")
+            else:
+                with each.blamed():
+                    pose = scope.resolve_in(name, each.child("pose"), each)
+                    parts.append((pose, cone_inertia(*cone, densities[id(each)])))
+    return combined(parts) if parts else UNIT_INERTIA
+
+
+def _inside(element: SdfElement, *tags: str) -> SdfElement | None:
+    found: SdfElement | None = element
+    for tag in tags:
+        found = found.child(tag) if found is not None else None
+    return found
+
+
+def _number(element: SdfElement, tag: str, default: float) -> float:
+    found = element.child(tag)
+    return default if found is None else found.number()
+
+
+# Reads <joint>.
+
+_UNSUPPORTED = ("gearbox", "revolute2", "screw", "universal")
+
+
+def read_joint(element: SdfElement, scope: FrameScope, prefix: str, notes: list[LoadingNote]) -> Joint | None:
+    """Read a joint; return None if it is of a kind that isn't supported, which is then noted."""
+    name, kind = element.name(), (element.attribute("type") or "").strip()
+    if kind in _UNSUPPORTED:
+        element.discard()
+        problem = f"joint {shown(name)} is of type {kind}, which isn't supported: it connects nothing"
+        notes.append(LoadingNote(element.line, problem, element.owner))
+        return None
+    if kind == "continuous":
+        kind = "revolute"
+    elif kind not in JOINT_KINDS:
+        known = (*JOINT_KINDS, "continuous")
+        raise element.error(
+            f"{shown(kind)} is no type of joint", nearest(kind, known) or f"there are {', '.join(known)}"
+        )
+    parent, child = element.needed("parent"), element.needed("child")
+    held = scope.link_of(child.word(), child)
+    anchor = _anchor(element, child.word(), held, scope)
+    axis = element.child("axis") if kind in ("revolute", "prismatic") else None
+    with element.blamed():
+        joint = Joint(
+            name=prefix + name,
+            kind=cast("JointKind", kind),
+            child=prefix + held,
+            parent=None if parent.word() == "world" else prefix + scope.link_of(parent.word(), parent),
+            anchor=anchor.position,
+        )
+    if axis is None:
+        return joint
+    with axis.blamed():
+        joint = replace(joint, axis=_direction(axis, held, scope, anchor), **_dynamics(axis))
+        return replace(joint, **_limits(axis, is_continuous=(element.attribute("type") or "").strip() == "continuous"))
+
+
+def note_unused_speed(element: SdfElement) -> None:
+    """Note that a joint's limit of speed isn't simulated."""
+    axis = element.child("axis")
+    limit = axis.child("limit") if axis is not None else None
+    velocity = limit.child("velocity") if limit is not None else None
+    if velocity is not None:
+        velocity.remark("<velocity> in <limit> isn't simulated for joints that nothing moves at a speed")
+
+
+def _anchor(element: SdfElement, child: str, held: str, scope: FrameScope) -> Pose:
+    """Return the joint's frame relative to the link that it holds."""
+    pose = element.child("pose")
+    if child == held and FrameScope.relative_to(pose) in (None, held):
+        return local_pose(pose)
+    return scope.pose_of(held, element).inverse().compose(scope.resolve(pose, child, element))
+
+
+def _direction(axis: SdfElement, held: str, scope: FrameScope, anchor: Pose) -> Vector:
+    """Return the axis in the frame of the link that the joint holds. It is written in the joint's own frame."""
+    xyz = axis.child("xyz")
+    vector = (0.0, 0.0, 1.0) if xyz is None else xyz.vector()
+    size = length(vector)
+    if xyz is not None and not 1e-9 < size < 1e9:
+        raise xyz.error("an axis needs some length")
+    unit = (vector[0] / size, vector[1] / size, vector[2] / size)
+    frame = xyz.attribute("expressed_in") if xyz is not None else None
+    older = axis.child("use_parent_model_frame")
+    if older is not None and older.boolean():
+        frame = MODEL_FRAME
+    if not frame:
+        return anchor.rotate(unit)
+    if frame == held:
+        return unit
+    return scope.pose_of(held, axis).inverse().rotate(scope.pose_of(frame, axis).rotate(unit))
+
+
+def _dynamics(axis: SdfElement) -> dict[str, Any]:
+    dynamics = axis.child("dynamics")
+    found = {tag: dynamics.child(tag) for tag in ("damping", "friction")} if dynamics is not None else {}
+    return {tag: given.number() for tag, given in found.items() if given is not None}
+
+
+def _limits(axis: SdfElement, *, is_continuous: bool) -> dict[str, Any]:
+    """Read a joint's limits. Of effort and velocity, SDF writes -1 for none."""
+    limit = axis.child("limit")
+    tags = ("effort", "velocity") if is_continuous else ("lower", "upper", "effort", "velocity")
+    found = {tag: limit.child(tag) for tag in tags} if limit is not None else {}
+    numbers = {tag: given.limit() for tag, given in found.items() if given is not None}
+    return {tag: inf if tag in ("effort", "velocity") and number < 0 else number for tag, number in numbers.items()}
+
 
 _NESTED_MAX = 20
 

@@ -1,0 +1,217 @@
+"""`worldline step`: let a run go on a little, and pause it again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from worldline.cli.console import PlainConsole, print_json
+from worldline.cli.options import operator_token_in
+from worldline.federation.environment import OPERATOR_TOKEN
+from worldline.federation.operator import Operator
+from worldline.federation.registry import RunEntry, running
+from worldline.lock.why.situation import Situation
+from worldline.lock.why.words import in_words
+from worldline.model import LossError, UsageError, format_time
+from worldline.model.errors import shown
+from worldline.model.nearest import nearest
+from worldline.model.reading import as_time
+from worldline.wire.operator import RunOver
+
+# Finds the run that an operator means, by its name or its address, and connects to it.
+
+Run = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RUN",
+        help="The run's name, its number of a process if several have that name, or its server's address (default: the"
+        " only run of yours on this machine).",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help=f"File with the operator's token, for a run on another machine (or set {OPERATOR_TOKEN})."),
+]
+Authority = Annotated[Path | None, typer.Option(help="Authority whose certificates to trust, for tls://.")]
+OwnCertificate = Annotated[Path | None, typer.Option(help="Certificate to present, for tls://.")]
+OwnKey = Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")]
+
+_ADDRESS = re.compile(r"(?:tcp|tls|unix):.*|\[?[\w.:-]*\]?:\d+")
+
+
+def is_noted(run: str) -> bool:
+    """Whether what an operator names is a file, and not a run that goes on."""
+    return Path(run).suffix in (".mcap", ".timing")
+
+
+def connected(
+    run: str | None,
+    token_file: Path | None = None,
+    authority: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+) -> Operator:
+    """Connect to the run that is meant."""
+    if run is not None and _ADDRESS.fullmatch(run):
+        return Operator(run, token=operator_token_in(token_file), authority=authority, certificate=certificate, key=key)
+    entry = found(run)
+    try:
+        return Operator(
+            entry.address,
+            token=entry.token,
+            authority=authority,
+            certificate=certificate,
+            key=key,
+            process=entry.process,
+        )
+    except LossError as error:
+        raise LossError(f"{entry.name} (process {entry.process}): {error.problem}", advice=error.advice) from error
+
+
+def found(run: str | None) -> RunEntry:
+    """Return the one run that is meant."""
+    entries = running()
+    meant = [each for each in entries if run is None or run in (each.name, str(each.process))]
+    if len(meant) == 1:
+        return meant[0]
+    listed = "; ".join(f"{each.name}, process {each.process}, {each.address}" for each in meant or entries)
+    if meant:
+        which = "several runs are going on" if run is None else f"several runs are called {shown(run)}"
+        raise UsageError(f"{which}: {listed}", advice="name one, by the number of its process if need be")
+    if run is None:
+        raise UsageError("no run of yours is going on on this machine", advice="name one by its address")
+    advice = nearest(run, [each.name for each in entries]) or (f"going on: {listed}" if listed else "none is going on")
+    raise UsageError(f"no run is called {shown(run)}", advice=advice)
+
+
+def conclude(over: RunOver, *, as_json: bool = False) -> NoReturn:
+    """Say how the run has ended, which is no mistake of the operator's."""
+    console = PlainConsole()
+    if as_json:
+        print_json({"phase": "over", "digest": over.digest, "failure": over.failure})
+    elif over.failure is not None:
+        console.print(f"the run was broken off: {over.failure}")
+    elif over.digest is not None:
+        console.print(f"the run is over, digest {over.digest}")
+    else:
+        console.print("the run is over")
+    raise typer.Exit
+
+
+# `worldline end`: end a run.
+
+_END_PATIENCE_S = 10.0
+
+
+def end(
+    run: Run = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When, in simulated time (default: as soon as possible).")
+    ] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Break it off, as Ctrl-C would: it has no result, and everybody is told why.")
+    ] = False,
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    certificate: OwnCertificate = None,
+    key: OwnKey = None,
+) -> None:
+    """End a federation in good order: it has a result, as if it had been run with --until that time."""
+    if at is not None and now:
+        raise UsageError("--at and --now contradict each other", advice="use one")
+    when = None if at is None else as_time(at, "a time for --at")
+    with connected(run, token_file, authority, certificate, key) as operator:
+        ends = operator.end(at=when, now=now)
+        if isinstance(ends, RunOver):
+            conclude(ends)
+        if ends is not None:
+            PlainConsole().print(f"it ends at {format_time(ends)}")
+        try:
+            over = operator.last_word(_END_PATIENCE_S)
+        except LossError:  # It ends when everybody is there: whoever wants to know how can ask again.
+            return
+        conclude(over)
+
+
+# `worldline pause`: hold a run where it is.
+
+
+def pause(
+    run: Run = None,
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    certificate: OwnCertificate = None,
+    key: OwnKey = None,
+) -> None:
+    """Hold a running federation where it is; its result stays the same.
+
+    Those who were allowed to go on already do so; nobody is allowed any more. `worldline resume` lets them go on.
+    """
+    with connected(run, token_file, authority, certificate, key) as operator:
+        held = operator.pause()
+        if isinstance(held, RunOver):
+            conclude(held)
+        PlainConsole().print(f"paused at {format_time(held)}")
+
+
+# `worldline resume`: let a run go on that was paused.
+
+
+def resume(
+    run: Run = None,
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    certificate: OwnCertificate = None,
+    key: OwnKey = None,
+) -> None:
+    """Let a federation go on that `worldline pause` or `worldline step` holds."""
+    with connected(run, token_file, authority, certificate, key) as operator:
+        over = operator.resume()
+        if over is not None:
+            conclude(over)
+        PlainConsole().print("resumed")
+
+
+_PATIENCE_S = 10.0
+
+
+def step(
+    run: Run = None,
+    by: Annotated[str | None, typer.Option(metavar="TIME", help="How far to go, in simulated time: 10ms.")] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Where to stop, in simulated time: 12.5s.")] = None,
+    wait: Annotated[
+        float, typer.Option(min=0.0, metavar="SECONDS", help="How long to wait for everybody to get there.")
+    ] = _PATIENCE_S,
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    certificate: OwnCertificate = None,
+    key: OwnKey = None,
+) -> None:
+    """Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.
+
+    The command ends when everybody stands there. The run's result stays the same.
+    """
+    if by is not None and to is not None:
+        raise UsageError("--by and --to contradict each other", advice="use one")
+    far = None if by is None else as_time(by, "a time for --by")
+    target = None if to is None else as_time(to, "a time for --to")
+    with connected(run, token_file, authority, certificate, key) as operator:
+        try:
+            reached = operator.step(by=far, to=target, within_s=wait)
+        except LossError as error:
+            raise _not_there(operator, wait) from error
+        if isinstance(reached, RunOver):
+            conclude(reached)
+        PlainConsole().print(f"at {format_time(reached)}")
+
+
+def _not_there(operator: Operator, waited_s: float) -> LossError:
+    """Say who hasn't come as far as that: they go on all the same."""
+    situation = operator.situation()
+    if isinstance(situation, Situation):
+        for line in in_words(situation):
+            PlainConsole().print(line)
+    return LossError(f"not everybody was there within {waited_s:g} seconds", advice="they are on their way")

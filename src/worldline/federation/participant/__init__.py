@@ -1,0 +1,1 @@
+"""A participant: what its program sees, and its way to a server."""

@@ -1,0 +1,395 @@
+"""The asyncio client: the same participant, awaited.
+
+What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next`, `peek`
+and `messages` are. A call that is canceled while it waits for its answer is taken up by the same call again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Self, Unpack, cast
+
+from worldline.federation.address import Address
+from worldline.federation.participant.call import PATIENCE_S, Call, Credentials
+from worldline.federation.participant.conversation import (
+    DOUBT_S,
+    GREETING_S,
+    PULSE_S,
+    TELL_AFTER_S,
+    Conversation,
+    failure,
+)
+from worldline.federation.participant.greeting import Greeting
+from worldline.federation.participant.participant import ClockName, Operations
+from worldline.federation.participant.program import blame, is_normal_end, one_life
+from worldline.federation.sockets import ForkedLock, broken, expect_signs_of_life, is_unreachable, not_ours, remember
+from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
+from worldline.lock.events import Recall
+from worldline.model import TIME_MAX, LossError, Message, UsageError, WorldlineError, as_time
+from worldline.model.time import TimeLike
+from worldline.wire.frames import HEARTBEAT
+from worldline.wire.handshake import Welcome
+
+if TYPE_CHECKING:
+    from worldline.federation.server.server import Server
+
+_WAKE_S = 1.0
+_FAREWELL_S = 2.0
+
+
+class AsyncConnection(asyncio.Protocol):
+    """A connection to a server, driven by the event loop."""
+
+    def __init__(self, name: str, dialed: socket.socket) -> None:
+        self._name = name
+        self._socket = dialed
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._conversation = Conversation(name)
+        self._waiter: asyncio.Future[None] | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._gone = False
+        self._written = 0.0
+        self._looked = self._loop.time()
+        self._heartbeat_s = 2.5
+        self._beating: asyncio.TimerHandle | None = None
+        self.pulse: Callable[[], None] = lambda: None  # Tells what was said and left lying.
+        self.disowned = False  # This process was forked from the one that the connection belongs to.
+        remember(self)
+
+    # --- Called by the event loop ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._conversation.feed(data)
+        except WorldlineError as error:
+            self._break(error)
+        self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._gone = True
+        problem = broken(error) if error else "the server closed the connection"
+        self._break(LossError(problem, participant=self._name))
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        self._room.set()
+
+    # --- For the participant ---
+
+    @property
+    def end(self) -> WorldlineError | None:
+        """Why there is nothing more to be said, once there isn't."""
+        return self._conversation.end
+
+    async def greet(self, greeting: Greeting, doubt: Callable[[], None] | None = None) -> Welcome:
+        """Shake hands with the server. `doubt` as for `SocketConnection`."""
+        shaking = asyncio.ensure_future(self._shake_hands(greeting))
+        try:
+            if doubt is not None and not (await asyncio.wait([shaking], timeout=DOUBT_S))[0]:
+                await self._loop.run_in_executor(None, doubt)
+            welcome = await asyncio.wait_for(shaking, None if doubt is None else GREETING_S - DOUBT_S)
+        except TimeoutError as error:
+            raise self._conversation.silent(GREETING_S) from error
+        finally:
+            shaking.cancel()
+        self._heartbeat_s = welcome.heartbeat / 1e9
+        expect_signs_of_life(self._socket, 4 * self._heartbeat_s)
+        self._beat()
+        return welcome
+
+    async def _shake_hands(self, greeting: Greeting) -> Welcome:
+        self._write(greeting.hello(await self._body()))
+        welcome = greeting.settle(await self._body())
+        self._conversation.agree(welcome.frame_max, welcome.payload_max)
+        return welcome
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        self._conversation.look()
+        self._write(self._conversation.encode(events))
+        events.clear()
+
+    def is_due(self, urgent: bool) -> bool:
+        return urgent or self._loop.time() - self._written > TELL_AFTER_S
+
+    async def ask(self, events: list[ParticipantEvent]) -> Action:
+        if events:
+            self._write(self._conversation.encode(events))
+            events.clear()
+        await self._room.wait()
+        while (answer := self._conversation.answer()) is None:
+            await self._event()
+        return answer
+
+    async def drain(self) -> None:
+        """Wait until what was said has been taken off our hands, or nearly."""
+        await self._room.wait()
+        self._conversation.look()
+
+    def fail(self, cause: str) -> None:
+        self._write(failure(cause))
+
+    async def close(self, *, patient: bool = False) -> None:
+        """Hang up once all is sent; if all is well, however long that takes."""
+        try:
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.close()
+                async with asyncio.timeout(None if patient else _FAREWELL_S):
+                    while not self._gone:
+                        await self._event()
+        except (TimeoutError, asyncio.CancelledError) as error:
+            assert self._transport is not None
+            self._transport.abort()  # The server doesn't take what it is still to be told.
+            if not isinstance(error, TimeoutError):
+                raise
+        finally:
+            if self._beating is not None:
+                self._beating.cancel()
+
+    def disown(self) -> None:
+        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
+        self.disowned = True
+        self._conversation.end = not_ours(self._name)
+        self._socket.close()
+
+    # --- Inside ---
+
+    async def _body(self) -> bytes:
+        while (body := self._conversation.body()) is None:
+            self._conversation.check()
+            await self._event()
+        return body
+
+    async def _event(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _break(self, error: WorldlineError) -> None:
+        self._conversation.end = self._conversation.end or error
+        self._room.set()
+        self._wake()
+
+    def _write(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._written = self._loop.time()
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _beat(self) -> None:
+        """Show that this end is alive, and see whether the other machine is."""
+        now = self._loop.time()
+        if now - self._written > self._heartbeat_s:
+            self._write(HEARTBEAT)
+        if now - self._looked > _WAKE_S:
+            self._looked = now
+            if not self._gone and is_unreachable(self._socket, 4 * self._heartbeat_s):
+                assert self._transport is not None
+                self._break(self._conversation.unreachable(4 * self._heartbeat_s))
+                self._transport.abort()
+        if self._conversation.end is None:
+            with contextlib.suppress(WorldlineError):  # The program meets the same and says so.
+                self.pulse()
+        self._beating = self._loop.call_later(min(PULSE_S, self._heartbeat_s / 2), self._beat)
+
+
+class AsyncParticipant(Operations):
+    """A participant of a run, for asyncio. Use it in an `async with` statement, like `Client` in a `with`."""
+
+    def __init__(self, ledger: Ledger, connection: AsyncConnection) -> None:
+        super().__init__(ledger, connection)
+        self._connection = connection
+        connection.pulse = self.catch_up
+        remember(self)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._wait()
+            if self._ledger.misses_snapshot:
+                self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
+                await self._wait()
+        except BaseException as error:
+            if isinstance(error, UsageError) and self._connection.end is None:  # As in `WiredParticipant`.
+                self._connection.fail(blame(error))
+            await self._connection.close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
+        if self._connection.disowned:  # By a fork: it is for the parent to leave.
+            return self._has_unwound(error)
+        failure = None if self._has_unwound(error) or is_normal_end(error) else error
+        try:
+            if failure is None:
+                self.leave()
+        except BaseException as met:
+            failure = met
+            raise
+        finally:
+            if failure is not None and self._connection.end is None:  # Otherwise it's the end of the run that it met.
+                with contextlib.suppress(WorldlineError):
+                    self.catch_up()  # When it was, above all.
+                self._connection.fail(blame(failure))
+            await self._connection.close(patient=failure is None)
+        return self._has_unwound(error)
+
+    def disown(self) -> None:
+        """Let go of it in a forked process."""
+        self._lock = ForkedLock(self.name)
+
+    async def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
+        """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
+        await self._yield()
+        messages = self._ledger.advance(self._target(to, by, clock))
+        return await self._wait() if messages is None else self._served(messages)
+
+    async def next(
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
+    ) -> list[Message]:
+        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
+
+        ``within="100ms"`` is `until` 100 ms from now. With a `promise`, first promise to send nothing before then.
+        """
+        await self._yield()
+        before = self._ledger.now
+        until = self._deadline(until, within, clock)
+        if clock != "true":
+            promise = self._in_true_time(promise, clock, "a promise")
+            until = self._limit(until, clock)
+        messages = self._ledger.next(until, promise)
+        if messages is None:
+            return await self._wait()
+        self._served_next(before, promise)
+        return messages
+
+    async def peek(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> int:
+        """Return when the next message arrives, or a time before which none does, and stay where you are.
+
+        See `Participant.peek`.
+        """
+        await self._yield()
+        until = self._deadline(until, within, clock)
+        if clock != "true":
+            until = self._in_true_time(until, clock)
+        known = self._ledger.peek(until)
+        if known is None:
+            await self._wait()
+            known = self._ledger.peek(until)
+        else:
+            self._say()
+        assert known is not None
+        return known
+
+    async def revive(self) -> bool:
+        """If it has crashed, wait until its program is started again. Return whether the program is to run."""
+        if self._ledger.revive() is None:
+            await self._wait()
+        return not (self.ended or self.is_crashed)
+
+    async def messages(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> AsyncIterator[Message]:
+        """Iterate over the messages that arrive before `until`, or `within` a duration, advancing to each arrival."""
+        end = self._limit(self._deadline(until, within, clock), clock)
+        limit = TIME_MAX if end is None else as_time(end)
+        if not self._ledger.may_give(limit):
+            await self._yield()
+            self._ledger.note_idle_call()
+        while self._ledger.may_give(limit) and (batch := await self.next(end)):
+            for message in batch:
+                yield message
+
+    async def _yield(self) -> None:
+        """Give others in this loop their turn, the heartbeat too, and the server time to take what it was told.
+
+        Before anything is done: a call that is canceled here has changed nothing.
+        """
+        await asyncio.sleep(0)
+        await self._connection.drain()
+
+    def _served(self, messages: list[Message]) -> list[Message]:
+        self._say()
+        return messages
+
+    async def _wait(self) -> list[Message]:
+        if self._waits:
+            raise self._crowded()
+        self._waits = True
+        try:
+            messages: list[Message] | None = None
+            while messages is None:
+                self._take_asked()
+                messages = self._ledger.receive(await self._connection.ask(self._asked))
+            return messages
+        finally:
+            self._waits = False
+
+
+async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[object]], me: AsyncParticipant) -> object:
+    """Do as `run_program`, for a program that is a coroutine function."""
+    with contextlib.suppress(RunEnded, EmergencyStop):
+        while True:
+            with contextlib.suppress(Crashed):  # It may crash again before it is back.
+                if not await me.revive():
+                    return None
+                result = None
+                with one_life(me):
+                    result = await program(me)
+                if not me.is_crashed:
+                    return result
+    return None
+
+
+async def connect_async(
+    address: str | Address | Server | None = None,
+    name: str | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+    **given: Unpack[Credentials],
+) -> AsyncParticipant:
+    """Connect to a server as one of its participants, from asyncio; takes the same arguments as `connect`."""
+    call = Call(address, name, **given)
+    loop = asyncio.get_running_loop()
+    dialed = await loop.run_in_executor(None, call.dial, patience_s)
+    dialed.setblocking(False)
+    try:
+        _, connection = await loop.create_connection(
+            lambda: AsyncConnection(call.name, dialed),
+            sock=dialed,
+            ssl=call.tls,
+            server_hostname=call.host if call.tls else None,
+        )
+    except (OSError, ssl.SSLError) as error:
+        dialed.close()
+        raise await loop.run_in_executor(None, call.untrusted, error) from error
+    try:
+        welcome = await connection.greet(call.greeting, None if call.known else call.recognize)
+        return AsyncParticipant(call.ledger(welcome), connection)
+    except BaseException:
+        await connection.close()
+        raise

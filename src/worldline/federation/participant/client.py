@@ -1,0 +1,300 @@
+"""The blocking client: a participant at the end of a socket.
+
+The program's thread writes and reads; a second thread, the pulse, keeps the connection alive while the program
+computes, and tells what the program has said and left lying for a twentieth of a second.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+
+from worldline.federation.address import Address
+from worldline.federation.participant.call import PATIENCE_S, Call, Credentials
+from worldline.federation.participant.connection import SocketConnection
+from worldline.federation.participant.conversation import GREETING_S, HUNG_UP, PULSE_S
+from worldline.federation.participant.participant import ClockName, Connection, Participant
+from worldline.federation.participant.program import blame, failed_at, is_normal_end
+from worldline.federation.participant.redialing import RedialingWire, gone
+from worldline.federation.sockets import Encrypted, ForkedLock, remember
+from worldline.lock import Ledger, ParticipantEvent, State
+from worldline.model import LossError, Message, UsageError, WorldlineError
+from worldline.model.time import TimeLike
+from worldline.wire.handshake import TAKEN
+
+if TYPE_CHECKING:
+    from worldline.federation.server.server import Server
+
+
+# A participant whose program may be interrupted: a signal's handler may raise in its thread, anywhere.
+#
+# The program may go on then, and the same call again gives what the interrupted one would have given. So what was taken
+# from the ledger, and hadn't reached the program yet, goes back. What an earlier call gave has reached it, and stays.
+# Handlers run between the steps of Python code, also right after a call of compiled code has returned; hence these few
+# methods are Python in every build.
+
+
+class InterruptibleParticipant(Participant):
+    """A participant that loses nothing when it is interrupted."""
+
+    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+        super().__init__(ledger, connection)
+        ledger.careful = True
+
+    def join(self) -> None:
+        self._ledger.forget_mark()
+        try:
+            super().join()
+        except BaseException:
+            self._take_back()
+            raise
+
+    def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
+        self._ledger.forget_mark()
+        try:
+            return self._advance(to, by, clock)
+        except BaseException:
+            self._take_back()
+            raise
+
+    def next(
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
+    ) -> list[Message]:
+        self._ledger.forget_mark()
+        try:
+            return self._next(self._deadline(until, within, clock), promise, clock)
+        except BaseException:
+            self._take_back()
+            raise
+
+    def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
+        self._ledger.forget_mark()
+        try:
+            return super().peek(until, within=within, clock=clock)
+        except BaseException:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        with self._lock:  # The pulse may be telling the time.
+            self._ledger.take_back()
+
+
+# A participant at the end of a wire, as its program's author uses it: in a `with` statement.
+#
+# Entering waits for the start of the run; exiting leaves it, or says why it can't go on. What the wire is, a connection
+# of its own or a circuit of one that is shared, is for the wire to know.
+
+
+class ParticipantWire(Connection, Protocol):
+    """What a participant needs of its way to the server, besides asking and telling."""
+
+    @property
+    def disowned(self) -> bool:
+        """Whether this process was forked from the one that it belongs to."""
+
+    @property
+    def end(self) -> WorldlineError | None:
+        """Why there is nothing more to be said, once there isn't."""
+
+    def look(self) -> None:
+        """Raise if the server has ended the run meanwhile."""
+
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
+        """Say what is still to be told, and that the program has failed; `at`, if that was before its time."""
+
+    def close(self, *, patient: bool = False) -> None:
+        """Hang up; if `patient`, only when the server has taken all that it was told."""
+
+
+class WiredParticipant(InterruptibleParticipant):
+    """A participant connected to a server.
+
+    Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
+    inside is reported to the others as the reason why the run ended.
+    """
+
+    def __init__(self, ledger: Ledger, wire: ParticipantWire) -> None:
+        super().__init__(ledger, wire)
+        self._wire = wire
+        remember(self)
+
+    def __enter__(self) -> Self:
+        try:
+            self.join()
+        except BaseException as error:
+            if isinstance(error, UsageError) and self._wire.end is None:  # Of its own: a draw that can't be, perhaps.
+                self._wire.fail(blame(error), [])
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
+        if self._wire.disowned:  # By a fork: it is for the parent to leave.
+            return self._has_unwound(error)
+        failure = None if self._has_unwound(error) or is_normal_end(error) else error
+        try:
+            if failure is None:
+                self.leave()
+        except BaseException as met:
+            failure = met
+            raise
+        finally:
+            if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
+                with self._lock:
+                    self._ledger.tell_time()
+                    self._take_untold()
+                self._wire.fail(blame(failure), self._untold, failed_at(failure, self.name))
+            self._hang_up(patient=failure is None)
+        return self._has_unwound(error)
+
+    def leave(self) -> None:
+        """Leave the run; raise if it was broken off."""
+        if self._ledger.state is State.COMPUTING and not self.ended:
+            self._wire.look()
+        super().leave()
+
+    def catch_up_if_idle(self) -> None:
+        """Do as `catch_up`, unless an operation is under way: where its wire is held back, that may take long."""
+        lock: Any = self._lock
+        if lock.acquire(blocking=False):
+            try:
+                self._catch_up()
+            finally:
+                lock.release()
+
+    def close(self) -> None:
+        """Hang up. Without `leave`, the others consider this participant lost."""
+        self._hang_up(patient=False)
+
+    def disown(self) -> None:
+        """Let go of the connection in a forked process."""
+        self._lock = ForkedLock(self.name)
+
+    def _hang_up(self, *, patient: bool) -> None:
+        self._wire.close(patient=patient)
+
+
+_NOTICE_S = 1.0  # Within this, a server notices that a process is gone, if it is on the same machine.
+_RETRY_S = 0.05
+_REDIAL_S = 0.2  # For each attempt; between two of them it is seen whether all are to end.
+
+
+class Client(WiredParticipant):
+    """A participant with a connection of its own, and a pulse that keeps it alive."""
+
+    def __init__(self, ledger: Ledger, connection: SocketConnection | RedialingWire) -> None:
+        super().__init__(ledger, connection)
+        self._connected = connection
+        self._done = threading.Event()
+        threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
+
+    def give_up(self, problem: str) -> None:
+        """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
+        self._connected.give_up(problem)
+
+    def _hang_up(self, *, patient: bool) -> None:
+        self._done.set()
+        super()._hang_up(patient=patient)
+
+    def _live(self) -> None:
+        """The pulse: keep the connection alive, and tell what was left lying."""
+        while not self._done.wait(PULSE_S):
+            try:
+                self.catch_up()
+                self._connected.beat()
+            except (WorldlineError, ValueError, OSError):
+                return  # The program's own thread meets the same and says so, or has hung up just now.
+
+
+def connect(
+    address: str | Address | Server | None = None,
+    name: str | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+    silence_s: float | None = None,
+    **given: Unpack[Credentials],
+) -> Client:
+    """Connect to a server as one of its participants.
+
+    Arguments that aren't given come from the environment that `worldline run` sets up: in a process that it started,
+    ``with worldline.connect() as me:`` is enough. `federation` is the federation to join, and `token` shows that the
+    participant may join it. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with
+    its `key`, the one to present to a server that asks for it. `agreement` is what both ends must state alike: see
+    `Server`. Other keywords are what a `Program` declares: `publishes`, `subscribes`, `period`, `latency_least`,
+    `controls`; for anything not declared here, the server's file decides. `patience_s` is how long to wait for a server
+    that isn't up yet, and `silence_s` how long one may say nothing while it is waited for, not even a heartbeat; None:
+    forever, since it may be stopped.
+    """
+    call = Call(address, name, **given)
+
+    def redialed() -> SocketConnection:  # Whoever redials tries again by itself.
+        return connection_over(call, dial_server(call, _REDIAL_S), silence_s)
+
+    connection = connection_to(call, patience_s, silence_s)
+    try:
+        ledger = call.ledger(connection.welcome)
+        if connection.welcome.returns:
+            return Client(ledger, RedialingWire(connection, redialed))
+        return Client(ledger, connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def connection_to(call: Call, patience_s: float = PATIENCE_S, silence_s: float | None = None) -> SocketConnection:
+    """Connect to the server that is called, until it welcomes the participant.
+
+    A server that was killed before that is given time to come back: once, since what hangs up each time isn't one of
+    ours. And one that knows a participant of this name may just not have noticed yet that its process is gone.
+    """
+    begun = time.monotonic()
+    hung_up: LossError | None = None
+    while True:
+        try:
+            dialed = dial_server(call, begun + patience_s - time.monotonic())
+        except LossError as error:
+            raise error if hung_up is None else gone(hung_up, error, patience_s) from error
+        try:
+            return connection_over(call, dialed, silence_s)
+        except LossError as error:
+            if hung_up is not None or error.facts.get("code") != HUNG_UP:
+                raise
+            hung_up = error
+        except UsageError as refused:
+            if refused.facts.get("code") != TAKEN or time.monotonic() > begun + min(patience_s, _NOTICE_S):
+                raise
+            time.sleep(_RETRY_S)
+
+
+def connection_over(call: Call, dialed: socket.socket | Encrypted, silence_s: float | None = None) -> SocketConnection:
+    """Return the connection over a socket that has just been dialed, when the server has welcomed the participant."""
+    try:
+        doubt = None if call.known else call.recognize
+        return SocketConnection(dialed, call.greet(), call.name, call.shake, doubt=doubt, silence_s=silence_s)
+    except BaseException:
+        dialed.close()
+        raise
+
+
+def dial_server(call: Call, patience_s: float = PATIENCE_S) -> socket.socket | Encrypted:
+    """Connect to the server that is called; encrypt what is said, if it is to be."""
+    dialed = call.dial(patience_s)
+    if call.tls is None:
+        return dialed
+    try:
+        return Encrypted(call.tls.wrap_socket(dialed, server_hostname=call.host), GREETING_S)
+    except BaseException as error:
+        dialed.close()
+        if isinstance(error, OSError):
+            raise call.untrusted(error) from error
+        raise

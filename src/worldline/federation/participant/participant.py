@@ -1,0 +1,571 @@
+"""The participant as its program sees it: ordinary calls, blocking or awaited.
+
+One definition runs everywhere: the program is a function of a `Participant`, and what the participant is connected to
+(an arbiter in the same process, a checker that permutes schedules, a server across a socket) is a `Connection`.
+
+What only tells never waits. It travels with the next request, unless it is better told at once, which is for the
+connection to say.
+
+A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
+call again (see the ledger, and `interruptible` for where that can happen). For that a connection is asked again with
+nothing to say, and keeps an answer until the next request.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, MutableMapping
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from typing import Any, Literal, Protocol
+
+from worldline.lock import Action, Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
+from worldline.lock.events import Recall
+from worldline.lock.ledger import Ledger
+from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
+from worldline.model.clock import LocalClock, RunningClock
+from worldline.model.errors import shown
+from worldline.model.lifecycle import EmergencyNotice
+from worldline.model.reading import as_time_difference
+from worldline.model.time import TimeLike
+
+# What a participant keeps when it crashes: its disk, so to speak.
+
+
+class StableStore(MutableMapping[str, Any]):
+    """A mapping whose values are copied on the way in and out, so that nothing else survives by being in one of them.
+
+    Whoever changes a value has to store it again.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        return deepcopy(self._values[key])
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._values[key] = deepcopy(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._values))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"StableStore({self._values!r})"
+
+
+ClockName = Literal["true", "local"]
+"""In whose time something is said: the simulation's, or that of the participant's own clock."""
+
+
+class ArbiterLink(Protocol):
+    """The way to the arbiter."""
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        """Hand over a frame of events, and don't wait for an answer.
+
+        What is handed over is taken out of the list: who is interrupted before that hands it over again.
+        """
+
+    def is_due(self, urgent: bool) -> bool:
+        """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
+
+
+class Connection(ArbiterLink, Protocol):
+    """The way to the arbiter and back."""
+
+    def ask(self, events: list[ParticipantEvent]) -> Action:
+        """Hand over a frame of events, if there are any, as `tell` does; wait for the answer to the last request."""
+
+
+class ParticipantClock:
+    """A participant's own clock: what it shows, and when it shows what. Without one, it shows true time.
+
+    A fast clock skips readings: no nanosecond of true time shows them (see `worldline.model.clock`). If the participant
+    has advanced to such a one, then that is what the clock shows. So steps don't add up to more than they are.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        # The reading that was last asked for, and when it is shown. Only there it is the ledger's: if the call is
+        # interrupted, the same call again must find what it found.
+        self._aimed_at, self._aim = -1, 0
+
+    @property
+    def now(self) -> int:
+        """What the clock shows at present. It may be negative."""
+        return self._read()
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether a jump sets the clock back, now or ever."""
+        described: LocalClock = self._ledger.clock.described
+        return described.goes_back
+
+    def local(self, time: TimeLike) -> int:
+        """Return what the clock shows at a true time."""
+        return self._ledger.clock.local(as_time(time))
+
+    def true(self, local: TimeLike, since: TimeLike | None = None) -> int:
+        """Return the first true time at which the clock shows at least this, from now on or from another time on."""
+        start = self._ledger.stands() if since is None else as_time(since)
+        return self._true(as_time_difference(local, "a time of its clock"), start)
+
+    def _read(self) -> int:
+        clock: RunningClock = self._ledger.clock
+        now = self._ledger.stands()
+        if clock.is_steady:
+            return now + clock.shift
+        if self._aimed_at == now:
+            self._ledger.reads_at, self._ledger.reads = now, self._aim
+        shows = clock.local(now)
+        # Further than that only a jump leads, and that has been seen.
+        return self._ledger.reads if self._ledger.reads_at == now and self._ledger.reads == shows - 1 else shows
+
+    def _true(self, local: int, since: int) -> int:
+        found = self._ledger.clock.true(local, since)
+        if found > TIME_MAX:
+            raise UsageError(
+                f"its clock never shows {format_time(local)}",
+                participant=self._ledger.name,
+                at=self._ledger.now,
+                advice=f"the largest time is {format_time(TIME_MAX)}",
+            )
+        return found
+
+    def _time(self, local: TimeLike, what: str) -> int:
+        """Return the time, now or later, of a reading that may not have passed."""
+        if not self._ledger.has_clock:
+            return as_time(local, what)  # What is wrong with it is said in the usual words.
+        given = as_time_difference(local, what)
+        shows = self._read()
+        since = self._ledger.stands()
+        if given < shows:
+            since = self._ledger.due_since()  # Whoever is late may name what its clock has shown since.
+        if given < shows and given < self._ledger.clock.local(since):
+            raise UsageError(
+                f"{format_time(given)} of its own clock has passed: it shows {format_time(shows)}",
+                participant=self._ledger.name,
+                at=self._ledger.now,
+            )
+        return self._true(given, since)
+
+    def _target(self, local: TimeLike) -> int:
+        """Return the time to go to, so that the clock shows this there."""
+        found = self._time(local, "a time of its clock")
+        self._aimed_at, self._aim = found, as_time_difference(local)
+        return found
+
+    def _step(self, by: TimeLike) -> int:
+        step = as_time(by, "a step")
+        clock: RunningClock = self._ledger.clock
+        return self._ledger.stands() + step if clock.is_steady else self._target(self._read() + step)
+
+
+class Operations:
+    """What every participant can do without waiting. All times are nanoseconds or text such as ``"5ms"``.
+
+    With ``clock="local"``, the times that are given are those of the participant's own clock.
+    """
+
+    def __init__(self, ledger: Ledger, courier: ArbiterLink) -> None:
+        self._ledger = ledger
+        self._courier = courier
+        # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
+        self._lock: AbstractContextManager[object] = threading.Lock()
+        self._waits = False
+        self._presses = False  # Whether a promise hasn't been told yet, for which others may be waiting.
+        # Taken from the ledger, to be told and to be asked, and not handed over yet.
+        self._untold: list[ParticipantEvent] = []
+        self._asked: list[ParticipantEvent] = []
+        self._stable = StableStore()
+        self._clock = ParticipantClock(ledger)
+
+    @property
+    def name(self) -> str:
+        return self._ledger.name
+
+    @property
+    def now(self) -> int:
+        """The simulated time that this participant has reached."""
+        return self._ledger.stands()
+
+    @property
+    def clock(self) -> ParticipantClock:
+        """What this participant's clock shows; true time, if it has none of its own."""
+        return self._clock
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended: this was the last sequence point, and any further operation raises `RunEnded`."""
+        return self._ledger.ended
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of everything that this participant has received and sent so far."""
+        return self._ledger.journal.digest()
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The topics that this participant subscribes to at present."""
+        return self._ledger.subscriptions
+
+    @property
+    def reach(self) -> int:
+        """How soon a message could get here, and so how far it can `peek`; FOREVER if nobody can send it any."""
+        return self._ledger.reach
+
+    @property
+    def incarnation(self) -> int:
+        """How often this participant has crashed and its program was started again."""
+        return self._ledger.incarnation
+
+    @property
+    def is_crashed(self) -> bool:
+        """Whether this participant has crashed, and isn't back yet: whatever its program does now has no effect."""
+        return self._ledger.is_crashed
+
+    @property
+    def stable(self) -> StableStore:
+        """A mapping that survives crashes. Values are copied on the way in and out."""
+        return self._stable
+
+    @property
+    def estopped(self) -> EmergencyNotice | None:
+        """Who called an emergency stop, when and why, once this participant knows of one."""
+        return self._ledger.estopped
+
+    def estop(self, reason: str = "") -> int:
+        """Call an emergency stop; return the time by which everybody is told. Latched: the first one counts."""
+        with self._lock:
+            told_by = self._ledger.estop(reason)
+            self._say(True)
+            return told_by
+
+    def estop_done(self, what: str) -> None:
+        """Say what this participant has done about the emergency stop, for the outcome and the recording."""
+        with self._lock:
+            self._ledger.estop_done(what)
+            self._say()
+
+    def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        at: TimeLike | None = None,
+        *,
+        at_once: bool = True,
+        clock: ClockName = "true",
+    ) -> None:
+        """Send a message on a topic, now or at a later time.
+
+        Unless `at_once`, the server is told of it with whatever is said next: cheaper, if that follows soon.
+        """
+        if clock != "true":
+            at = self._in_true_time(at, clock, "a send time")
+        with self._lock:
+            self._ledger.publish(topic, payload, at)
+            if at_once:
+                self._say()
+
+    def promise(self, until: TimeLike, *, clock: ClockName = "true") -> None:
+        """Promise to send nothing before `until`, so that others needn't wait for this participant until then."""
+        if clock != "true":
+            until = self._time_of(until, clock, "a promise")
+        with self._lock:
+            self._ledger.promise(until)
+            self._say(True)
+
+    def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
+        """Receive messages on a topic from now on."""
+        with self._lock:
+            self._ledger.subscribe(topic, buffer)
+            self._say()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Stop receiving messages on a topic."""
+        with self._lock:
+            self._ledger.unsubscribe(topic)
+            self._say()
+
+    def invite(self, newcomer: str, at: TimeLike, *, clock: ClockName = "true") -> None:
+        """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
+        if clock != "true":
+            at = self._time_of(at, clock, "the time to invite")
+        with self._lock:
+            self._ledger.invite(newcomer, at)
+            self._say(True)
+
+    def stop(self, at: TimeLike, *, clock: ClockName = "true") -> None:
+        """End the run at a given time, the same for everybody."""
+        if clock != "true":
+            at = self._time_of(at, clock, "the time to stop")
+        with self._lock:
+            self._ledger.stop(at)
+            self._say(True)
+
+    def log(self, text: object) -> None:
+        """Write a line for observers and recordings; it isn't part of the digest."""
+        with self._lock:
+            self._ledger.log(text)
+            self._say()
+
+    def leave(self) -> None:
+        """Leave the run. Returning from the program does the same."""
+        with self._lock:
+            self._ledger.leave()
+            self._tell()
+
+    @property
+    def random(self) -> Stream:
+        """The participant's own random draws, like `random.Random`; determined by the run's seed and its name."""
+        return self._ledger.stream()
+
+    def stream(self, name: str) -> Stream:
+        """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
+        return self._ledger.stream(name)
+
+    def _has_unwound(self, error: BaseException | None) -> bool:
+        """Whether the program was only unwound: the run has ended, it was stopped, or it has crashed for good."""
+        if isinstance(error, Crashed):
+            return self._ledger.state is State.LEFT
+        return isinstance(error, RunEnded | EmergencyStop)
+
+    @property
+    def restored(self) -> bytes | None:
+        """The state that this program offered last, if it was started again and goes on from there; None: it begins.
+
+        A program that offers snapshots reads this before it does anything else. Reading it takes the participant to
+        the place of the snapshot: its time, its draws, its subscriptions and its digest are as they were.
+        """
+        with self._lock:
+            return self._ledger.restored()
+
+    def snapshot(self, state: bytes) -> None:
+        """Offer to be restored from here: if its process is lost, the next one needn't begin at the beginning.
+
+        `state` is all that the program needs to go on from here. It changes nothing in the run; where nobody can
+        rejoin, nothing is done with it.
+        """
+        with self._lock:
+            self._clock._read()  # So that the ledger knows what it shows.
+            self._ledger.snapshot(state)
+            self._say(True)  # It is of use only to whoever survives this process.
+
+    def catch_up(self) -> None:
+        """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
+        with self._lock:
+            self._catch_up()
+
+    def _say(self, urgent: bool = False) -> None:
+        if self._courier.is_due(urgent or self._presses):
+            self._catch_up()
+
+    def _served_next(self, before: int, promise: TimeLike | None) -> None:
+        """Say what is to be said after a `next` that didn't have to wait."""
+        self._presses = self._presses or promise is not None
+        if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
+            self._say()
+
+    def _take_untold(self) -> None:
+        self._presses = False
+        self._ledger.hand_over(self._untold)
+
+    def _take_asked(self) -> None:
+        self._presses = False
+        if self._untold:
+            self._asked += self._untold
+            self._untold = []
+        self._ledger.hand_over(self._asked)
+
+    def _catch_up(self) -> None:
+        self._ledger.tell_time()
+        self._tell()
+
+    def _tell(self) -> None:
+        self._take_untold()
+        if self._untold:
+            self._courier.tell(self._untold)
+
+    def _crowded(self) -> UsageError:
+        return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
+
+    def _target(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> TimeLike:
+        is_local = clock != "true" and self._is_local(clock)
+        if by is None and to is not None:
+            return self._clock._target(to) if is_local else to
+        if to is None and by is not None:
+            return self._clock._step(by) if is_local else self.now + as_time(by, "a step")
+        raise UsageError("advance takes either `to` or `by`", participant=self.name, at=self.now)
+
+    def _deadline(self, until: TimeLike | None, within: TimeLike | None, clock: str) -> TimeLike | None:
+        """Return where a wait ends, as a time of that clock: `until`, or `within` a duration from now."""
+        if within is None:
+            return until
+        if until is not None:
+            raise UsageError(
+                "a wait takes either `until` or `within`",
+                participant=self.name,
+                at=self.now,
+                advice="`until` is a time of the run, `within` a duration from now",
+            )
+        is_local = clock != "true" and self._is_local(clock)
+        return (self._clock._read() if is_local else self.now) + as_time(within, "a duration")
+
+    def _limit(self, until: TimeLike | None, clock: str) -> TimeLike | None:
+        """Return in true time where a wait ends, at which its clock then shows what was asked for."""
+        return self._clock._target(until) if self._is_local(clock) and until is not None else until
+
+    def _in_true_time(self, time: TimeLike | None, clock: str, what: str = "a time") -> TimeLike | None:
+        return None if time is None else self._time_of(time, clock, what)
+
+    def _time_of(self, time: TimeLike, clock: str, what: str) -> TimeLike:
+        return self._clock._time(time, what) if self._is_local(clock) else time
+
+    def _is_local(self, clock: str) -> bool:
+        if clock not in ("local", "true"):
+            raise UsageError(
+                f"there is no clock {shown(clock)}",
+                participant=self.name,
+                at=self.now,
+                advice='write clock="local", or leave it out for true time',
+            )
+        return clock == "local"
+
+
+class Participant(Operations):
+    """One participant of a run, in blocking style."""
+
+    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+        super().__init__(ledger, connection)
+        self._connection = connection
+
+    def join(self) -> None:
+        """Wait until the run starts, or until the time at which this newcomer joins."""
+        with self._lock:
+            self._take_asked()
+        self._wait()
+        if self._ledger.misses_snapshot:
+            self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
+            self._wait()
+
+    def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
+        """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
+        return self._advance(to, by, clock)
+
+    def _advance(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> list[Message]:
+        target = to if to is not None and by is None and clock == "true" else self._target(to, by, clock)
+        with self._lock:
+            messages = self._ledger.advance(target)
+            if messages is not None:
+                self._say()
+                return messages
+            self._take_asked()
+        return self._wait()
+
+    def next(
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
+    ) -> list[Message]:
+        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
+
+        `until` is a time of the run; ``within="100ms"`` is the same for 100 ms from now. Without either, wait as long
+        as anything can arrive: an empty result then means that the run has ended for this participant. With a
+        `promise`, first promise to send nothing before then: cheaper than to do so on its own.
+        """
+        return self._next(self._deadline(until, within, clock), promise, clock)
+
+    def _next(self, until: TimeLike | None, promise: TimeLike | None, clock: str) -> list[Message]:
+        if clock != "true":
+            promise = self._in_true_time(promise, clock, "a promise")
+            until = self._limit(until, clock)
+        with self._lock:
+            before = self._ledger.now
+            messages = self._ledger.next(until, promise)
+            if messages is not None:
+                self._served_next(before, promise)
+                return messages
+            self._take_asked()
+        return self._wait()
+
+    def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
+        """Return when the next message arrives, or a time before which none does, and stay where you are.
+
+        For a program that finds out what it sends only by running. If the time returned is later than now, run up to
+        there, publish what it sends on the way (``publish(..., at=...)``), and `advance` there. If it is now, a message
+        arrives now: take it with `next`.
+
+        It looks ahead no further than `until` (or `within` a duration), and no further than it takes anybody to reach
+        this participant: what comes later may answer what it sends now. It sees the end of the run, too: the run has
+        ended for a participant that is there and would look beyond. What it returns is true time, whatever clock
+        `until` is a time of.
+        """
+        until = self._deadline(until, within, clock)
+        if clock != "true":
+            until = self._in_true_time(until, clock)
+        with self._lock:
+            known = self._ledger.peek(until)
+            if known is not None:
+                self._say()
+                return known
+            self._take_asked()
+        self._wait()
+        with self._lock:
+            known = self._ledger.peek(until)
+        assert known is not None
+        return known
+
+    def revive(self) -> bool:
+        """If it has crashed, wait until its program is started again. Return whether the program is to run."""
+        with self._lock:
+            waits = self._ledger.revive() is None
+            if waits:
+                self._take_asked()
+            else:
+                self._say()
+        if waits:
+            self._wait()
+        return not (self.ended or self.is_crashed)
+
+    def messages(
+        self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
+    ) -> Iterator[Message]:
+        """Iterate over the messages that arrive before `until`, or `within` a duration, advancing to each arrival.
+
+        All messages of one moment are delivered together: leaving the loop between two of them loses the rest. Whoever
+        is late, because something has befallen it, is given what has arrived by now, even if `until` has passed.
+        """
+        end = self._limit(self._deadline(until, within, clock), clock)
+        limit = TIME_MAX if end is None else as_time(end)
+        if not self._ledger.may_give(limit):
+            self._ledger.note_idle_call()
+        while self._ledger.may_give(limit) and (batch := self.next(end)):
+            yield from batch
+
+    def _wait(self) -> list[Message]:
+        if self._waits:
+            raise self._crowded()
+        self._waits = True
+        try:
+            messages: list[Message] | None = None
+            while messages is None:
+                answer = self._connection.ask(self._asked)
+                with self._lock:
+                    messages = self._ledger.receive(answer)
+                    if messages is None:  # Something happens to it on the way.
+                        self._take_asked()
+            return messages
+        finally:
+            self._waits = False

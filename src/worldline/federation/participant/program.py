@@ -1,0 +1,201 @@
+"""A federation as its author writes it: programs by name, and the network between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field, replace
+from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgenerator, isgeneratorfunction
+from typing import TypeVar
+
+from worldline.federation.participant.declaration import Declaration, check_durable
+from worldline.federation.participant.participant import Operations, Participant
+from worldline.lock import Crashed, EmergencyStop, RunEnded
+from worldline.model import Network, Plan, plan
+from worldline.model.blame import said_of
+from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError, shortened, shown
+from worldline.model.faults.faults import ParticipantFault, as_faults, check_boots, check_events
+from worldline.model.latency import as_delay
+from worldline.model.links import check_estop_latency, with_estop_latency
+from worldline.model.message import exact
+from worldline.model.payload import PAYLOAD_MAX
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike
+
+# How a participant's program has ended, and what the others are told of it, in a line.
+
+NO_TERMINAL = "debug it with `worldline run --debug NAME`, or start it with `worldline join`"
+"""What to do where a debugger has nobody to talk to."""
+
+
+def blame(error: BaseException) -> str:
+    """Return what was raised, and the line of the program that led to it, as short as it is told elsewhere."""
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    text = shortened(f"its program raised {said_of(error)}")
+    return f"{text} ({NO_TERMINAL})" if is_debugger_quit(error) else text
+
+
+def failed_at(error: BaseException, name: str) -> int | None:
+    """Return when a participant's program failed, if the error says so: a simulator may be before its participant."""
+    if isinstance(error, WorldlineError) and error.participant == name and error.at is not None and error.at >= 0:
+        return error.at
+    return None
+
+
+def is_debugger_quit(error: BaseException) -> bool:
+    """Whether a debugger has ended the program: somebody has quit it, or it had nobody to talk to."""
+    return type(error).__name__ == "BdbQuit"  # By name: to load the debugger takes longer than all the rest here.
+
+
+def is_normal_end(error: BaseException | None) -> bool:
+    """Whether a program that has ended so has ended well: by returning, or by ``sys.exit()``."""
+    return error is None or (
+        isinstance(error, SystemExit) and (error.code is None or (isinstance(error.code, int) and error.code == 0))
+    )
+
+
+# Runs a participant's program: once, or again after each crash from which it recovers.
+#
+# A program may catch its own crash, and end in another way. That changes nothing: the crash has ended it.
+
+P = TypeVar("P", bound=Participant)
+
+
+def run_program(program: Callable[[P], object], participant: P) -> None:
+    """Run the program of a participant that has joined.
+
+    A run that ends, and an emergency stop that the program doesn't catch, are ordinary ends of it.
+    """
+    with suppress(RunEnded, EmergencyStop):
+        while True:
+            with suppress(Crashed):  # It may crash again before it is back.
+                if not participant.revive():
+                    return
+                with one_life(participant):
+                    check_played(program(participant))
+                if not participant.is_crashed:
+                    return
+
+
+@contextmanager
+def one_life(participant: Operations) -> Iterator[None]:
+    """Run one incarnation of a program in this: if it has crashed, an ordinary end that it makes of that is no end."""
+    try:
+        yield
+    except (SystemExit, RunEnded, EmergencyStop) as error:
+        if not participant.is_crashed or (isinstance(error, SystemExit) and not is_normal_end(error)):
+            raise
+
+
+# Programs that answer for all they raise, in this process as in processes of their own.
+#
+# Whoever runs a federation in Python catches errors of Worldline as they are. A run of a file ends with a line and an
+# exit code, and these mustn't depend on the executor: elsewhere, all that is left of an error is what is said of it.
+
+
+def answerable(federation: Federation) -> Federation:
+    """Return the federation with programs whose errors are their author's to act on, whatever they are."""
+    return replace(
+        federation,
+        programs={name: replace(program, run=_answering(program)) for name, program in federation.programs.items()},
+    )
+
+
+def _answering(program: Program) -> Callable[[Participant], object]:
+    def play(participant: Participant) -> None:
+        try:
+            check_played(program.run(participant))
+        except WorldlineError as error:  # All others are made one already.
+            raise ModelError(blame(error)) from error
+
+    return play
+
+
+@dataclass(frozen=True)
+class Program(Declaration):
+    """What one participant does, along with what it declares. A `guest` joins when somebody invites it."""
+
+    run: Callable[[Participant], object]
+    _: KW_ONLY
+    guest: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.run):
+            raise ConfigurationError(f"{shown(self.run)} isn't a function of a participant")
+        if isgeneratorfunction(self.run) or iscoroutinefunction(self.run) or isasyncgenfunction(self.run):
+            raise ConfigurationError(
+                f"{getattr(self.run, '__name__', 'the program')} is a generator or a coroutine, which would never run",
+                advice="write an ordinary function; advance() and next() wait by themselves",
+            )
+        super().__post_init__()
+
+
+def check_played(result: object) -> None:
+    """Refuse what a program has returned if it is the program itself, still to be run."""
+    if isgenerator(result) or iscoroutine(result):
+        raise UsageError("its program is a generator or a coroutine, which never ran")
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Programs by name, the network between them, the seed, and until when the run goes if that is fixed.
+
+    `payload_max` is the largest payload of a message, as `limits.payload` of a file. `faults` are what befalls
+    participants, as structs or as texts such as ``"2s crash planner"``. `estop` is the time within which everybody is
+    told of an emergency stop; None: there is none.
+    """
+
+    programs: Mapping[str, Program]
+    network: Network = field(default_factory=Network)
+    seed: int = 0
+    until: TimeLike | None = None
+    payload_max: int = PAYLOAD_MAX
+    faults: tuple[ParticipantFault | str, ...] = ()
+    estop: TimeLike | None = None
+
+    def __new__(cls, *_: object, **given: object) -> Federation:
+        """Say what the keyword is called that every other kind of run has for this, too."""
+        if "end" in given:
+            raise ConfigurationError("a Federation has no `end`", advice="write until=")
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "faults", as_faults(self.faults))
+        if isinstance(self.programs, Mapping) and any(type(name) is not str for name in self.programs):
+            object.__setattr__(self, "programs", {exact(name): program for name, program in self.programs.items()})
+
+    def plan(self) -> Plan:
+        """Return the plan of the run, after checking it."""
+        if not isinstance(self.programs, Mapping):
+            raise ConfigurationError(f"{shown(self.programs)} isn't a mapping from names to programs")
+        for name, program in self.programs.items():
+            if not isinstance(program, Program):
+                function = getattr(program, "__name__", "function") if callable(program) else "function"
+                raise ConfigurationError(
+                    f"{name}: {shown(program)} isn't a Program", advice=f"write Program({function}, ...)"
+                )
+        self._check_faults()
+        guests = [name for name, program in self.programs.items() if program.guest]
+        roster = [name for name, program in self.programs.items() if not program.guest]
+        return plan(
+            roster,
+            guests=guests,
+            network=self._network(),
+            seed=self.seed,
+            until=self.until,
+            faults=self.faults,
+        )
+
+    def _network(self) -> Network:
+        return self.network if self.estop is None else with_estop_latency(self.network, self.estop)
+
+    def _check_faults(self) -> None:
+        """Look whether what befalls participants goes with what they declare."""
+        faults = as_faults(self.faults)
+        check_events(faults, {name: program.publishes for name, program in self.programs.items()})
+        check_boots(faults, {name: as_delay(program.boot).minimum for name, program in self.programs.items()})
+        for name, program in self.programs.items():
+            check_durable(name, program.durable, program.subscribes)
+            if (estop := self._network().estop) is not None:
+                check_estop_latency(name, as_time(program.latency_least), estop)

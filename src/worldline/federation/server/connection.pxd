@@ -1,0 +1,46 @@
+cimport cython
+
+from worldline.federation.server.host cimport Host
+from worldline.federation.server.session cimport Session
+from worldline.wire.frames cimport Frames
+
+
+cdef int READ, WRITE
+cdef Py_ssize_t _LEAST
+
+
+cdef class PolledSockets:
+    cdef object _epoll
+    cdef dict _actions
+
+    cpdef list ready(self, double seconds)
+
+
+cdef class SelectedSockets:
+    cdef object _selector
+
+
+cdef class ServerConnection:
+    cdef public Session session
+    cdef readonly object _socket
+    cdef Host _host
+    cdef object _sockets
+    cdef object _gone
+    cdef object _clock
+    cdef bint _handshaking
+    cdef bint _tls
+    cdef bint _closed
+    cdef object _process
+    cdef bint _looked
+    cdef bint _last_sent
+    cdef object _closing_since
+    cdef int _events
+    cdef Py_ssize_t _size
+
+    @cython.locals(session=Session)
+    cpdef act(self)
+    @cython.locals(frames=Frames, data=bytes, size=Py_ssize_t)
+    cdef _read(self, Session session)
+    @cython.locals(session=Session, out=bytearray, sent=Py_ssize_t)
+    cpdef write(self)
+    cdef _watch(self, int events)

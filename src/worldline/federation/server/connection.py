@@ -1,0 +1,278 @@
+"""The server's end of one connection: a non-blocking socket, encrypted or not, and the session that it belongs to.
+
+A connection ends in good order: what is still to be said is sent, then the other end is told that nothing more comes,
+and what it still says is read and forgotten until it goes. Closing with something unread would take back from it what
+it was told last: why.
+"""
+
+from __future__ import annotations
+
+import select
+import selectors
+import socket
+import ssl
+from collections.abc import Callable
+
+from worldline.federation.peer_process import is_stopped, process_of
+from worldline.federation.server.host import Host
+from worldline.federation.server.session import OtherEnd, Session
+from worldline.federation.server.trunk import Trunk
+from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
+
+# Which sockets are ready: what `selectors` tells, by one call of the system where there is epoll.
+#
+# `selectors` makes an object for each socket that is ready, in Python; a server asks a hundred thousand times a second.
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+_POLLED = {READ: 0x001, WRITE: 0x004, READ | WRITE: 0x005}  # EPOLLIN, EPOLLOUT: the same on every Linux.
+
+
+class PolledSockets:
+    """Sockets, each with what is to be done when it is ready."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._actions: dict[int, Callable[[], None]] = {}
+
+    def register(self, which: socket.socket, events: int, action: Callable[[], None]) -> None:
+        number = which.fileno()
+        self._epoll.register(number, _POLLED[events])
+        self._actions[number] = action
+
+    def modify(self, which: socket.socket, events: int) -> None:
+        self._epoll.modify(which.fileno(), _POLLED[events])
+
+    def unregister(self, which: socket.socket) -> None:
+        number = which.fileno()
+        del self._actions[number]
+        self._epoll.unregister(number)
+
+    def ready(self, seconds: float) -> list[Callable[[], None]]:
+        """Return what is to be done now; wait for something, for so long at the most."""
+        polled = self._epoll.poll(seconds)
+        return [self._actions[number] for number, _ in polled] if polled else []
+
+    def close(self) -> None:
+        self._epoll.close()
+
+
+class SelectedSockets:
+    """The same, as `selectors` has it."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def register(self, which: socket.socket, events: int, action: Callable[[], None]) -> None:
+        self._selector.register(which, events, action)
+
+    def modify(self, which: socket.socket, events: int) -> None:
+        self._selector.modify(which, events, self._selector.get_key(which).data)
+
+    def unregister(self, which: socket.socket) -> None:
+        self._selector.unregister(which)
+
+    def ready(self, seconds: float) -> list[Callable[[], None]]:
+        return [key.data for key, _ in self._selector.select(seconds)]
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+SocketWatch = PolledSockets if hasattr(select, "epoll") else SelectedSockets
+
+
+_LEAST = READ_LEAST
+_LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class ServerConnection:
+    """One connection of a server. `gone` is called when it is closed."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        tls: ssl.SSLContext | None,
+        host: Host,
+        sockets: PolledSockets | SelectedSockets,
+        gone: Callable[[ServerConnection], None],
+        clock: Callable[[], float],
+    ) -> None:
+        configure(connection, host.limits.unreachable_s).setblocking(False)
+        self._handshaking = self._tls = tls is not None
+        if tls is not None:
+            connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        self._socket = connection
+        self._host = host
+        self._sockets = sockets
+        self._size = READ_LEAST  # How much it reads at a time.
+        self._gone = gone
+        self._clock = clock
+        self._closed = False
+        self._process: int | None = None  # The other end's, once it was looked for.
+        self._looked = False
+        self._last_sent = False  # Nothing more will be sent.
+        self._closing_since: float | None = None
+        self.session: Session = host.open(self._clock())
+        self.session.owner = self
+        self._events = READ
+        sockets.register(connection, self._events, self.act)
+
+    def act(self) -> None:
+        """Do what the socket is ready for."""
+        if self._closed:  # By what another socket was ready for.
+            return
+        if self._handshaking and not self._shake_hands():
+            return
+        session = self.session
+        if self._events & WRITE:
+            self.write()
+            if self._closed or session.paused:
+                return
+        if session.busy:  # What has come in before is heard first.
+            return
+        self._read(session)
+
+    def _read(self, session: Session) -> None:
+        frames = session.frames
+        # What is decrypted already must be read in any case: the selector won't tell of it.
+        room = None if self._tls else frames.room()
+        data = b""
+        try:
+            if room is not None:
+                size = self._socket.recv_into(room)
+            else:
+                data = self._socket.recv(self._size)
+                size = len(data)
+                while self._tls and self._socket.pending():  # type: ignore[attr-defined]
+                    data += self._socket.recv(self._size)
+        except _LATER:
+            return
+        except OSError as error:
+            self.close(f"its connection broke: {breakage(error)}")
+            return
+        if not size:
+            self.close("its connection was closed, and it hadn't left")
+            return
+        if room is not None:
+            frames.fill([size])
+        elif self._size != _LEAST or size == _LEAST:
+            self._size = next_read(self._size, size)
+        self._host.receive(session, data, self._clock())
+
+    def write(self) -> None:
+        """Send as much as fits, and see to it that the rest follows."""
+        session = self.session
+        if self._handshaking and session.closing:
+            self.close("it never finished connecting")
+        if self._closed or self._handshaking:
+            return
+        out, trunk = session.out, session.trunk
+        if trunk is not None:
+            trunk.fill()
+        if out and not self._last_sent:
+            try:
+                sent = self._socket.send(out)
+            except _LATER:
+                sent = 0
+            except OSError as error:
+                self.close(f"its connection broke: {breakage(error)}")
+                return
+            if sent:
+                session.sent = self._clock()
+                del out[:sent]
+        if trunk is not None and not out:
+            trunk.fill()  # What is left over, for when there is room for it.
+        if session.closing and not out and not self._last_sent:
+            self._say_last()
+        self._watch((0 if session.paused else READ) | (WRITE if out else 0))
+
+    def carry(self) -> Trunk:
+        return Trunk(self._host, self.session)
+
+    def other_end(self) -> OtherEnd:
+        return OtherEnd(self._find_process(), max(self.session.sent, self.session.spoke))
+
+    def finish(self) -> None:
+        """Come to an end as soon as all is sent."""
+        if self.session.stopped:  # It takes nothing, and its going isn't waited for.
+            self.close("its process is stopped")
+            return
+        self.session.closing = True
+        self.session.paused = False
+        self.write()
+
+    def look(self, now: float) -> None:
+        """See whether the other end is still there, if it has said nothing for a while."""
+        limits, session = self._host.limits, self.session
+        if is_unreachable(self._socket, limits.unreachable_s):
+            self.close(f"its machine hasn't answered for {limits.unreachable_s:.0f} seconds")
+        elif not (session.name or session.trunk) or now - session.heard < 2 * limits.heartbeat_s or session.paused:
+            session.stopped = None  # Nor is it looked for who a stranger is: that takes long, and they may be many.
+        else:
+            session.stopped = is_stopped(self._find_process())
+
+    def _find_process(self) -> int | None:
+        if not self._looked:
+            self._looked = True
+            self._process = process_of(self._socket)
+        return self._process
+
+    def expire(self, now: float, patience_s: float) -> None:
+        """End it if it is to end and hasn't for so long, because the other end doesn't read or doesn't go."""
+        if not self.session.closing:
+            return
+        if self._closing_since is None:
+            self._closing_since = now
+        elif now - self._closing_since > patience_s:
+            self.close("it didn't go")
+
+    def close(self, cause: str) -> None:
+        """End it here and now."""
+        if self._closed:
+            return
+        self._closed = True
+        self._watch(0)
+        self._socket.close()
+        self._gone(self)
+        self._host.closed(self.session, cause)
+
+    def disown(self) -> None:
+        """Let go of it in a forked process: the other end hears nothing of that."""
+        self._closed = True
+        self._socket.close()
+
+    def _say_last(self) -> None:
+        self._last_sent = True
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:  # The other end was quicker.
+            self.close(f"its connection broke: {breakage(error)}")
+
+    def _shake_hands(self) -> bool:
+        assert isinstance(self._socket, ssl.SSLSocket)
+        try:
+            self._socket.do_handshake()
+        except ssl.SSLWantReadError:
+            self._watch(READ)
+            return False
+        except ssl.SSLWantWriteError:
+            self._watch(WRITE)
+            return False
+        except OSError as error:
+            self.close(f"TLS failed: {error}")
+            return False
+        self._handshaking = False
+        self.write()
+        return not self._closed
+
+    def _watch(self, events: int) -> None:
+        if events == self._events or (self._closed and not self._events):
+            return
+        if not self._events:
+            self._sockets.register(self._socket, events, self.act)
+        elif not events:
+            self._sockets.unregister(self._socket)
+        else:
+            self._sockets.modify(self._socket, events)
+        self._events = events

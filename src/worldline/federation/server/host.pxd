@@ -1,0 +1,57 @@
+cimport cython
+
+from worldline.federation.server.session cimport Session
+from worldline.lock.arbiter cimport Arbiter
+from worldline.lock.member cimport Member
+from worldline.wire.codec cimport (
+    add_grant, count_events, decode_event, decode_events, encode_answer, is_heavy, split_events
+)
+from worldline.wire.frames cimport Frames
+
+
+cdef object _OVER
+
+
+cdef class Host:
+    cdef public object limits
+    cdef public Arbiter arbiter
+    cdef public str federation
+    cdef public double returns_s
+    cdef public object digest
+    cdef public object failure
+    cdef public dict sessions
+    cdef public list dirty
+    cdef public object notices
+    cdef public object doubts
+    cdef public object runner
+    cdef public dict unconnected
+    cdef public list busy
+    cdef public object desk
+    cdef readonly list _strangers
+    cdef readonly list _trunks
+    cdef object _admission
+    cdef object _entropy
+    cdef readonly long long _share
+    cdef long long _heed
+    cdef long long _frame_max
+    cdef long long _unread_max
+    cdef long long _frames_max
+    cdef readonly list _paused
+    cdef long long _resumed_at
+    cdef list _hasty
+    cdef dict _awaited
+    cdef readonly double _ticked
+
+    cpdef receive(self, Session session, object data, double now)
+    cpdef work(self)
+    @cython.locals(left=Py_ssize_t, busy=bint, frames=Frames, bodies=list)
+    cdef _turn(self, Session session)
+    @cython.locals(count=Py_ssize_t)
+    cdef Py_ssize_t _hear(self, Session session, object body) except -1
+    @cython.locals(heard=list, events=list)
+    cdef Py_ssize_t _hear_on(self, Session session) except -1
+    cpdef _take(self, Session session, list events)
+    @cython.locals(session=Session)
+    cpdef _carry_out(self, object actions)
+    cpdef _put(self, Session session, object data)
+    cdef bint _reads(self, Session session) except -1

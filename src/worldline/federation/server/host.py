@@ -1,0 +1,889 @@
+"""The host: a server without sockets. Bytes of connections in, bytes for connections out.
+
+It admits participants, hands what they say to the arbiter and the arbiter's answers back, beats the heart, and ends
+everything cleanly when somebody vanishes or misbehaves. The clock and entropy are passed in; whoever has sockets
+(`Server`) feeds it, so all of it can be tried without one.
+
+Rules
+-----
+H1. A stranger learns nothing: version and token are judged (`Admission`) before any word about federation, roster or
+    run. With a token for each, a name that nobody has a token for is refused in the same words as a wrong token. An
+    operator has a token of its own, whatever participants have.
+H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
+    participant, that one is lost, and by the policy `abort` the run is broken off with its name.
+H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
+    to be given is counted (R1 of the router). Above its share of `memory_max` there are three cases:
+
+    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up.
+    b. Nobody is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
+       everybody up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
+       simulates holds that much, at 30 MB a second over a link of 10 s as well, and somebody must keep it. Above
+       `under_way_max`, for all senders together, the run ends, and says who has sent what.
+    c. As b., but it doesn't go on: its next send stays where it was while it sends more than `flood_max`. Nobody can
+       take that before it goes on; it is lost.
+
+    Nothing locks up. Whoever isn't read has a base above the least one. The holder of the least base is read (b),
+    and it doesn't wait for anybody: every send is at least that base, and every latency is positive, so its bound lies
+    beyond what it needs (A3 of the arbiter). So it computes, or waits for what no participant can give: the barrier,
+    or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of whoever isn't read. It is
+    bounded: of one in case a. its share is kept and what it has sent of one body, of one in case b. what is under way,
+    and a quarter. A body that comes in several frames counts as under way from its second frame on.
+
+    What a connection doesn't take off our hands is counted too, and above a limit it is lost. Topics are counted, since
+    something is kept for each.
+H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
+H5. Nobody is held up by one that says much. Work is done in turns: in one turn a connection is heard for a few frames
+    or events. What is left over waits, and so does what it sends after that: it isn't read meanwhile. All who have
+    something to say get their turn before anybody gets a second one.
+H6. Until its start nobody is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
+H7. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for whoever has the
+    sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as the
+    one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
+    nothing for so long, and even then nobody who is known to run. Time in which the host itself didn't listen, since
+    it was busy or stopped, or its resident computed, is nobody's silence.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import msgpack
+from msgspec.structs import replace
+
+from worldline.federation.participant.declaration import Plain
+from worldline.federation.server.admission import Admission, Refusal
+from worldline.federation.server.limits import Limits
+from worldline.federation.server.session import Session, SessionCarrier, SessionOwner
+from worldline.history.guarding import GuardedObserver
+from worldline.history.observer import Observer
+from worldline.history.status import Status, WaitReason
+from worldline.lock import (
+    OPERATOR,
+    Abort,
+    Action,
+    Barrier,
+    CallOff,
+    Grant,
+    Invite,
+    Join,
+    Lost,
+    Over,
+    Phase,
+    State,
+    Stop,
+)
+from worldline.lock.arbiter import Arbiter
+from worldline.lock.member import Member
+from worldline.lock.states import ASKING
+from worldline.lock.why.reasons import vacant
+from worldline.model import (
+    ConfigurationError,
+    InternalError,
+    LossError,
+    ModelError,
+    PeerError,
+    Plan,
+    UsageError,
+    WorldlineError,
+    format_time,
+)
+from worldline.model.clock import LocalClock
+from worldline.model.errors import shortened, shown
+from worldline.model.frames import frame
+from worldline.model.lifecycle import Lifecycle
+from worldline.model.plan import check_plan
+from worldline.wire.codec import (
+    add_grant,
+    checked,
+    count_events,
+    decode_event,
+    decode_events,
+    encode_answer,
+    is_heavy,
+    split_events,
+)
+from worldline.wire.frames import HEARTBEAT
+from worldline.wire.handshake import (
+    BAD_VERSION,
+    CROWDED,
+    DECLARED,
+    NONCE_SIZE,
+    OVER,
+    PROTOCOL,
+    PROTOCOL_ERROR,
+    TAKEN,
+    UNEXPECTED,
+    VERSION,
+    Challenge,
+    Fail,
+    Hello,
+    Refused,
+    Welcome,
+)
+from worldline.wire.trunk import OpenTrunk
+from worldline.wire.words import Told
+
+# Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
+# answers to an ordinary frame take.
+_TURN = 64
+
+_NOTICES_MAX = 64
+_UNLIMITED = 2**60  # As good as that.
+_VACANT = ""  # In the place of a name, which is never empty.
+_SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
+_OVER = Phase.OVER
+_encode = msgpack.Encoder().encode
+_decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
+
+
+class Host:
+    """One run, and the connections of its participants."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        federation: str = "",
+        token: bytes | Mapping[str, bytes] = b"",
+        operator_token: bytes = b"",
+        agreement: Mapping[str, str] | None = None,
+        declared: Mapping[str, Plain] | None = None,
+        observer: Observer | None = None,
+        limits: Limits | None = None,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self.limits = limits or Limits()
+        self.arbiter = Arbiter(plan, None if observer is None else GuardedObserver(observer))
+        self.arbiter.topics_max = self.limits.topics_max
+        self.arbiter.logs_max = self.limits.flood_max
+        self.arbiter.payload_max = self.limits.payload_max
+        self.federation = federation
+        self.returns_s = 0.0  # For how long participants are to try to come back if their connection is lost.
+        self.digest: bytes | None = None  # Of the run, when it has ended well.
+        self.failure: WorldlineError | None = None  # Why it hasn't.
+        self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
+        self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
+        self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
+        # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.
+        self.doubts: Callable[[str, str], None] = lambda name, why: self.notices.append(f"{name}: {why}")
+        # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
+        self.runner: Callable[[str], str | None] = lambda _: None
+        # What is known of those whose processes run, and who haven't connected.
+        self.unconnected: dict[str, str] = {}
+        self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
+        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
+        self._strangers: list[Session] = []
+        self._trunks: list[SessionCarrier] = []
+        nobodys = entropy(NONCE_SIZE)
+        self._admission = Admission(
+            federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
+        )
+        self._entropy = entropy
+        self._share = min(self.limits.memory_max, _UNLIMITED) // max(
+            1, len(plan.roster) + len(plan.guests) + plan.vacancies
+        )
+        self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
+        self._frame_max = self.limits.frame_max
+        self._unread_max = min(self.limits.unread_max, _UNLIMITED)
+        self._frames_max = min(self.limits.frames_max, _UNLIMITED)
+        self._paused: list[Session] = []
+        self._resumed_at = -1  # The least base when those who aren't read were last looked at.
+        self._hasty: list[Session] = []
+        self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
+        self._ticked = 0.0
+
+    @property
+    def over(self) -> bool:
+        return self.arbiter.phase is _OVER
+
+    # --- Connections ---
+
+    def open(self, now: float) -> Session:
+        """Take in a new connection."""
+        session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        self._meet(session)
+        self._put(session, frame(_encode(session.challenge)))
+        return session
+
+    def open_circuit(self, carrier: Session, owner: SessionOwner) -> Session:
+        """Take in another connection, over a trunk; its challenge is that of the trunk.
+
+        On a trunk that is a stranger itself, it isn't another one: its first circuit would send away the very trunk
+        that it belongs to, if that is the oldest of too many.
+        """
+        session = Session(carrier.challenge, carrier.heard)
+        session.owner = owner
+        session.is_foreign = carrier.is_foreign
+        if carrier not in self._strangers:
+            self._meet(session)
+        return session
+
+    def _meet(self, session: Session) -> None:
+        if len(self._strangers) >= self.limits.strangers_max:  # Who has said nothing for longest makes room.
+            self.send_away(self._strangers[0])
+        self._strangers.append(session)
+
+    def send_away(self, stranger: Session) -> None:
+        """Let a stranger make room for others."""
+        self._refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
+
+    def is_stranger(self, session: Session) -> bool:
+        """Whether a connection hasn't been admitted, and nobody on it."""
+        return session in self._strangers
+
+    def trust(self, session: Session) -> None:
+        """It is no stranger any more: it has been admitted, or somebody on the trunk that it is."""
+        if session in self._strangers:
+            self._strangers.remove(session)
+
+    def seat(self, name: str, owner: SessionOwner, now: float) -> Session:
+        """Admit a participant that lives in this very thread, and needn't prove who it is."""
+        refusal = self._unwelcome(name)
+        if refusal is not None:
+            raise UsageError(refusal.reason, participant=name, code=refusal.code)
+        session = Session(Challenge(PROTOCOL, VERSION, b""), now)
+        session.owner = owner
+        session.stopped = False  # It runs: else nobody would ask.
+        self._admit(session, name)
+        return session
+
+    def receive(self, session: Session, data: bytes, now: float) -> None:
+        """Take what has come in over a connection, besides what was read right into its frames.
+
+        As long as it is `busy` with that, it isn't to be read.
+        """
+        session.heard = now
+        while session.busy and session.trunk is None:  # Its owner has read on all the same.
+            self._turn(session)
+        if session.closing:
+            return
+        if data:
+            session.frames.push([data])
+        self._turn(session)
+        if session.frames.gathered() > self._frame_max and not session.closing:
+            self._check_under_way(session)
+
+    def work(self) -> None:
+        """Give everybody who has said more than was heard another turn, one after the other."""
+        busy, self.busy = self.busy, []
+        for session in busy:
+            if session.busy:
+                self._turn(session)
+
+    def _turn(self, session: Session) -> None:
+        """Hear a connection for a while (H5)."""
+        left = _TURN
+        busy = True
+        frames, bodies = session.frames, session.bodies
+        try:
+            while left > 0:
+                if session.closing:
+                    busy = False
+                    break
+                if session.trunk is not None:
+                    busy = session.trunk.turn()
+                    break
+                if session.events:
+                    left -= self._hear_on(session)
+                    continue
+                if not frames.cut(bodies):
+                    busy = False
+                    break
+                body = bodies.pop()
+                left -= 1
+                session.said += 1
+                if body:
+                    session.spoke = session.heard
+                    if session.name:
+                        left -= self._hear(session, body)
+                    else:
+                        self._greet(session, body)
+        except Exception as error:
+            busy = False
+            if isinstance(error, WorldlineError) and error.of_observer:
+                self.end(error)  # Whoever happened to be speaking isn't to blame.
+            elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
+                self._fault(session, error)
+            else:
+                self._break_down(session, error)
+        session.busy = busy
+        if session.said > self._frames_max and not session.hasty:
+            session.hasty = session.paused = True
+            self._hasty.append(session)
+            self.dirty.append(session)
+        if busy and not session.hasty:
+            self.busy.append(session)
+
+    def _break_down(self, session: Session, error: Exception) -> None:
+        """Meet a bug of ours: the run can't be trusted any more, but it ends in good order."""
+        bug = error if isinstance(error, InternalError) else InternalError(f"{type(error).__name__}: {error}")
+        bug.__cause__ = None if bug is error else error
+        self.end(bug)
+        self._refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
+
+    def closed(self, session: Session, cause: str) -> None:
+        """A connection has ended, for whatever reason. What came in whole before that counts."""
+        if session.trunk is not None:
+            self._trunks.remove(session.trunk)
+            for each in session.trunk.give_up():
+                self.closed(each, cause)
+        while session.busy and session.trunk is None:
+            self._turn(session)
+        session.closing = True
+        session.out.clear()
+        if session in self._strangers:
+            self._strangers.remove(session)
+            self.notices.append(f"a connection ended before it was admitted: {cause}")
+        if session.name and self.sessions.get(session.name) is session:
+            del self.sessions[session.name]
+            if session.frames.is_cut_short:
+                cause += ", in the middle of a frame"
+            self._lose(session, cause)
+
+    def tick(self, now: float, absent_s: float = 0.0) -> None:
+        """Beat the heart, and find those whose heart has stopped. To be called about every second.
+
+        `absent_s` is for how long, since the last time, nobody was served, as far as that is known.
+        """
+        limits = self.limits
+        for trunk in self._trunks:
+            trunk.keep_time()
+        passed = now - self._ticked
+        self._wait_for_the_missing(min(passed - absent_s, limits.heartbeat_s))  # Not while this end has slept.
+        self._slow_down()
+        self._excuse(max(absent_s, passed - limits.heartbeat_s), now)
+        self._ticked = now
+        for stranger in list(self._strangers):
+            if now - stranger.opened > limits.handshake_s:
+                self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it was in time")
+        for session in list(self.sessions.values()):
+            if self.over:
+                return
+            if session.paused or session.busy:
+                session.heard = now  # It isn't listened to.
+            silence = now - session.heard
+            if limits.silence_s is not None and silence > limits.silence_s and session.stopped is not False:
+                stopped = ": its process is stopped" if session.stopped else ""
+                self._miss(session, f"nothing was heard from it for {silence:.0f} seconds{stopped}")
+            elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
+                self._put(session, HEARTBEAT)
+        self._resume()
+
+    def _slow_down(self) -> None:
+        """Let those go on who weren't read because they had said too much since the last tick."""
+        for session in self.sessions.values():
+            session.said = 0
+        hasty, self._hasty = self._hasty, []
+        for session in hasty:
+            session.hasty = False
+            session.paused = session in self._paused
+            self.dirty.append(session)
+            if session.busy:
+                self.busy.append(session)
+
+    def _wait_for_the_missing(self, seconds: float) -> None:
+        """Wait a little longer for those who haven't joined, unless that has been long enough."""
+        arbiter, limit = self.arbiter, self.limits.join_s
+        if limit is None or self.over or not (arbiter.phase is Phase.GATHERING or arbiter.newcomers):
+            return
+        floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
+        missing = {name: name for name in arbiter.missing() if arbiter.members[name].start <= floor}
+        for places in vacant(arbiter.plan):
+            missing[_VACANT] = places  # One wait for all of them, which goes on when some are taken.
+        self._awaited = {key: self._awaited.get(key, 0.0) + seconds for key in missing}
+        late = [missing[key] for key, waited in self._awaited.items() if waited > limit]
+        if late:
+            there = [name for name, session in self.sessions.items() if session.member is not None]
+            them = "it" if len(late) == 1 else "them"
+            self.end(
+                LossError(
+                    f"{', '.join(late)} didn't join within {limit:g} seconds, and the run can't go on without {them}",
+                    advice=f"{'here: ' + ', '.join(sorted(there)) if there else 'nobody came'}; limits.join sets how "
+                    "long to wait",
+                )
+            )
+
+    def _excuse(self, missed: float, now: float) -> None:
+        """Don't count the time in which this end was busy or stopped, and heard nobody (H7)."""
+        if missed > 0:
+            for session in (*self.sessions.values(), *self._strangers):
+                session.heard = min(now, session.heard + missed)
+                session.opened = min(now, session.opened + missed)
+
+    def _listens(self, session: Session) -> bool:
+        return session.paused or session.member is None or session.member.state in ASKING
+
+    # --- Admitting ---
+
+    def _greet(self, session: Session, body: bytes) -> None:
+        hello = checked(_decode_first, body)
+        if isinstance(hello, Hello):
+            session.claims = shown(hello.name)
+        if hello.version != VERSION:
+            self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
+            return
+        if isinstance(hello, OpenTrunk):
+            self._open_trunk(session)
+            return
+        is_operator = hello.name == OPERATOR and self.desk is not None
+        refusal = self._admission.stranger(hello, session.challenge, is_foreign=session.is_foreign)
+        if refusal is None and not is_operator:
+            refusal = (
+                self._admission.disagreement(hello)
+                or self._unwelcome(hello.name)
+                or self._admission.inability(hello, self.arbiter.plan)
+            )
+        if refusal is not None:
+            self._refuse(session, *refusal)
+            return
+        if is_operator:
+            if not self._seat_operator(session):
+                return
+        else:
+            self.trust(session)
+            session.code = hello.code
+            self._admit(session, hello.name)
+        self._put(session, frame(self._welcome_for(hello, session).body()))
+
+    def _welcome_for(self, hello: Hello, session: Session) -> Welcome:
+        limits = self.limits
+        declared, period, clock = self.stated(hello.name)
+        life = self.life_of(hello.name)
+        return Welcome(
+            proof=self._admission.proof_for(hello, session.challenge),
+            heartbeat=int(limits.heartbeat_s * 1e9),
+            frame_max=limits.frame_max,
+            declared=declared,
+            period=period,
+            payload_max=limits.payload_max,
+            returns=int(self.returns_s * 1e9),
+            has_snapshot=self._has_snapshot(hello.name) if life is None else None,  # It would know nothing of faults.
+            clock=clock,
+            life=life,
+        )
+
+    def _has_snapshot(self, name: str) -> bool | None:
+        """Whether a participant can be restored from a snapshot; None: none are kept here."""
+        del name
+        return None
+
+    def _seat_operator(self, session: Session) -> bool:
+        """Let an operator in, if there is a desk left."""
+        desk = None if self.desk is None else self.desk(session)
+        if desk is None:
+            self._refuse(session, CROWDED, "too many operators are connected")
+            return False
+        self.trust(session)
+        session.trunk = desk
+        self._trunks.append(desk)
+        return True
+
+    def _open_trunk(self, session: Session) -> None:
+        session.trunk = session.owner.carry()
+        if session.trunk is None:
+            raise PeerError("it can't be a trunk: it is part of one")
+        self._trunks.append(session.trunk)
+
+    def _admit(self, session: Session, name: str) -> None:
+        if not self._is_known(name):
+            self._make_room()
+        self.sessions[name] = session
+        session.name = name
+        session.frames.longest = self.limits.frame_max
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.arbiter.members or name in self.arbiter.plan.guests
+
+    def _make_room(self) -> None:
+        """Bound those who may be anybody, and have no place before they join, as strangers are."""
+        unknown = [each for each in self.sessions.values() if not self._is_known(each.name)]
+        if len(unknown) >= self.limits.strangers_max:
+            del self.sessions[unknown[0].name]
+            self._refuse(unknown[0], CROWDED, "too many connections are waiting to join")
+
+    def stated(self, name: str) -> tuple[Join | None, int, LocalClock | None]:
+        """Return what the file declares for a participant: what it would say at joining, its period and its clock."""
+        return self._admission.stated(name)
+
+    def life_of(self, name: str) -> Lifecycle | None:
+        """Return what happens to a participant in simulated time; None if nothing does."""
+        return self._admission.life_of(name, self.arbiter.plan)
+
+    def _unwelcome(self, name: str) -> Refusal | None:
+        """Refuse whoever isn't expected, or not any more."""
+        if self.over:
+            return Refusal(OVER, "the run is over")
+        if name in self.sessions:
+            return Refusal(TAKEN, f"participant {name!r} is already connected")
+        member = self.arbiter.members.get(name)
+        plan = self.arbiter.plan
+        if member is None and name not in plan.guests and not plan.vacancies:
+            if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
+                return Refusal(UNEXPECTED, f"nobody expects {shown(name)}: the run has started without it")
+            expected = ", ".join(self.arbiter.missing()) or "nobody at present"
+            return Refusal(UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}")
+        if member is not None and member.state is not State.EXPECTED:
+            return Refusal(TAKEN, f"participant {name!r} has been here already")
+        return None
+
+    # --- Hearing and answering ---
+
+    def _hear(self, session: Session, body: bytes) -> int:
+        """Hear a frame, or begin to; return how many events that were."""
+        if self.arbiter.phase is _OVER:
+            return 0  # It has been told, and hadn't read it yet.
+        count = count_events(body)
+        if count <= _TURN:
+            self._take(session, decode_events(body))
+            return count
+        if count > self.limits.events_max:
+            raise PeerError(
+                f"a frame of {count:,} events is too long",
+                participant=session.name,
+                advice=f"the limit is {self.limits.events_max:,}",
+            )
+        session.events = split_events(body)
+        session.events.reverse()
+        return 0
+
+    def _hear_on(self, session: Session) -> int:
+        """Hear more of a long frame."""
+        heard = session.events[-_TURN:]
+        del session.events[-_TURN:]
+        if self.arbiter.phase is not _OVER:
+            self._take(session, [decode_event(raw) for raw in reversed(heard)])
+        return len(heard)
+
+    def _take(self, session: Session, events: list[Told]) -> None:
+        if events and session.member is None:
+            self._joined(session, events.pop(0))
+        if not events or session.closing or self.arbiter.phase is _OVER:
+            return
+        last = events[-1]
+        if type(last) is Fail:
+            cause = shortened(last.cause)
+            if last.at is not None and session.member is not None:  # It can't have been later.
+                session.member.now = min(session.member.now, last.at)
+            self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
+            return
+        member = session.member
+        if member is not None and member.controls:
+            for event in events:
+                if isinstance(event, Invite):
+                    self._check_invited(event.newcomer, member)
+        try:
+            actions = self.arbiter.hear(session.name, events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
+        except WorldlineError as error:
+            if not error.of_observer:
+                self._carry_out(self.arbiter.hear(session.name, []))  # What follows from those before the bad one.
+            raise
+        if actions:
+            self._carry_out(actions)
+        if member is not None and member.controls:
+            for event in events:
+                if isinstance(event, Invite):
+                    self._welcome(event.newcomer)
+        if member is not None and member.outstanding > self._heed:
+            self._weigh(session, member)
+        if self._paused:
+            self._resume()
+
+    def _joined(self, session: Session, event: object) -> None:
+        """The first word of everybody. A guest's waits until it has been invited."""
+        if not isinstance(event, Join):
+            raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
+        if session.joining is not None:
+            raise PeerError("it has already joined, and waits to be invited", participant=session.name)
+        try:
+            event = self.agreed(session.name, event)
+        except ConfigurationError as error:
+            self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
+            self._refuse(session, DECLARED, str(error))
+            return
+        if not self._is_known(session.name):
+            if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
+                self.sessions.pop(session.name)
+                self._refuse(session, UNEXPECTED, "all places are taken")
+                return
+            self.arbiter.enroll(session.name, event)
+            if not self.arbiter.plan.vacancies:
+                try:
+                    check_plan(self.arbiter.plan)  # Rules may be for names that are known only now.
+                except ConfigurationError as error:
+                    self.end(error)
+                    return
+        member = self.arbiter.members.get(session.name)
+        if member is None:
+            session.joining = event
+            return
+        try:
+            actions = self.arbiter.handle(session.name, event)
+        finally:
+            if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
+                session.member = member
+                session.frames.admit(self.limits.payload_max)
+        self.notices.append(f"{session.name} has joined")
+        self._carry_out(actions)
+
+    def agreed(self, name: str, join: Join) -> Join:
+        """Return how a participant joins, by what it says and what the file declares for it; raise if they differ."""
+        return self._admission.agreed(name, join, self.arbiter.plan)
+
+    def _check_invited(self, name: str, inviting: Member) -> None:
+        """Refuse an invitation of somebody who can never come, and whom everybody would wait for."""
+        plan = self.arbiter.plan
+        if name in plan.guests or self._admission.could_come(name, plan.roster):
+            return
+        raise UsageError(
+            f"it invites {shown(name)}, and there is no participant of that name",
+            participant=inviting.name,
+            at=inviting.now,
+            advice=f"guests are {', '.join(plan.guests)}" if plan.guests else "there are no guests",
+        )
+
+    def _welcome(self, name: str) -> None:
+        """Let in a guest that was here before it was invited."""
+        session = self.sessions.get(name)
+        if session is not None and session.joining is not None:
+            event, session.joining = session.joining, None
+            try:
+                self._joined(session, event)
+            except WorldlineError as error:  # The guest's mistake, not its host's.
+                if error.of_observer:
+                    raise
+                self._fault(session, error)
+
+    def _carry_out(self, actions: Sequence[Action]) -> None:
+        action: Any
+        for action in actions:
+            if type(action) is Over:
+                self.digest = action.digest
+                self._dismiss_uninvited()
+            elif (session := self.sessions.get(action.to)) is not None:
+                if not is_heavy(action):
+                    self._put(session, encode_answer(action, self._frame_max))
+                elif self._reads(session):
+                    add_grant(session.out, action, self._frame_max)
+                    self.dirty.append(session)
+
+    def _dismiss_uninvited(self) -> None:
+        for session in self.sessions.values():
+            if session.member is None:
+                self._put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
+
+    def _put(self, session: Session, data: bytes) -> None:
+        if self._reads(session):
+            session.out += data
+            self.dirty.append(session)
+
+    def _reads(self, session: Session) -> bool:
+        """Whether there is somebody who takes what is said."""
+        if session.closing:
+            return False
+        if len(session.out) > self._unread_max:
+            self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
+            return False
+        return True
+
+    # --- Trouble ---
+
+    def _refuse(self, session: Session, code: str, reason: str) -> None:
+        """Tell a connection why it ends, and end it."""
+        self.trust(session)
+        if not self.over:
+            self.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
+        self._put(session, encode_answer(Refused(code, reason)))
+        session.closing = True
+        self.dirty.append(session)
+
+    def _fault(self, session: Session, error: WorldlineError) -> None:
+        """A connection did what it may not: that one ends, and so does the run if it was a participant's."""
+        self._refuse(session, PROTOCOL_ERROR, shortened(str(error)))
+        if session.trunk is not None:
+            for each in session.trunk.give_up():
+                self._fault(each, error)
+        if session.name:
+            self.sessions.pop(session.name, None)
+            self._lose(session, shortened(f"it was cut off: {error.problem}"), error)
+
+    def give_up(self, name: str, cause: str) -> None:
+        """Give up a participant of whom somebody else knows that it is gone; one that isn't here is no concern."""
+        if name in self.sessions and not self.over:
+            self._miss(self.sessions[name], cause)
+
+    def _miss(self, session: Session, cause: str) -> None:
+        """Give up a participant that is gone, though its connection doesn't say so."""
+        self._drop(session, cause)
+
+    def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        """Give a participant up."""
+        session.out += encode_answer(Abort(session.name, cause, session.name, self._time_of(session)))
+        session.closing = True
+        self.dirty.append(session)
+        self.sessions.pop(session.name, None)
+        self._lose(session, cause, error)
+
+    def _lose(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        if session in self._paused:
+            self._paused.remove(session)
+        member = session.member
+        if member is None or member.state is State.LEFT or self.over:
+            return  # It has nothing more to say, or hasn't joined yet and may come again.
+        if member.state is State.JOINED:  # It is expected again (H6).
+            self.notices.append(f"{session.name} was lost before the start: {cause}")
+            self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
+            return
+        at = self._time_of(session)
+        self.failure = error or LossError(cause, participant=session.name, at=at)
+        self._break_off(Lost(session.name, cause), Abort("", cause, session.name, at))
+
+    def _time_of(self, session: Session) -> int | None:
+        return None if session.member is None else session.member.now
+
+    # --- Operating ---
+
+    def hold_at(self, until: int) -> None:
+        """Move the barrier: nobody is granted beyond it."""
+        if not self.over:
+            self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
+
+    def stop_at(self, at: int) -> None:
+        """End the run at a time that nobody has passed."""
+        if not self.over:
+            self._carry_out(self.arbiter.handle(OPERATOR, Stop(at)))
+
+    def end(self, error: WorldlineError) -> None:
+        """Break the run off."""
+        if not self.over:
+            self.failure = error
+            cause = shortened(str(error))
+            self._break_off(CallOff(cause), Abort("", cause))
+
+    def resumed(self) -> str:
+        """Say what the run goes on from, if another server had begun it."""
+        return ""
+
+    def listened(self) -> str:
+        """Return the address on which that other server listened, if it was free to choose."""
+        return ""
+
+    def listens(self, address: str) -> None:
+        """Take note of the address that was chosen, for another server that goes on."""
+
+    def let_go(self) -> None:
+        """Let go of whatever outside of this process belongs to the run, which isn't served any more."""
+
+    def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
+        """End the run for everybody who is connected, also for those who haven't joined."""
+        self._carry_out(self.arbiter.handle(OPERATOR, event))
+        for session in list(self.sessions.values()):
+            if session.member is None:
+                self._put(session, encode_answer(replace(abort, to=session.name)))
+
+    # --- Those who run ahead ---
+
+    def _weigh(self, session: Session, member: Member) -> None:
+        """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
+        if member.base > self.arbiter.bounds.floor():
+            if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
+                session.paused = True
+                self._paused.append(session)
+                self.dirty.append(session)
+        elif member.outstanding > session.heavy:
+            kept = self.arbiter.router.relieve(member)
+            session.heavy = max(self._heed, kept + kept // 4)  # Looking costs what is kept: not with every frame.
+            if member.value > session.stood_at:
+                session.stood_at, session.stood_with = member.value, kept
+            if kept - session.stood_with > self.limits.flood_max:
+                sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
+                self._drop(session, f"{sent} (limits.flood is {self.limits.flood_max:,})")
+            elif kept > self._heed:
+                self._check_under_way(session)
+
+    def _check_under_way(self, session: Session) -> None:
+        """Give up if the network holds more than there is room for."""
+        kept = {name: member.outstanding for name, member in self.arbiter.members.items() if member.outstanding}
+        for name, each in self.sessions.items():
+            if gathered := each.frames.gathered():
+                kept[name] = kept.get(name, 0) + gathered
+        total = sum(kept.values())
+        if total > self.limits.under_way_max:
+            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
+            self._drop(
+                session,
+                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
+                "send less, shorten the latency of its links, or raise limits.under_way",
+            )
+
+    def _resume(self) -> None:
+        floor = self.arbiter.bounds.floor()
+        moved, self._resumed_at = floor != self._resumed_at, floor
+        for session in list(self._paused):
+            member = session.member
+            assert member is not None
+            # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
+            if member.base <= floor or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
+                session.paused = session.hasty
+                self._paused.remove(session)
+                self.dirty.append(session)
+
+    def ahead(self) -> list[str]:
+        """Return who isn't read at present because it runs far ahead of the others."""
+        return [session.name for session in self._paused]
+
+    def hasty(self) -> list[str]:
+        """Return who isn't read at present because it has sent too many frames in this second."""
+        return [session.name for session in self._hasty if session.name]
+
+    def slow(self) -> list[tuple[str, int]]:
+        """Return who hasn't read what it was sent, and how many bytes."""
+        return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
+
+    def remarks(self) -> list[str]:
+        """Say who is in the way: far ahead of the others, slow to read, stopped, or alone at work."""
+        ahead = [f"{name} is far ahead, and is held back" for name in self.ahead()]
+        hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
+        stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
+        slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
+        running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]
+        return ahead + hasty + stopped + slow + running
+
+    def status(self) -> Status:
+        """Say how far the run is, and who is in whose way."""
+        status = self.arbiter.status()
+        return replace(status, ask=lambda: tuple(map(self._traced, status.waits))) if self._trunks else status
+
+    def _traced(self, wait: WaitReason) -> WaitReason:
+        """Name the one that really runs, if the holder can't because it shares its process."""
+        session = None if wait.holder is None else self.sessions.get(wait.holder)
+        behind = "" if session is None else session.owner.other_end().behind
+        if not behind:
+            return wait
+        why = f"it is running, and {wait.holder}, in the same process, can't meanwhile; {wait.why}"
+        return WaitReason(wait.who, behind, why)
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""
+        return {}
+
+    def returning(self) -> list[str]:
+        """Return who has come back, and hasn't got yet to where it was lost."""
+        return []
+
+    def has_left(self, name: str) -> bool:
+        """Whether a participant has taken part and left. It can't come back."""
+        member = self.arbiter.members.get(name)
+        return member is not None and member.state is State.LEFT
+
+    def missing(self) -> list[str]:
+        """Return who isn't there yet before the start, of whom only the number may be known."""
+        return [*self.arbiter.missing(), *vacant(self.arbiter.plan)]
+
+    def waiting(self) -> str:
+        """Say for whom everybody waits, in one line."""
+        if self.arbiter.phase is Phase.GATHERING:
+            return f"waiting for {', '.join(self.missing())}"
+        whys = self.arbiter.why()
+        return str(whys[0]) if whys else f"at {format_time(self.arbiter.floor())}"

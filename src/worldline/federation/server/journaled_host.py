@@ -1,0 +1,686 @@
+"""A host that keeps a journal: participants that were lost may come back, and so may the server itself.
+
+Whoever comes back under its name is *rehearsed*: what it says is compared with what it said before, and answered as it
+was, without the arbiter or anybody else noticing (`lock/rehearsal.py`). Once the journal is used up, it is live. That
+takes nothing new of a participant: a fresh process joins, and begins at the beginning.
+
+B1. A participant that is away stays where it was in the arbiter: computing, or waiting. So the others wait for it as
+    they would for one that computes for long, and nothing of it shows in their history.
+B2. What it is answered while it is away, or rehearsed, goes into the journal, and reaches it from there.
+B3. A process that has only lost its connection *resumes*: it says how many answers it has been given, and says again
+    what it has said since the last of them. It is rehearsed from there.
+B4. A server that is started on a journal hears it all again. The arbiter does the same again, so its answers must be
+    those in the journal; then everybody is away. What wasn't in the journal nobody has acted on (J1).
+B5. Who dies twice of the same message would do so forever: that ends the run. It is taken for that if somebody has
+    died while it computed on the same answer as the time before, and had said no more since. (How far it had got with
+    that answer isn't known: what it had said last may not have been sent.) Who dies while it waits has done with
+    what it was given.
+B6. What a participant says that has come back differs from what it said before: that ends the run, too, since others
+    have acted on what was said. Nothing else that a returning connection says does it any harm.
+B7. A participant may offer *snapshots*. Each goes into the journal, at its place between what was said before and what
+    is said after. One that has come back may ask for the last of them, and *resume* from its place, instead of doing
+    again all that was before. The arbiter never hears of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import msgpack, structs
+
+from worldline.federation.participant.conversation import Conversation
+from worldline.federation.server.admission import Refusal
+from worldline.federation.server.host import Host
+from worldline.federation.server.run_journal import ANSWERS, HEAVY, HeavyPayloads, JournalRecord, RecordKind, RunJournal
+from worldline.federation.server.session import Session
+from worldline.history.diff.steps import named
+from worldline.history.diff.values import payload_text
+from worldline.history.status import Status, WaitReason
+from worldline.lock import (
+    OPERATOR,
+    Abort,
+    Action,
+    Barrier,
+    Grant,
+    Join,
+    Leave,
+    Lost,
+    Over,
+    Publish,
+    Reached,
+    StartRun,
+    State,
+    Stop,
+)
+from worldline.lock.events import Recall, Recalled, Restore, Snapshot
+from worldline.lock.member import Member
+from worldline.lock.refusals import impossible
+from worldline.lock.rehearsal import Rehearsal
+from worldline.lock.states import STARTED
+from worldline.model import (
+    Interrupted,
+    LossError,
+    ModelError,
+    NonDeterminism,
+    PeerError,
+    Plan,
+    UsageError,
+    WorldlineError,
+    format_time,
+)
+from worldline.model.errors import shortened
+from worldline.model.text import printable
+from worldline.model.time import Int64
+from worldline.wire.codec import decode_events, encode_answer, is_heavy
+from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
+from worldline.wire.words import Resume, Told
+
+Mark = tuple[int, int]
+"""A place in a participant's conversation: how many answers it had been given, and what it had said since then."""
+
+_PORTION = 256  # Records of a script that are read at a time.
+_SHOWN_MAX = 3  # Messages.
+_ASIDE = (Snapshot, Recall, Restore)  # What isn't for the arbiter.
+_CHANGED = "its code isn't what it was when it joined, so it may not do the same again"
+_START: Mark = (1, 0)  # It has started, and has said nothing since.
+
+_encode = msgpack.Encoder().encode
+_decode_operated: Callable[[bytes], Barrier | Stop] = msgpack.Decoder(Barrier | Stop).decode
+_decode_lost: Callable[[bytes], Lost] = msgpack.Decoder(Lost).decode
+_decode_join: Callable[[bytes], Join] = msgpack.Decoder(Join).decode
+
+
+class KeptSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
+
+    at: Int64
+    sent: Int64
+    state: bytes
+
+
+_decode_kept: Callable[[bytes], KeptSnapshot] = msgpack.Decoder(KeptSnapshot).decode
+
+
+class Returning:
+    """Somebody who has come back, and isn't live yet."""
+
+    def __init__(self, name: str, doubt: str | None = None) -> None:
+        self.rehearsal = Rehearsal(name, open_answer=opened, advice=doubt)
+        self._doubt = doubt  # Why it may not do the same again.
+        self.begun = False
+        self.answers = 0  # How many it has been given.
+        self.said = 0  # What it has said since the last of them.
+        self.after = 0  # The place in the journal up to which its script was told to the rehearsal.
+        self.places: deque[int] = deque()  # And where what comes next is.
+        self.restored_at: int | None = None  # The time of the snapshot from which it goes on, if it does.
+
+    @property
+    def mark(self) -> Mark:
+        return self.answers, self.said
+
+    def go_on_at(self, mark: Mark, after: int, snapshot: KeptSnapshot | None = None) -> None:
+        """Go on from another place than the beginning. `after` is where its last answer before that is."""
+        advice, sent, now = self._doubt, 0, 0
+        if snapshot is not None:
+            sent, now = snapshot.sent, snapshot.at
+            restored = f"it was restored from its snapshot at {format_time(now)}"
+            advice = f"{restored}; {advice or 'does that hold all of its state?'}"
+        self.rehearsal = Rehearsal(
+            self.rehearsal.name, open_answer=opened, skipped=mark[1], sent=sent, now=now, advice=advice
+        )
+        self.answers, self.said = mark
+        self.after = after
+        self.places.clear()
+        self.restored_at = None if snapshot is None else snapshot.at
+
+
+class JournaledHost(Host):
+    """A host with a journal. If `rejoins`, those who are lost may come back; otherwise only the server may."""
+
+    def __init__(self, plan: Plan, *, journal: Path | str | None, rejoins: bool, **options: Any) -> None:
+        super().__init__(plan, **options)
+        self.journal = RunJournal(
+            journal,
+            {
+                "federation": self.federation,
+                "payload_max": self.limits.payload_max,
+                "plan": msgspec.to_builtins(plan),
+            },
+        )
+        self._payloads = HeavyPayloads(self.journal)
+        self._rejoins = rejoins
+        self._frame_max = self.limits.frame_max
+        self._away: dict[str, str] = {}  # Who was lost and may come back, and why it was lost.
+        self._missed: dict[str, float] = {}  # For how many seconds.
+        self._returning: dict[str, Returning] = {}  # Who has come back, and is rehearsed.
+        self._behind: set[str] = set()  # Who may not have reached the time yet that it had once said.
+        self._deaths: dict[str, Mark] = {}  # Where each was lost last.
+        self._speaker = ""  # Whom the arbiter hears just now,
+        self._unwritten: list[Told] | None = None  # what it says, until that is written,
+        self._enrolls = False  # whether it takes a vacancy with that,
+        self._heard = 0  # and how many events were heard before.
+        if journal is not None:
+            self.returns_s = self.limits.rejoin_s or 1e9
+        try:
+            self._hear_again()
+        except BaseException:
+            self.journal.close()
+            raise
+
+    # --- Hearing and answering ---
+
+    def _take(self, session: Session, events: list[Told]) -> None:
+        name = session.name
+        if not events:
+            return
+        if self._returning and name in self._returning:
+            self._rehearse(session, events)
+            return
+        if session.member is None:
+            if isinstance(events[0], Resume):  # Nothing that it has said was heard before.
+                if events[0].answers:
+                    raise PeerError("it can't resume: this server never answered it", participant=name)
+                del events[0]
+            if events:
+                Host._take(self, session, [events.pop(0)])
+            if not events or session.closing or self.over:
+                return
+        if self._behind and name in self._behind:
+            events = self._without_past(name, events)
+            if not events:
+                return
+        for event in events:
+            if event.__class__ in _ASIDE:
+                self._take_in_parts(session, events)
+                return
+        if events[-1].__class__ is Fail:  # That ends the run, and isn't heard by the arbiter.
+            Host._take(self, session, events)
+            return
+        self._speaker, self._unwritten, self._heard = name, events, self.arbiter.events
+        try:
+            Host._take(self, session, events)
+            self._write()
+        finally:
+            self._unwritten = None
+        if events[-1].__class__ is Leave and self.returns_s:
+            self._put(session, self._farewell(name))
+
+    def _take_in_parts(self, session: Session, events: list[Told]) -> None:
+        """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
+        number = next(number for number, event in enumerate(events) if event.__class__ in _ASIDE)
+        before, aside, after = events[:number], events[number], events[number + 1 :]
+        if before:
+            self._take(session, before)
+        if session.closing or self.over:
+            return
+        member = self.arbiter.members[session.name]
+        if Publish not in member.legal:
+            raise impossible(type(aside).__name__, member.state, "", PeerError).concerning(session.name, member.now)
+        if isinstance(aside, Snapshot):
+            kept = KeptSnapshot(member.now, member.sequence, aside.state)
+            self.journal.restorable(session.name, _encode(kept))
+        else:
+            self._restore(session, aside, self._mark(session.name))
+        if after:
+            self._take(session, after)
+
+    def _restore(self, session: Session, aside: Told, mark: Mark) -> tuple[KeptSnapshot, Mark]:
+        """Give somebody its last snapshot, or let it resume from there: only at its start."""
+        name = session.name
+        place = self.journal.snapshots.get(name)
+        if place is None or mark != _START:
+            why = "there is no snapshot of it" if place is None else "it has said something since its start"
+            raise PeerError(f"it can't be restored: {why}", participant=name)
+        kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
+        if isinstance(aside, Recall):
+            self._put(session, encode_answer(Recalled(*where, kept.state), self._frame_max))
+        elif not isinstance(aside, Restore) or (aside.answers, aside.said) != where:
+            raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
+        return kept, where
+
+    def _has_snapshot(self, name: str) -> bool:
+        return name in self.journal.snapshots and name in self._away
+
+    def _joined(self, session: Session, event: object) -> None:
+        self._write()  # The invitation that lets it in, if it is one.
+        name = session.name
+        if isinstance(event, Join):
+            with suppress(UsageError):  # It will be refused.
+                event = self.agreed(name, event)
+                self._speaker, self._unwritten, self._heard = name, [event], self.arbiter.events
+                self._enrolls = not self._is_known(name)
+        try:
+            super()._joined(session, event)
+            self._write()
+            if session.code and session.member is not None and session.code != self.journal.codes.get(name):
+                self.journal.coded(name, session.code)
+        finally:
+            self._unwritten, self._enrolls = None, False
+
+    def _write(self) -> None:
+        """Write down what the arbiter has just heard, if it has, before anything that follows from it (J1)."""
+        if self._unwritten is None or self.arbiter.events == self._heard:
+            return
+        name, events, self._unwritten = self._speaker, self._unwritten, None
+        if self._enrolls:
+            self.journal.enrolled(name, _encode(events[0]))
+        body = _encode(events)
+        place = self.journal.heard(name, body)
+        if len(body) >= HEAVY:
+            self._payloads.note(name, self.arbiter.members[name].sequence, events, place)
+
+    def _carry_out(self, actions: Sequence[Action]) -> None:
+        action: Any
+        for action in actions:
+            if action.__class__ is not Grant and action.__class__ is not StartRun:
+                Host._carry_out(self, [action])
+                continue
+            self._write()
+            if self._unwritten is not None:  # It has said something illegal: the run ends, and was heard up to here.
+                Host._carry_out(self, [action])
+                continue
+            name = action.to
+            if action.__class__ is Grant and is_heavy(action):
+                self.journal.granted(name, self._payloads.without(action))
+                if name not in self._returning:
+                    Host._carry_out(self, [action])
+                continue
+            answer = encode_answer(action, self._frame_max)
+            self.journal.answered(name, answer)
+            session = self.sessions.get(name)
+            if session is not None and name not in self._returning:  # It gets to it in the course of things (B2).
+                self._put(session, answer)
+
+    def _answer(self, record: JournalRecord) -> bytes:
+        """Return an answer in the journal as it is sent."""
+        if record.kind is RecordKind.ANSWERED:
+            return record.body
+        return encode_answer(self._payloads.whole(record.body), self._frame_max)
+
+    def _farewell(self, name: str) -> bytes:
+        """Return what tells somebody that the server knows that it has left, also if it comes back."""
+        return encode_answer(Grant(name, self.arbiter.members[name].now, [], final=True))
+
+    def hold_at(self, until: int) -> None:
+        if not self.over and until != self.arbiter.barrier:
+            self._operate(Barrier(until))
+
+    def stop_at(self, at: int) -> None:
+        if not self.over:
+            self._operate(Stop(at))
+
+    def _operate(self, event: Barrier | Stop) -> None:
+        actions = self.arbiter.handle(OPERATOR, event)
+        self.journal.operated(_encode(event))
+        self._carry_out(actions)
+
+    # --- Losing ---
+
+    def _lose(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        name = session.name
+        back = self._returning.pop(name, None)
+        member = self.arbiter.members.get(name)
+        if member is None or member.state is State.LEFT or self.over:
+            super()._lose(session, cause, error)
+        elif back is not None:
+            if isinstance(error, ModelError):  # Of those who return, nothing else matters (B6).
+                session.member = member
+                super()._lose(session, cause, error)
+            elif back.begun:  # Otherwise it has only knocked, and is away as before.
+                self._note_death(member, cause, back.mark)
+        elif member.state in STARTED and error is None and self._rejoins:
+            self._note_death(member, cause, self._mark(name) if member.state is State.COMPUTING else None)
+        else:
+            if member.state is State.JOINED and session.member is not None:
+                self.journal.lost(name, _encode(Lost(name, cause)))
+            super()._lose(session, cause, error)
+
+    def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        """Give up somebody who does what it may not, and would again: it doesn't come back."""
+        super()._drop(session, cause, error or LossError(cause, participant=session.name, at=self._time_of(session)))
+
+    def _miss(self, session: Session, cause: str) -> None:
+        super()._drop(session, cause)
+
+    def _note_death(self, member: Member, cause: str, mark: Mark | None) -> None:
+        """Wait for somebody who was lost to come back, unless it has been lost there before (B5)."""
+        name = member.name
+        before = self._deaths.pop(name, None)
+        if mark is not None and mark[0] + mark[1]:
+            self._deaths[name] = mark
+            if before is not None and mark[0] == before[0] and mark[1] <= before[1]:
+                self.failure = self._died_twice(member, cause, mark)
+                self._break_off(
+                    Lost(name, shortened(self.failure.problem)),
+                    Abort("", shortened(self.failure.problem), name, member.now),
+                )
+                return
+        self._await(name, cause)
+        self.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
+
+    def _mark(self, name: str, before: int | None = None) -> Mark:
+        """Return the place that somebody has come to, as far as it is known; or had, before a place in the journal."""
+        answers = 0
+        since: list[int] = []
+        for place in self.journal.places(name):
+            if before is not None and place >= before:
+                break
+            kind = self.journal.kind(place)
+            if kind in ANSWERS:
+                answers += 1
+                since.clear()
+            elif kind == RecordKind.HEARD:
+                since.append(place)
+        heard = [event for place in since for event in decode_events(self.journal.record(place).body)]
+        return answers, sum(not isinstance(event, Reached) for event in heard)
+
+    def _await(self, name: str, cause: str) -> None:
+        self._away[name] = cause
+        self._missed[name] = 0.0
+
+    def _died_twice(self, member: Member, cause: str, mark: Mark) -> ModelError:
+        given = self._given(member.name, mark[0])
+        shown = "; ".join(given[:_SHOWN_MAX]) or "no message, only leave to go on"
+        more = f"; and {len(given) - _SHOWN_MAX} more" if len(given) > _SHOWN_MAX else ""
+        return ModelError(
+            f"it was lost twice at the same message ({cause}), so it wasn't started a third time; it had been given "
+            f"{shown}{more}",
+            participant=member.name,
+            at=member.now,
+            given=given,
+        )
+
+    def _given(self, name: str, answers: int) -> list[str]:
+        """Return the messages of an answer, in words."""
+        place = self.journal.place_of_answer(name, answers)
+        answer = opened(self._answer(self.journal.record(place))) if place else None
+        if not isinstance(answer, Grant):
+            return []
+        return [
+            f"message {message.sequence} of {named(message.sender)} on {printable(message.topic)}, which arrived at "
+            f"{format_time(message.arrival)}: {payload_text(message.payload)}"
+            for message in answer.messages
+        ]
+
+    def tick(self, now: float, absent_s: float = 0.0) -> None:
+        seconds = min(now - self._ticked - absent_s, self.limits.heartbeat_s)
+        super().tick(now, absent_s)
+        limit = self.limits.rejoin_s
+        for name in self._away:
+            if name not in self.sessions:
+                self._missed[name] += max(0.0, seconds)
+                if limit is not None and self._missed[name] > limit and not self.over:
+                    self._end_without(name, limit)
+
+    def _end_without(self, name: str, limit_s: float) -> None:
+        at = self.arbiter.time_of(name)
+        cause = f"{self._away[name]}, and it didn't come back within {limit_s:g} seconds"
+        self.failure = LossError(cause, participant=name, at=at, advice="limits.rejoin sets how long to wait")
+        self._break_off(Lost(name, cause), Abort("", cause, name, at))
+
+    def remarks(self) -> list[str]:
+        away = [f"waiting for {name} to come back" for name in self._away if name not in self.sessions]
+        return super().remarks() + away
+
+    def status(self) -> Status:
+        status = super().status()
+        return structs.replace(status, ask=lambda: tuple(map(self._excused, status.waits))) if self._away else status
+
+    def _excused(self, wait: WaitReason) -> WaitReason:
+        """Say of somebody who is away that it is: to the arbiter, it computes (B1)."""
+        if wait.holder not in self.away():
+            return wait
+        why = f"it was lost ({self._away[wait.holder]}), and the run waits for it to come back"
+        return WaitReason(wait.who, wait.holder, why)
+
+    def lost(self) -> dict[str, tuple[str, float]]:
+        return {name: (self._away[name], self._missed[name]) for name in self.away()}
+
+    def returning(self) -> list[str]:
+        return list(self._returning)
+
+    def missing(self) -> list[str]:
+        return [*super().missing(), *self.away()]
+
+    def away(self) -> list[str]:
+        """Return who was lost and may come back, and hasn't yet."""
+        return [name for name in self._away if name not in self.sessions]
+
+    def resumed(self) -> str:
+        if not self.journal.is_resumed:
+            return ""
+        return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}"
+
+    def listened(self) -> str:
+        return self.journal.address
+
+    def listens(self, address: str) -> None:
+        if address != self.journal.address:
+            self.journal.listened(address)
+
+    def let_go(self) -> None:
+        if self.digest is not None and self.failure is None:
+            self.journal.remove()
+        else:
+            self.journal.close()
+
+    # --- Coming back ---
+
+    def _unwelcome(self, name: str) -> Refusal | None:
+        refusal = super()._unwelcome(name)
+        if refusal is None or self.over or name in self.sessions:
+            return refusal
+        if refusal.code == TAKEN and (name in self._away or self.arbiter.members[name].state is State.LEFT):
+            return None
+        if refusal.code == UNEXPECTED and (away := self.away()):
+            return Refusal(UNEXPECTED, f"{refusal.reason}; waiting for {', '.join(away)} to come back")
+        return refusal
+
+    def _admit(self, session: Session, name: str) -> None:
+        super()._admit(session, name)
+        member = self.arbiter.members.get(name)
+        if member is not None and member.state is not State.EXPECTED:
+            is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
+            if is_changed:
+                self.doubts(name, _CHANGED)
+            self._returning[name] = Returning(name, "its code has been changed since" if is_changed else None)
+
+    def _rehearse(self, session: Session, events: list[Told]) -> None:
+        back = self._returning[session.name]
+        if self.over:
+            return
+        if not back.begun:
+            if not self._begin(session, back, events):
+                return
+            if self._is_live(session, back):
+                self._take(session, events)
+                return
+        if events and isinstance(last := events[-1], Fail):
+            cause = shortened(last.cause)
+            at = self.arbiter.time_of(session.name)
+            self._drop(session, cause, ModelError(cause, participant=session.name, at=at))
+            return
+        for number, event in enumerate(events, 1):
+            if isinstance(event, Recall | Restore):
+                kept, where = self._restore(session, event, back.mark)
+                if isinstance(event, Restore):
+                    back.go_on_at(where, self.journal.place_of_answer(session.name, where[0]) or 0, kept)
+            else:
+                back.rehearsal.hear(event)  # type: ignore[arg-type] # what isn't of the lock isn't compared
+                back.said += not isinstance(event, Reached | Snapshot)
+            if self._is_live(session, back):
+                if rest := events[number:]:
+                    self._take(session, rest)
+                return
+
+    def _begin(self, session: Session, back: Returning, events: list[Told]) -> bool:
+        """Take the first word of somebody who has come back; return whether it is rehearsed."""
+        name, first = session.name, events[0]
+        member = self.arbiter.members[name]
+        if isinstance(first, Resume | Restore):
+            place = self.journal.place_of_answer(name, first.answers)
+            known, said = self._mark(name)
+            skipped = first.said if isinstance(first, Restore) else 0
+            if place is None or (first.answers == known and skipped > said):
+                self._turn_away(
+                    session,
+                    UNEXPECTED,
+                    f"it has been given {first.answers:,} answers, and the journal knows of {known:,}: its end is "
+                    "missing; start this participant anew",
+                )
+                return False
+            back.go_on_at((first.answers, skipped), place)
+            del events[0]
+        elif isinstance(first, Join):
+            if member.state is State.LEFT:
+                self._turn_away(
+                    session, TAKEN, f"participant {name!r} has left the run already, and has nothing more to do"
+                )
+                return False
+            try:
+                events[0] = self.agreed(name, first)
+            except UsageError as error:
+                self._turn_away(session, DECLARED, str(error))
+                return False
+        else:
+            raise PeerError(f"{type(first).__name__} isn't possible before joining", participant=name)
+        back.begun = True
+        session.frames.admit(self.limits.payload_max)
+        return True
+
+    def _turn_away(self, session: Session, code: str, reason: str) -> None:
+        """Refuse somebody who would come back, and go on waiting."""
+        self.sessions.pop(session.name)
+        self._returning.pop(session.name)
+        self._refuse(session, code, reason)
+
+    def _is_live(self, session: Session, back: Returning) -> bool:
+        """Give somebody the answers that are due; return whether there is nothing left to be rehearsed."""
+        rehearsal = back.rehearsal
+        while True:
+            for answer in rehearsal.due():
+                self._put(session, answer)
+                back.answers += 1
+                back.said = 0
+            if not rehearsal.is_used_up:
+                return False
+            if not self._prompt(back):
+                break
+        self._enliven(session, back.restored_at)
+        return True
+
+    def _prompt(self, back: Returning) -> bool:
+        """Tell the rehearsal more of the script; return whether there is more."""
+        rehearsal, journal = back.rehearsal, self.journal
+        if not back.places:
+            back.places.extend(journal.places(rehearsal.name, back.after))
+            if not back.places:
+                return False
+        for _ in range(min(_PORTION, len(back.places))):
+            back.after = back.places.popleft()
+            record = journal.record(back.after)
+            if record.kind in ANSWERS:
+                rehearsal.answered(self._answer(record))
+            elif record.kind is RecordKind.HEARD:
+                for event in decode_events(record.body):
+                    rehearsal.said(event)  # type: ignore[arg-type] # nothing else gets into a journal
+        return True
+
+    def _enliven(self, session: Session, restored_at: int | None) -> None:
+        """From now on the arbiter hears what it says."""
+        name = session.name
+        del self._returning[name]
+        self._away.pop(name, None)
+        member = session.member = self.arbiter.members[name]
+        self._behind.add(name)
+        if member.state is State.LEFT:
+            self._put(session, self._farewell(name))
+        else:
+            how = "" if restored_at is None else f" from its snapshot at {format_time(restored_at)}"
+            self.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
+
+    def _without_past(self, name: str, events: list[Told]) -> list[Told]:
+        """Leave out times that a participant had said to have reached, and more, before it was lost."""
+        now = self.arbiter.members[name].now
+        later = [event for event in events if not (isinstance(event, Reached) and event.now < now)]
+        if any(not isinstance(event, Reached) for event in later):
+            self._behind.discard(name)
+        return later
+
+    # --- Hearing it all again ---
+
+    def _hear_again(self) -> None:
+        """Hear what the journal tells, and wait for everybody to come back (B4)."""
+        journal = self.journal
+        if not journal.is_resumed:
+            return
+        expected: deque[tuple[str, bytes]] = deque()
+        for record in journal.records():
+            try:
+                if record.kind in ANSWERS:
+                    if not expected or expected.popleft() != (record.name, self._answer(record)):
+                        raise self._unlike(record)
+                    continue
+                actions = self._heard_again(record)
+            except WorldlineError as error:
+                if error.of_observer or isinstance(error, NonDeterminism | Interrupted):
+                    raise
+                raise self._unlike(record, error) from error
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise self._unlike(record, PeerError("what it says can't be read")) from error
+            for action in actions:
+                if isinstance(action, Over):
+                    self.digest = action.digest
+                elif isinstance(action, StartRun | Grant):
+                    expected.append((action.to, encode_answer(action, self._frame_max)))
+            if self.over and self.digest is None:
+                raise self._unlike(record, PeerError("the run is broken off there"))
+        for name, answer in expected:  # They were about to be written.
+            journal.answered(name, answer)
+        for name, member in self.arbiter.members.items():
+            if member.state not in (State.EXPECTED, State.LEFT):
+                self._await(name, "its server was gone")
+
+    def _heard_again(self, record: JournalRecord) -> Sequence[Action]:
+        name, body = record.name, record.body
+        if record.kind is RecordKind.HEARD:
+            events: list[Any] = decode_events(body)
+            actions = self.arbiter.hear(name, events)
+            if len(body) >= HEAVY:
+                self._payloads.note(name, self.arbiter.members[name].sequence, events, record.place)
+            return actions
+        if record.kind is RecordKind.ENROLLED:
+            self.arbiter.enroll(name, _decode_join(body))
+        elif record.kind is RecordKind.SNAPSHOT:
+            _decode_kept(body)
+        elif record.kind is RecordKind.LOST:
+            lost = _decode_lost(body)
+            if lost.name != name:
+                raise PeerError("it tells of another participant")
+            return self.arbiter.handle(OPERATOR, lost)
+        elif record.kind is RecordKind.OPERATED:
+            return self.arbiter.handle(OPERATOR, _decode_operated(body))
+        return ()
+
+    def _unlike(self, record: JournalRecord, error: WorldlineError | None = None) -> NonDeterminism:
+        why = "other answers follow from it than were given" if error is None else error.problem
+        return NonDeterminism(
+            f"the journal {self.journal.path} can't be gone through again: at byte {record.place:,}, {why}",
+            participant=record.name or None,
+            advice="was it altered, or written by another version of Worldline? Begin a new one",
+        )
+
+
+def opened(data: bytes) -> Action:
+    """Return an answer that was kept as the bytes in which it was sent."""
+    conversation = Conversation("")
+    conversation.agree(2**32, 2**32)
+    conversation.feed(data)
+    answer = conversation.answer()
+    assert answer is not None
+    return answer

@@ -1,0 +1,557 @@
+"""The journal of a run: all that its arbiter heard, and all that participants were answered, in order, in a file.
+
+Whoever dies can be taken through its part again from it: a participant, or the server itself.
+
+J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
+J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
+    to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
+J3. A record is there or not, never half of it. Its length is written first, and its kind last, in one byte, which is
+    zero before. So whoever finds half of one, which whoever wrote it was killed over, knows where that ends.
+J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
+J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
+    and where; then nothing is done to it before its owner has said so.
+J6. Checksums are no proof against forgery. Whatever a file says is checked when it is taken up, so that nothing that is
+    read from it later can lead astray.
+
+The file: a first line, a header, and records. All numbers are little-endian. The header is its length (4 bytes), its
+checksum (4), and what it says. A record is its checksum (4 bytes), the place of its participant's record before it, 0
+if there is none (8), its length, with all of this (4), its participant's number (3), its kind (1), and what it says.
+Numbers stand for names in the order in which they were first used. The checksum is the CRC-32 of what it says; it
+begins with the checksum before, the header's for the first one, with the other fields added bit by bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import stat
+import struct
+import tempfile
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
+
+from worldline.builds import reason as uncompiled_because
+from worldline.history.diff.values import value_differences
+from worldline.lock import Grant, Publish
+from worldline.model import PeerError
+from worldline.model.errors import ConfigurationError, LossError, UsageError, shortened
+from worldline.model.message import check_name
+from worldline.wire.codec import decode_events
+from worldline.wire.words import Told
+
+# cython: boundscheck=False, wraparound=False
+
+
+_IS_COMPILED = not uncompiled_because
+_ANY_MAGIC = b"worldline journal "
+_MAGIC = _ANY_MAGIC + b"3\n"
+_LENGTH = struct.Struct("<I")
+_HEADER = struct.Struct("<II")  # Length and checksum.
+_RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
+_RECORD_SIZE = _RECORD.size
+_KIND_PLACE = _RECORD_SIZE - 1
+_SHORT = 1024
+_pack = _RECORD.pack_into
+_LENGTH_PLACE = 12
+_pack_length = _LENGTH.pack_into
+_KIND_SHIFT = 24
+_NUMBER_MASK = 0xFFFFFF
+_GROW_LEAST = 2**20
+_GROW_MOST = 2**22  # The part of the map that was written to is in memory until the next one is made.
+_LOOK = 2**20
+_DIFFERENCES_MAX = 3
+
+
+class RecordKind(IntEnum):
+    """What a record tells."""
+
+    NAME = 1  # Somebody's name: the next number stands for it.
+    HEARD = 2  # Events of a participant, as one frame.
+    ANSWERED = 3  # What it was answered, as the bytes that were sent.
+    ENROLLED = 4  # It has taken a vacancy, and wants to join so.
+    LOST = 5  # It has gone before its start, and is expected anew: what it said before counts no more.
+    OPERATED = 6  # What an operator said: an event of the lock.
+    SNAPSHOT = 7  # What a participant can be restored from. Only the last one counts.
+    CODE = 8  # A hash of the code that a participant had when it joined.
+    ADDRESS = 9  # Where the server listens, if it was free to choose.
+    GRANTED = 10  # What it was answered: a grant, without payloads that are in the journal already.
+
+
+ANSWERS = (RecordKind.ANSWERED, RecordKind.GRANTED)
+"""The kinds that tell what a participant was answered."""
+
+_KINDS = frozenset(RecordKind)
+_OF_NO_PARTICIPANT = frozenset((RecordKind.NAME, RecordKind.OPERATED, RecordKind.ADDRESS))
+_TEXTS = frozenset((RecordKind.NAME, RecordKind.CODE, RecordKind.ADDRESS))
+
+_HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
+
+
+class JournalRecord(NamedTuple):
+    """One record, and where it begins."""
+
+    place: int
+    kind: RecordKind
+    name: str
+    body: bytes
+
+
+class JournalError(LossError):
+    """The journal can't be written. The run ends, and can be resumed from what has been written."""
+
+    of_observer = True  # Whoever happened to be speaking isn't to blame.
+
+
+class RunJournal:
+    """The journal of one run. Without a path, it is a file without a name, gone with this process.
+
+    `header` is what fixes the run: a file that has another one is refused. `is_resumed` says that there was one.
+    """
+
+    def __init__(self, path: Path | str | None, header: dict[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.is_resumed = False
+        self.size = 0  # Where the next record begins.
+        self.answers: dict[str, int] = {}  # How many each participant was given.
+        self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
+        self.codes: dict[str, str] = {}  # Hashes of their code, of those who have said it.
+        self.address = ""  # Where the server listened last, if it was free to choose.
+        self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
+        self._names: list[str] = []
+        self._last: list[int] = []  # Where the last record of each begins, by number.
+        self._check = 0  # The checksum of the last one.
+        self._first = 0  # Where the first record begins.
+        self._room = 0
+        self._map: Any = None
+        self._view: Any = None  # The same, for bytes.
+        encoded = msgspec.msgpack.encode(header)
+        self._file = tempfile.TemporaryFile() if self.path is None else self._opened(self.path)  # noqa: SIM115
+        try:
+            if self._is_new():
+                self._begin(encoded)
+            else:
+                self._take_up(header)
+        except BaseException:
+            self._let_go()
+            raise
+
+    # --- Writing ---
+
+    def heard(self, name: str, body: bytes) -> int:
+        """Note what a participant said: events, encoded. Return the place of that."""
+        return self._append(_HEARD, name, body)
+
+    def answered(self, name: str, data: bytes) -> None:
+        """Note what it was answered."""
+        self._append(_ANSWERED, name, data)
+        self.answers[name] += 1
+
+    def granted(self, name: str, body: bytes) -> None:
+        """Note what it was granted, without large payloads."""
+        self._append(RecordKind.GRANTED, name, body)
+        self.answers[name] += 1
+
+    def enrolled(self, name: str, body: bytes) -> None:
+        """Note that somebody has taken a vacancy."""
+        self._append(RecordKind.ENROLLED, name, body)
+
+    def lost(self, name: str, body: bytes) -> None:
+        """Note that somebody has gone before its start, and is expected anew."""
+        self._append(RecordKind.LOST, name, body)
+        self.answers[name] = 0
+
+    def restorable(self, name: str, body: bytes) -> None:
+        """Note a snapshot."""
+        self._append(RecordKind.SNAPSHOT, name, body)
+        self.snapshots[name] = self._last[self._numbers[name]]
+
+    def coded(self, name: str, code: str) -> None:
+        """Note a participant's code."""
+        self._append(RecordKind.CODE, name, code.encode())
+        self.codes[name] = code
+
+    def listened(self, address: str) -> None:
+        """Note where the server listens."""
+        self._append(RecordKind.ADDRESS, "", address.encode())
+        self.address = address
+
+    def operated(self, body: bytes) -> None:
+        """Note what an operator said."""
+        self._append(RecordKind.OPERATED, "", body)
+
+    def _append(self, kind: int, name: str, body: bytes) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._introduce(name)
+        place = self.size
+        end = place + _RECORD_SIZE + len(body)
+        if end + _RECORD_SIZE > self._room:
+            self._grow(end + _RECORD_SIZE)
+        last = self._last
+        before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
+        _pack_length(self._map, place + _LENGTH_PLACE, length)
+        self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
+        if _IS_COMPILED and length < _SHORT:
+            self._put(place, body, check, before, mixed & _NUMBER_MASK)
+            last[number] = place  # A call: what was put is there before the kind is.
+            self._view[place + _KIND_PLACE] = kind
+        else:
+            self._map[place + _RECORD_SIZE : end] = body
+            _pack(self._map, place, check, before, length, mixed)  # From the first byte to the last (J3).
+            last[number] = place
+        self.size = end
+        return place
+
+    def _put(self, place: int, body: bytes, check: int, before: int, number: int) -> None:
+        """Write the rest of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
+        view = self._view
+        start = place + _RECORD_SIZE
+        for step in range(len(body)):
+            view[start + step] = body[step]
+        for step in range(4):
+            view[place + step] = check >> 8 * step & 0xFF
+        for step in range(8):
+            view[place + 4 + step] = before >> 8 * step & 0xFF
+        for step in range(3):
+            view[place + 16 + step] = number >> 8 * step & 0xFF
+
+    def _introduce(self, name: str) -> int:
+        self._append(RecordKind.NAME, "", name.encode())
+        return self._know(name)
+
+    def _know(self, name: str) -> int:
+        number = self._numbers[name] = len(self._names)
+        self._names.append(name)
+        self._last.append(0)
+        self.answers[name] = 0
+        return number
+
+    def _grow(self, needed: int) -> None:
+        more = max(needed - self._room, min(max(self._room // 4, _GROW_LEAST), _GROW_MOST))
+        room = -(-(self._room + more) // mmap.PAGESIZE) * mmap.PAGESIZE
+        try:
+            _take_room(self._file.fileno(), self._room, room - self._room)
+            grown = mmap.mmap(self._file.fileno(), room)
+        except OSError as error:
+            raise JournalError(
+                f"{self._called} can't be written: {error.strerror or error}",
+                advice="make room, and start the run again with the same journal: it goes on from there"
+                if self.path is not None
+                else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
+            ) from error
+        self._view = None  # A map with a view of it can't be closed.
+        if self._map is not None:
+            self._map.close()
+        self._map = self._view = grown
+        self._room = room
+
+    @property
+    def _called(self) -> str:
+        return "the journal" if self.path is None else f"the journal {self.path}"
+
+    # --- Reading ---
+
+    def records(self) -> Iterator[JournalRecord]:
+        """Yield all records from the beginning, also those that are added meanwhile; not the names."""
+        place = self._first
+        while place < self.size:
+            record, place = self._read(place)
+            if record.kind is not RecordKind.NAME:
+                yield record
+
+    def record(self, place: int) -> JournalRecord:
+        """Return the record that begins there."""
+        return self._read(place)[0]
+
+    def places(self, name: str, after: int = 0) -> list[int]:
+        """Return where the records of a participant are, in order: those after a place, since it last began."""
+        number = self._numbers.get(name)
+        if number is None:
+            return []
+        places = []
+        place = self._last[number]
+        while place > after:
+            _, before, _, mixed = _RECORD.unpack_from(self._map, place)
+            if mixed >> _KIND_SHIFT == RecordKind.LOST:
+                break
+            places.append(place)
+            place = before
+        return places[::-1]
+
+    def place_of_answer(self, name: str, count: int) -> int | None:
+        """Return the place of the answer with which a participant had been given so many; None, if there is none."""
+        given = self.answers.get(name, 0)
+        if not count <= given:
+            return None
+        if not count:
+            return 0
+        for place in reversed(self.places(name)):
+            if self.kind(place) in ANSWERS:
+                if given == count:
+                    return place
+                given -= 1
+        return None
+
+    def kind(self, place: int) -> int:
+        """Return the kind of the record that begins there."""
+        kind: int = self._map[place + _KIND_PLACE]
+        return kind
+
+    def _read(self, place: int) -> tuple[JournalRecord, int]:
+        _, _, length, mixed = _RECORD.unpack_from(self._map, place)
+        end = place + length
+        kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
+        return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD_SIZE : end]), end
+
+    # --- Beginning and ending ---
+
+    def _opened(self, path: Path) -> Any:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError(f"the journal {path} can't be opened: {error.strerror or error}") from error
+        file = os.fdopen(descriptor, "r+b", buffering=0)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            file.close()
+            raise UsageError(f"the journal {path} isn't a plain file", advice="use another name")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise UsageError(
+                f"the journal {path} is in use by another server", advice="end that one, or use another journal"
+            ) from None
+        return file
+
+    def _is_new(self) -> bool:
+        return os.fstat(self._file.fileno()).st_size == 0
+
+    def _begin(self, header: bytes) -> None:
+        self._check = crc32(header)
+        start = _MAGIC + _HEADER.pack(len(header), self._check) + header
+        self._know("")
+        self._first = self.size = len(start)
+        self._grow(len(start))
+        self._map[: len(start)] = start
+
+    def _take_up(self, header: dict[str, Any]) -> None:
+        """Read a journal that is there, and check it."""
+        self._room = os.fstat(self._file.fileno()).st_size
+        try:
+            self._map = self._view = mmap.mmap(self._file.fileno(), self._room)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.path} can't be a journal: {error}") from error
+        if self._map[: len(_MAGIC)] != _MAGIC:
+            if self._map[: len(_ANY_MAGIC)] == _ANY_MAGIC:
+                raise UsageError(
+                    f"the journal {self.path} was written by another version of Worldline",
+                    advice="resume it with that version, or begin a new journal",
+                )
+            raise UsageError(f"{self.path} isn't a journal, and would be overwritten", advice="use another name")
+        self._compare_header(header)
+        self._scan()
+        self.is_resumed = True
+
+    def _compare_header(self, header: dict[str, Any]) -> None:
+        start = len(_MAGIC) + _HEADER.size
+        found = None
+        with contextlib.suppress(struct.error, msgspec.DecodeError, ValueError, RecursionError):
+            length, self._check = _HEADER.unpack_from(self._map, len(_MAGIC))
+            self._first = start + length
+            encoded = self._map[start : self._first]
+            if len(encoded) == length and crc32(encoded) == self._check:
+                found = msgspec.msgpack.decode(encoded)
+        if not isinstance(found, dict):
+            raise UsageError(
+                f"the journal {self.path} is damaged at its very beginning, so the run can't be resumed",
+                advice="remove it, or begin a new one",
+            )
+        plain = msgspec.msgpack.decode(msgspec.msgpack.encode(header))
+        if differences := value_differences(found, plain):
+            shown = "; ".join(map(str, differences[:_DIFFERENCES_MAX]))
+            more = f", and {len(differences) - _DIFFERENCES_MAX} more" if len(differences) > _DIFFERENCES_MAX else ""
+            raise UsageError(
+                f"the journal {self.path} is of another run: {shortened(shown)}{more}",
+                advice="resume that run as it was, or begin a new journal",
+            )
+
+    def _scan(self) -> None:
+        """Go through all records: who is named, where each one's last is, and whether it can be what was written.
+
+        What events say is for the host to judge, which hears them.
+        """
+        self._know("")
+        file, place, count = self._map, self._first, 0
+        while place < self._room:
+            if place + _RECORD_SIZE > self._room:
+                if file[place:].strip(b"\0"):
+                    raise self._damaged("ends in the middle of", place, count)
+                break
+            check, before, length, mixed = _RECORD.unpack_from(file, place)
+            end = place + length
+            if not mixed >> _KIND_SHIFT:
+                end = max(end, place + _RECORD_SIZE)
+                if end > self._room or not self._is_blank(end):
+                    raise self._damaged("was altered, in", place, count)
+                file[place:end] = bytes(end - place)  # Half of one, or nothing (J3).
+                break
+            if end > self._room:
+                raise self._damaged("ends in the middle of", place, count)
+            body = file[place + _RECORD_SIZE : end]
+            expected = crc32(body, _begun_with(self._check, mixed, before, length))
+            kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
+            text = _text_of(kind, body)
+            if (
+                check != expected
+                or length < _RECORD_SIZE
+                or number >= len(self._names)
+                or before != self._last[number]
+                or kind not in _KINDS
+                or (kind in _OF_NO_PARTICIPANT) is not (number == 0)
+                or text is None
+                or (kind == RecordKind.NAME and text in self._numbers)
+            ):
+                raise self._damaged("was altered, in", place, count)
+            self._check = check
+            self._last[number] = place
+            name = self._names[number]
+            if kind == RecordKind.NAME:
+                self._know(text)
+            elif kind in ANSWERS:
+                self.answers[name] += 1
+            elif kind == RecordKind.LOST:
+                self.answers[name] = 0
+            elif kind == RecordKind.SNAPSHOT:
+                self.snapshots[name] = place
+            elif kind == RecordKind.CODE:
+                self.codes[name] = text
+            elif kind == RecordKind.ADDRESS:
+                self.address = text
+            place, count = end, count + 1
+        self.size = place
+
+    def _is_blank(self, start: int) -> bool:
+        """Whether there is nothing from here on; a little at a time, since a file may claim to be of any size."""
+        while start < self._room and not self._map[start : start + _LOOK].strip(b"\0"):
+            start += _LOOK
+        return start >= self._room
+
+    def _damaged(self, how: str, place: int, count: int) -> UsageError:
+        return UsageError(
+            f"the journal {self.path} {how} record {count + 1:,}, at byte {place:,}",
+            advice=f"`truncate -s {place} {self.path}` takes that away, and the run can be resumed from what is before",
+        )
+
+    def close(self) -> None:
+        """Let go of it. What has a name stays, as long as it is."""
+        if self.path is not None and not self._file.closed:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), self.size)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._view = None
+        if self._map is not None:
+            self._map.close()  # It keeps the file open, too.
+            self._map = None
+        self._file.close()
+
+    def remove(self) -> None:
+        """Remove it: the run has come to its end, and there is nothing to be resumed. A link to it stays."""
+        if self.path is not None and not self._file.closed:
+            self.size = 0  # What can't be removed is empty at least, and the next run begins with it.
+            with contextlib.suppress(OSError):
+                file = self.path.resolve()
+                if os.path.samestat(file.stat(), os.fstat(self._file.fileno())):
+                    file.unlink()
+        self.close()
+
+
+def _text_of(kind: int, body: bytes) -> str | None:
+    """Return the text of a record, empty if it isn't one; None if it can't be that."""
+    try:
+        text = body.decode() if kind in _TEXTS else ""
+        return check_name(text, "a participant") if kind == RecordKind.NAME else text
+    except (ConfigurationError, ValueError):
+        return None
+
+
+def _begun_with(check: int, mixed: int, before: int, length: int) -> int:
+    """Return what a checksum begins with: the one before, and what is written besides the body."""
+    return (check ^ mixed ^ before ^ before >> 32 ^ length << 7) & 0xFFFFFFFF
+
+
+def _take_room(descriptor: int, start: int, size: int) -> None:
+    """Take room from the disk (J4)."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, start, size)
+    else:
+        os.pwrite(descriptor, bytes(size), start)
+
+
+# Where large payloads are in a journal, so that the answers that deliver them needn't hold them once more.
+#
+# What a participant publishes is in the journal once, as it was heard. Every receiver's grant would add a copy, which
+# has to be written and checked while everybody waits. A *light* grant has an empty payload instead, and says which
+# record holds it: one that was written before, so whoever has the light grant has the payload, too.
+
+HEAVY = 2**16
+"""The size from which a payload is large. It takes a thousandth of that to remember where it is."""
+
+
+class LightGrant(Struct, frozen=True, array_like=True):
+    """A grant without its large payloads; and of each, which message it belongs to, its record, and which event."""
+
+    grant: Grant
+    payloads: list[tuple[int, int, int]]
+
+
+_encode = msgpack.Encoder().encode
+_decode = msgpack.Decoder(LightGrant).decode
+
+
+class HeavyPayloads:
+    """The places of all large payloads in one journal, by sender and sequence number."""
+
+    def __init__(self, journal: RunJournal) -> None:
+        self._journal = journal
+        self._places: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def note(self, sender: str, sent: int, events: list[Told], place: int) -> None:
+        """Note where events are that were heard just now; `sent` is how many messages their sender has sent."""
+        published = [(event, number) for number, event in enumerate(events) if isinstance(event, Publish)]
+        for sequence, (event, number) in enumerate(published, sent - len(published)):
+            if len(event.payload) >= HEAVY:
+                self._places[sender, sequence] = (place, number)
+
+    def without(self, grant: Grant) -> bytes:
+        """Return a grant as it is written: without the payloads that are in the journal already."""
+        messages, payloads = list(grant.messages), []
+        for number, message in enumerate(messages):
+            where = self._places.get((message.sender, message.sequence))
+            if where is not None:
+                messages[number] = message._replace(payload=b"")
+                payloads.append((number, *where))
+        return _encode(LightGrant(replace(grant, messages=messages), payloads))
+
+    def whole(self, body: bytes) -> Grant:
+        """Return the grant that was written like this."""
+        light = _decode(body)
+        messages = light.grant.messages
+        for number, *where in light.payloads:
+            message = messages[number] if 0 <= number < len(messages) else None
+            if message is None or self._places.get((message.sender, message.sequence)) != tuple(where):
+                raise PeerError("it delivers a payload that isn't there")
+            place, event = where
+            heard: Any = decode_events(self._journal.record(place).body)
+            messages[number] = message._replace(payload=heard[event].payload)
+        return light.grant

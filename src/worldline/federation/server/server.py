@@ -1,0 +1,764 @@
+"""The server: a host on real sockets.
+
+One thread, one selector: it reads what comes in, hands it to the host, and sends what the host has put out. It can be
+run in the caller's thread (`serve`), in one of its own (`with Server(...) as server`), or by a participant that lives
+in its thread and serves the others whenever it waits (`resident`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import Self, TypeVar, Unpack
+
+from worldline.federation.address import Address, parse_address
+from worldline.federation.eagerness import Eagerness
+from worldline.federation.outcome import FederationOutcome, outcome_of
+from worldline.federation.participant.call import as_agreement
+from worldline.federation.participant.declaration import Declaration, Declared, Plain
+from worldline.federation.peer_process import is_another_users
+from worldline.federation.registry import enter
+from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnection, SocketWatch
+from worldline.federation.server.limits import Limits, files_left, no_file_left
+from worldline.federation.server.loss import LossPolicy, host_for
+from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
+from worldline.federation.server.resident import FAREWELL_S, ResidentParticipant
+from worldline.federation.server.session import Session
+from worldline.federation.sockets import remember, server_context
+from worldline.history.observer import Observer
+from worldline.history.status import Watch
+from worldline.lock import Phase, State
+from worldline.model import (
+    FOREVER,
+    TIME_MAX,
+    ConfigurationError,
+    InternalError,
+    Interrupted,
+    LossError,
+    Plan,
+    UsageError,
+    WorldlineError,
+    as_time,
+    format_time,
+)
+from worldline.model.time import TimeLike
+
+T = TypeVar("T")
+
+_TICK_S = 1.0
+_PACE_S = 0.002
+_LINGER_S = 2.0
+_FILES_KEPT = 4  # For what the server itself opens now and then.
+
+
+class Server:
+    """Serves one run to participants that connect.
+
+    It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
+    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
+    None there: that one needs none, but must be a process of the server's own user, as far as the system can tell.
+    `operator_token` is what an operator has to know, who may pause and end the run; without one, the server makes it,
+    and `Operator` finds it where only this user can.
+    For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
+    authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
+    another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
+    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
+    settled every `tell_every_s`, and sooner where much happens. `on_loss` says what becomes of the run when a
+    participant is lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may
+    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time
+    relative to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        address: str | Address = "tcp://127.0.0.1:0",
+        *,
+        federation: str = "",
+        token: str | Mapping[str, str | None] | None = None,
+        operator_token: str | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
+        authority: Path | str | None = None,
+        agreement: Mapping[str, str] | None = None,
+        declared: Mapping[str, Plain] | None = None,
+        observer: Observer | None = None,
+        tell_every_s: float = 0.5,
+        on_loss: LossPolicy = "abort",
+        journal: Path | str | None = None,
+        pace: float | None = None,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.address = check_listening(address, token, certificate, authority)
+        check_tokens(plan, token, operator_token)
+        _check_pace(pace)
+        self._tls = server_context(certificate, key, authority) if certificate is not None else None
+        self.operator_token = operator_token or secrets.token_hex(16)
+        self._asks_for_user = _is_open(token)
+        self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
+        self._leave_registry: Callable[[], None] = lambda: None
+        self.milestones = Milestones()
+        self.host = host_for(on_loss, journal)(
+            plan,
+            federation=federation,
+            token=_as_keys(token),
+            operator_token=self.operator_token.encode(),
+            agreement=as_agreement(agreement),
+            declared=declared,
+            observer=observer,
+            limits=limits,
+            entropy=os.urandom,
+        )
+        self.host.desk = self._open_desk
+        self._clock = clock
+        self._pace = pace
+        self._tell_every_s = tell_every_s
+        self._sockets: PolledSockets | SelectedSockets = SocketWatch()
+        self._listener: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._orders: list[Callable[[], None]] = []
+        self._alarm: socket.socket | None = None
+        self._connections: dict[ServerConnection, None] = {}  # The oldest first.
+        self._deaf = False  # There was no file free for one who knocked,
+        self._shortage = ""  # and that was said.
+        self._places = len(plan.roster) + len(plan.guests) + plan.vacancies
+        self._room = sys.maxsize  # How many connections there are files for.
+        self._wanted = self.paused_at = FOREVER  # Where its owner holds everybody, and where an operator does,
+        self._held = FOREVER  # and the first of them.
+        self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
+        self._watch: Watch | None = None
+        self._watch_every_s = tell_every_s
+        self._now = 0.0  # When it last looked at its clock.
+        self._eagerness = Eagerness(clock)
+        self._tick_s = min(_TICK_S, self.host.limits.heartbeat_s / 2)
+        self._ticks = self._watches = self._paces = 0.0  # When each of these is due,
+        self._timer = 0.0  # and the first of them: only then is there anything to do but to listen.
+        self._absent_s = 0.0  # For how long its resident has computed, and it hasn't listened, since the last tick.
+        self._resident: str | None = None
+        self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
+        self._begun_at = 0
+        self._closed = False
+        self._served_by: int | None = None  # The thread that alone may touch its state; -1: it is about to start.
+        remember(self)
+
+    # --- From outside, in any thread ---
+
+    def open(self) -> Address:
+        """Start listening; return the address to connect to, including the port that was picked."""
+        if self._closed:
+            raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
+        if self._listener is None:
+            self._listener, self.address = self._listening()
+            self._room = files_left() - _FILES_KEPT
+            self._alarm, self._alarmed = socket.socketpair()
+            self._alarm.setblocking(False)
+            self._alarmed.setblocking(False)
+            self._sockets.register(self._listener, READ, self._accept)
+            self._sockets.register(self._alarmed, READ, self._obey)
+            self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
+        return self.address
+
+    def _listening(self) -> tuple[socket.socket, Address]:
+        """Listen. If any port will do, on that of the server before, if there was one: participants try it again."""
+        wanted = self.address
+        if wanted.kind == "unix" or wanted.port:
+            return _listen(wanted)
+        if former := self.host.listened():
+            with contextlib.suppress(UsageError):  # Another program may have the port by now.
+                before = parse_address(former)
+                if (before.kind, before.place) == (wanted.kind, wanted.place):
+                    return _listen(before)
+        listener, address = _listen(wanted)
+        self.host.listens(str(address))
+        return listener, address
+
+    def __enter__(self) -> Self:
+        self._check_unserved()
+        self.open()
+        self._thread = threading.Thread(target=self._serve_apart, name="worldline server", daemon=True)
+        self._served_by = -1
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        assert self._thread is not None
+        if error is None:
+            self._thread.join(_LINGER_S)  # The last ones may just be leaving.
+        if not self.host.over:
+            cause = "its owner has gone on" if error is None else str(error) or type(error).__name__
+            self.end(LossError(f"the server was closed: {cause}"))
+        self._thread.join()
+
+    def wait(self, timeout_s: float | None = None) -> FederationOutcome:
+        """Wait for the end of the run, and return its outcome."""
+        if self._thread is None:
+            raise UsageError("the server doesn't run in a thread of its own", advice="use serve(), or `with`")
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            raise LossError(f"the run hasn't ended in {timeout_s} seconds: {self.ask(self.host.waiting)}")
+        return self.outcome()
+
+    def outcome(self) -> FederationOutcome:
+        """Return the outcome of the run; if there is none, raise the reason."""
+        host = self.host
+        if host.failure is not None:
+            raise host.failure
+        if host.digest is None:
+            raise UsageError("the run hasn't ended")
+        return outcome_of(host.arbiter, host.digest)
+
+    def end(self, error: WorldlineError) -> None:
+        """Break off the run; everybody is told why."""
+        self.order(lambda: self.host.end(error))
+
+    def hold_at(self, until: TimeLike | None) -> None:
+        """Let nobody pass this time until it is moved; None removes the barrier. The result stays the same."""
+        held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
+        self.order(lambda: self._hold_at(held))
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it is served, in whatever thread."""
+        return self._served_by is not None
+
+    def rest_at(self, until: TimeLike, *, within_s: float | None = None) -> bool:
+        """Let everybody run up to a time, and wait until all stand there, or the run is over; whether that is so."""
+        if self._served_by == threading.get_ident():
+            raise UsageError("the thread that serves can't wait for others to rest", advice="hold_at doesn't wait")
+        held = as_time(until, "a barrier")
+        rested: Future[None] = Future()
+        deadline = None if within_s is None else time.monotonic() + within_s
+        self.order(lambda: self._hold_at(held))
+        self.order(lambda: self._resting.append((held, rested)))
+        try:
+            while not rested.done() and self.is_served and (deadline is None or time.monotonic() <= deadline):
+                with contextlib.suppress(FutureTimeout):
+                    rested.result(_TICK_S if within_s is None else min(_TICK_S, within_s))
+            return rested.done() or self.host.over
+        finally:
+            if not rested.done():
+                self.order(lambda: self.forget_resting(rested))
+
+    def stop_at(self, at: TimeLike) -> None:
+        """End the run at a time at which everybody rests."""
+        end = as_time(at, "the end")
+        self.ask(lambda: self.host.stop_at(end))
+
+    def set_pace(self, pace: float | None) -> None:
+        """Change the maximum speed of simulated time relative to the wall clock, from now on; None: no maximum."""
+        _check_pace(pace)
+        self.order(lambda: self._set_pace(pace))
+
+    def pair(self) -> socket.socket:
+        """Return a connection for a participant in this process."""
+        if self.host.over:
+            raise LossError("the server has ended, and its run with it")
+        ours, theirs = socket.socketpair()
+        self.order(lambda: self._take(ours, tls=False))
+        return theirs
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Evaluate something in the server's thread, such as ``server.host.waiting``, and return it.
+
+        An exception in it is raised here; the run goes on.
+        """
+        if self._served_by in (None, threading.get_ident()):
+            return question()  # Nobody else touches its state.
+        asked: Future[T] = Future()
+
+        def answer() -> None:
+            try:
+                asked.set_result(question())
+            except BaseException as error:  # It is the asker's.
+                asked.set_exception(error)
+
+        self.order(answer)
+        while True:
+            try:
+                return asked.result(_TICK_S)
+            except FutureTimeout:
+                if asked.done():  # It is the question that has raised this.
+                    raise
+                if self._served_by is None:  # The server has ended in between.
+                    return question()
+
+    def order(self, order: Callable[[], None]) -> None:
+        """Do something in the server's thread, the only one that may touch its state."""
+        self._orders.append(order)
+        if self._alarm is not None:  # Otherwise it isn't served yet, and will be done first of all.
+            with contextlib.suppress(BlockingIOError, OSError):  # Full: it is awake. Closed: nobody listens any more.
+                self._alarm.send(b"!")
+
+    # --- In the server's thread ---
+
+    def serve(self, watch: Watch | None = None, *, watch_every_s: float = 0.5) -> FederationOutcome | None:
+        """Serve until the run is over. `watch` is told the status now and then, even while nothing happens."""
+        self._check_unserved()
+        return self._serve(watch, watch_every_s)
+
+    def resident(
+        self,
+        name: str,
+        *,
+        watch: Watch | None = None,
+        watch_every_s: float = 0.5,
+        farewell_s: float = FAREWELL_S,
+        **declared: Unpack[Declared],
+    ) -> ResidentParticipant:
+        """Return a participant that lives in the caller's thread, and serves everybody else whenever it waits there.
+
+        Use it in a `with` statement instead of serving: see `ResidentParticipant`. `watch` is as for `serve`,
+        `farewell_s` is how long the others may go on when it has left, and the other keywords are what a `Program`
+        declares.
+        """
+        if self._resident is not None:
+            raise UsageError(
+                f"a server has one resident, and this one's is {self._resident}",
+                advice=f"let {name} connect to its address",
+            )
+        self._check_unserved()
+        resident = ResidentParticipant(self, name, Declaration(**declared), watch, watch_every_s, farewell_s)
+        self._resident = name
+        return resident
+
+    def begin(self, watch: Watch | None, watch_every_s: float) -> float:
+        """Begin to serve in this thread, which alone may touch its state until `finish`; return the time."""
+        self._served_by = threading.get_ident()
+        self._watch, self._watch_every_s = watch, watch_every_s
+        self._obey()
+        self._send_all()
+        if self._pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
+            self._set_pace(self._pace)
+        self._now = self._paces = self._timer = now = self._clock()
+        self._ticks, self._watches = now + self._tick_s, now + watch_every_s
+        return now
+
+    def turn(self, *, patient: bool = True) -> None:
+        """Serve everybody once; if `patient`, sleep until there is something to do."""
+        host, sockets = self.host, self._sockets
+        before = self._now
+        ready = sockets.ready(0)
+        if patient and not ready and not host.busy:
+            eagerness = self._eagerness
+            if eagerness.asks(before):
+                while not ready and eagerness.asks_again(before):
+                    ready = sockets.ready(0)
+            ready = ready or sockets.ready(max(0.0, self._timer - before))
+        if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
+            host.work()
+        for act in ready:
+            act()
+        if host.dirty:
+            self._send_all()
+        host.arbiter.tell_if_due()  # While those who were answered compute.
+        self._now = now = self._clock()
+        self._eagerness.came(before, now)
+        if self._resting:
+            self._wake_resting()
+        if now >= self._timer:
+            self._keep_time(now)
+
+    # --- For an operator's desk ---
+
+    def clock(self) -> float:
+        """Return the time by the server's own clock, in seconds."""
+        return self._clock()
+
+    def remarks(self) -> list[str]:
+        """Say who is in the way, and whether an operator is."""
+        held = [] if self.paused_at == FOREVER else [f"an operator holds it at {format_time(self.paused_at)}"]
+        return held + ([self._shortage] if self._deaf else []) + self.host.remarks()
+
+    def pause_at(self, until: int) -> None:
+        """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
+        self.paused_at = until
+        self._hold_at(self._wanted)
+
+    def tell_resting(self, held: int, rested: Future[None]) -> None:
+        """Say so when all stand at this time, or the run is over. In the server's thread."""
+        rested.add_done_callback(lambda _: self.wake_within(0))  # What is said then is sent.
+        self._resting.append((held, rested))
+
+    def forget_resting(self, rested: Future[None]) -> None:
+        """Say nothing of it any more. In the server's thread."""
+        self._resting = [each for each in self._resting if each[1] is not rested]
+
+    def _open_desk(self, session: Session) -> OperatorDesk | None:
+        operators = sum(isinstance(each, OperatorDesk) for each in self.host._trunks)
+        return OperatorDesk(self, session) if operators < OPERATORS_MAX else None
+
+    # --- The server's turns ---
+
+    def wake_within(self, seconds: float) -> None:
+        """Have the next turn end by then, if only to do nothing."""
+        self._timer = min(self._timer, self._now + seconds)
+
+    def come_back(self) -> None:
+        """Note that nobody was served since the last turn: its resident has computed. It is nobody's silence (H7)."""
+        now = self._clock()
+        self._absent_s += now - self._now
+        self._now = now
+
+    def hear(self, session: Session, data: bytes) -> None:
+        """Take what a participant says that lives in this thread, and send what follows from it."""
+        self.host.receive(session, data, self._now)
+        self._send_all()
+
+    def serve_on(self, resident: str, within_s: float) -> None:
+        """Serve the others when the resident has left, until the run is over; raise why it hasn't ended well."""
+        host = self.host
+        self.come_back()
+        deadline = self._now + within_s
+        while not host.over:
+            self.wake_within(deadline - self._now)
+            self.turn()
+            if self._now > deadline:
+                states = host.arbiter.participants()
+                there = [name for name, (state, _) in states.items() if state is not State.LEFT]
+                host.end(
+                    LossError(
+                        f"{', '.join(there)} didn't leave within {within_s:g} seconds of {resident}",
+                        advice="resident(..., farewell_s=...) sets how long to wait",
+                    )
+                )
+        host.arbiter.tell_passed()
+        self.outcome()
+
+    def break_off(self, error: BaseException) -> None:
+        """End the run because of what this thread has met: a full disk, an impossible order, a bug. All are told."""
+        self.host.end(_as_ours(error))
+        with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
+            self.host.arbiter.tell_passed()
+        self._send_all()
+
+    def finish(self) -> None:
+        """Serve no longer, and close."""
+        try:
+            self.close()
+            self.host.let_go()
+        finally:
+            self._served_by = None
+            for _, rested in self._resting:
+                rested.set_result(None)
+
+    def _serve(self, watch: Watch | None, watch_every_s: float) -> FederationOutcome | None:
+        self.open()
+        arbiter, over, turn = self.host.arbiter, Phase.OVER, self.turn
+        try:
+            self.begin(watch, watch_every_s)
+            if self.host.digest is not None:
+                self._linger()
+            while arbiter.phase is not over:
+                turn()
+            arbiter.tell_passed()
+        except BaseException as error:
+            self.break_off(error)
+            raise
+        finally:
+            self.finish()
+        return None if self.host.failure is not None else self.outcome()
+
+    def _linger(self) -> None:
+        """Tell those who come back after the end of the run that it is over: its journal has told that already."""
+        deadline = self._now + _LINGER_S
+        while self._now < deadline:
+            self.wake_within(deadline - self._now)
+            self.turn()
+
+    def _check_unserved(self) -> None:
+        if self._resident is not None:
+            raise UsageError(
+                f"it is for its resident, {self._resident}, to serve this server, and for nobody else",
+                advice="let others connect to its address",
+            )
+        if self._served_by is not None:
+            raise UsageError("the server is served already, in another thread or further up in this one")
+
+    def _keep_time(self, now: float) -> None:
+        """Do what is due by the clock."""
+        if self._pace is not None and now >= self._paces:
+            self._keep_pace(now)
+            self._paces = now + _PACE_S
+        if now >= self._ticks:
+            self._tick(now)
+            self._ticks = now + self._tick_s
+        arbiter = self.host.arbiter
+        self.milestones.note(arbiter.events, now, arbiter.floor())
+        if now >= self._watches:
+            arbiter.tell_passed()
+            if self._watch is not None:
+                self._watch(self.host.status())
+            self._watches = self._clock() + self._watch_every_s
+        self._timer = min(self._ticks, self._watches, self._paces if self._pace is not None else self._ticks)
+        self._send_all()
+
+    def _tick(self, now: float) -> None:
+        for connection in list(self._connections):
+            connection.look(now)
+        self.host.tick(now, self._absent_s)
+        self._absent_s = 0.0
+        if self._deaf:
+            assert self._listener is not None
+            self._deaf = False
+            self._sockets.register(self._listener, READ, self._accept)
+        for connection in list(self._connections):
+            connection.expire(now, _LINGER_S)
+
+    def _serve_apart(self) -> None:
+        with contextlib.suppress(Exception):  # `wait` raises it.
+            self._serve(None, self._tell_every_s)
+
+    def _hold_at(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._held = held = min(wanted, self.paused_at)
+        # With a pace, the wall clock raises the barrier.
+        self.host.hold_at(held if self._pace is None else min(held, self.host.arbiter.barrier))
+
+    def _set_pace(self, pace: float | None) -> None:
+        arbiter = self.host.arbiter
+        self._begun_at, self._begun = min(arbiter.barrier, self._held), None
+        if self._begun_at == FOREVER or not arbiter.rests():  # Somebody is on the way to there.
+            self._begun_at = arbiter.floor()
+        self._pace = pace
+        self._timer = 0.0
+        self._hold_at(self._wanted)
+
+    def _wake_resting(self) -> None:
+        arbiter = self.host.arbiter
+        if arbiter.rests():
+            here = [(held, rested) for held, rested in self._resting if held <= arbiter.barrier]
+            for each in here:
+                self._resting.remove(each)
+                each[1].set_result(None)
+
+    def _keep_pace(self, now: float) -> None:
+        """Move the barrier along with the wall clock, from the moment on at which everybody was there."""
+        assert self._pace is not None
+        if self._begun is None:
+            if self.host.arbiter.phase is Phase.GATHERING:
+                self.host.hold_at(0)
+                return
+            self._begun = now
+        reached = min(self._begun_at + int((now - self._begun) * self._pace * 1e9), TIME_MAX)
+        if reached >= self._held:  # Time stands still there, and goes on from there.
+            reached = self._begun_at = self._held
+            self._begun = now
+        self.host.hold_at(min(reached + 1, self._held, TIME_MAX))
+
+    def _obey(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._alarmed.recv(4096)
+        while self._orders:
+            self._orders.pop(0)()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            accepted, _ = self._listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._room = len(self._connections) - _FILES_KEPT
+                self._make_room()
+                if len(self._connections) > self._room:
+                    self._be_deaf()
+            return  # Or the one that knocked has gone.
+        self._take(accepted, tls=self._tls is not None)
+
+    def _take(self, accepted: socket.socket, *, tls: bool) -> None:
+        is_foreign = self._asks_for_user and is_another_users(accepted)  # Before TLS takes the socket over.
+        try:
+            tls_context = self._tls if tls else None
+            connection = ServerConnection(
+                accepted, tls_context, self.host, self._sockets, self._connections.pop, self._clock
+            )
+        except OSError:  # It has gone already.
+            accepted.close()
+        else:
+            self._connections[connection] = None
+            self._make_room(connection)
+            connection.session.is_foreign = is_foreign
+
+    def _be_deaf(self) -> None:
+        """Listen no more until the next tick: participants alone take all files."""
+        assert self._listener is not None
+        self._sockets.unregister(self._listener)
+        self._deaf = True
+        if not self._shortage:
+            self._shortage = no_file_left(max(0, self._places - len(self.host.sessions)))
+            self.host.notices.append(self._shortage)
+
+    def _make_room(self, newest: ServerConnection | None = None) -> None:
+        """Keep strangers, and those who were sent away, from taking the files and the memory that participants need."""
+        host = self.host
+        while len(self._connections) > self._room and self._send_one_away(newest):
+            pass
+        if len(self._connections) - len(host.sessions) > 2 * host.limits.strangers_max:
+            self._close_one_sent_away()
+
+    def _send_one_away(self, newest: ServerConnection | None) -> bool:
+        """End a connection that isn't a participant's, the oldest, but not the newest; return whether there was one."""
+        if self._close_one_sent_away():
+            return True
+        host = self.host
+        for connection in self._connections:
+            if connection is not newest and host.is_stranger(connection.session):
+                host.send_away(connection.session)
+                connection.write()
+                connection.close("it made room for others")
+                return True
+        return False
+
+    def _close_one_sent_away(self) -> bool:
+        """Don't wait any longer for one to go who has been sent away."""
+        for connection in self._connections:
+            if connection.session.closing and not connection.session.name:
+                connection.close("it didn't go")
+                return True
+        return False
+
+    def _send_all(self) -> None:
+        host = self.host
+        while host.dirty:
+            dirty, host.dirty = host.dirty, []
+            for session in dirty:
+                session.owner.write()
+
+    def disown(self) -> None:
+        """Let go of all sockets in a forked process: not a word, and nothing that keeps them open."""
+        self._closed, self._served_by = True, None
+        for connection in self._connections:
+            connection.disown()
+        if self._listener is not None:
+            self._listener.close()
+        if self._alarm is not None:
+            self._alarm.close()
+            self._alarmed.close()
+        self._sockets.close()  # This process's copy of it.
+
+    def close(self) -> None:
+        """Send what is still to be sent, as far as peers accept it in time, and close everything."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._listener is not None:
+            if not self._deaf:
+                self._sockets.unregister(self._listener)
+            self._listener.close()
+            if self.address.kind == "unix":
+                Path(self.address.place).unlink(missing_ok=True)
+        self._leave_registry()  # After its socket has, which may be in the same folder.
+        deadline = self._clock() + _LINGER_S
+        self._send_all()
+        for connection in list(self._connections):
+            connection.finish()
+        while self._connections and self._clock() < deadline:
+            for act in self._sockets.ready(_TICK_S / 10):
+                act()
+        for connection in list(self._connections):
+            connection.close("the run is over")
+        self._sockets.close()
+        if self._alarm is not None:
+            self._alarm.close()
+            self._alarmed.close()
+
+
+def _check_pace(pace: float | None) -> None:
+    if pace is not None and not 0 < pace < 1e9:
+        raise ConfigurationError(f"a pace of {pace} isn't possible", advice="1.0 is real time")
+
+
+def _as_ours(error: BaseException) -> WorldlineError:
+    """Return what has ended the server as an error that everybody can be told."""
+    if isinstance(error, WorldlineError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("the server was interrupted")
+    return InternalError(f"{type(error).__name__}: {error}")
+
+
+def check_listening(
+    address: str | Address,
+    token: str | Mapping[str, str | None] | None,
+    certificate: Path | str | None,
+    authority: Path | str | None = None,
+) -> Address:
+    """Return where to listen, if that is safe."""
+    where = parse_address(address)
+    if _is_open(token) and not where.is_local:
+        raise ConfigurationError(
+            f"{where} can be reached from other machines, and there is no token",
+            advice="give a token, or listen on 127.0.0.1",
+        )
+    if (where.kind == "tls") != (certificate is not None):
+        raise ConfigurationError("a certificate goes with an address tls://...", advice="give both, or neither of them")
+    if authority is not None and certificate is None:
+        raise ConfigurationError("an authority for clients goes with tls://... and a certificate")
+    return where
+
+
+def _is_open(token: str | Mapping[str, str | None] | None) -> bool:
+    """Whether anybody is admitted without a token."""
+    return not token or (isinstance(token, Mapping) and None in token.values())
+
+
+def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, bytes]:
+    if isinstance(token, Mapping):
+        return {name: (each or "").encode() for name, each in token.items()}
+    return (token or "").encode()
+
+
+def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None) -> None:
+    """Refuse tokens by name that leave somebody out, or that are for nobody, and an operator's that isn't its own."""
+    if operator_token and operator_token in (token.values() if isinstance(token, Mapping) else (token,)):
+        raise ConfigurationError("the operator's token is also a participant's", advice="give the operator another one")
+    if not isinstance(token, Mapping):
+        return
+    names = (*plan.roster, *plan.guests)
+    without = [name for name in names if token.get(name, "") == ""]
+    if without:
+        raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="everybody needs one")
+    if strangers := [name for name in token if name not in names]:
+        raise ConfigurationError(f"there is a token for {', '.join(strangers)}, who doesn't take part")
+
+
+def _listen(address: Address) -> tuple[socket.socket, Address]:
+    family = socket.AF_UNIX if address.kind == "unix" else socket.AF_INET6 if ":" in address.place else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if address.kind == "unix":
+            _clear(Path(address.place))
+            listener.bind(address.place)
+            Path(address.place).chmod(0o600)  # Whoever may use it may take part; it can't be used before `listen`.
+        else:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address.place, address.port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"can't listen on {address}: {error.strerror or error}") from error
+    listener.setblocking(False)
+    if address.kind == "unix":
+        return listener, Address("unix", str(Path(address.place).absolute()))
+    return listener, Address(address.kind, address.place, listener.getsockname()[1])
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket that a server which is gone has left behind."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()

@@ -1,0 +1,1 @@
+"""Where two histories part, why, and how it went on from there."""

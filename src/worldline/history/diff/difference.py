@@ -1,0 +1,268 @@
+"""What two runs differ in, as a text and as plain values for JSON: who, where, why, and how it went on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from worldline.history.diff.causes import Causes, Origin, Reason
+from worldline.history.diff.parting import Partings
+from worldline.history.diff.steps import Step, content, contents, elsewhere, named, step_of, steps_of, table
+from worldline.history.diff.values import FieldDifference, is_nothing, value_text
+from worldline.history.observer import OUTSIDE
+from worldline.model.text import counted, printable
+from worldline.model.time import format_time
+
+SHOWN_MAX = 20
+"""How many members are shown, if not all are asked for."""
+
+_FIELDS_MAX = 8
+_SETTING = "settings."
+_CODE = "code."  # In the paths of differences between headers, before the names of files.
+# Fields of headers that are times.
+_TIMES = ("end", "start", "latency", "minimum", "maximum", "mean", "deviation", "control_latency")
+
+
+class ReplacedDraw(NamedTuple):
+    """A draw that both runs made, with different values, because a table said so."""
+
+    name: str
+    a: str
+    b: str
+
+    def __str__(self) -> str:
+        return f"{printable(self.name)}: {self.a} → {self.b}"
+
+
+@dataclass
+class Difference:
+    """What two runs differ in.
+
+    `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did;
+    `cut_off`, of which of them that is because the file is.
+    `draws` are draws of links that a table replaced, in one of them or both, by different values; `draws_unlisted` is
+    how many more a function replaced, so that nobody here knows their values.
+    `unseen_before` are those from whom the first cause may have received what differs, though that isn't recorded.
+    """
+
+    partings: Partings
+    causes: Causes
+    headers: list[FieldDifference] = field(default_factory=list)
+    ends: tuple[str | None, str | None] = (None, None)
+    same_ends: bool = True
+    cut_off: tuple[bool, ...] = (False, False)
+    unseen_before: list[str] = field(default_factory=list)
+    guess: str = ""
+    to: str | None = None
+    names: tuple[str, str] = ("A", "B")
+    draws: list[ReplacedDraw] = field(default_factory=list)
+    draws_unlisted: int = 0
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the same happened in both."""
+        return self.partings.is_same and self.same_ends
+
+    @property
+    def are_strangers(self) -> bool:
+        """Whether nobody of one run takes part in the other; then there is nothing to be compared."""
+        partings = self.partings
+        return bool(any(partings.only_a) and any(partings.only_b) and not any(partings.members))
+
+    @property
+    def cause(self) -> Reason | None:
+        """The earliest of the differences that follow from no other."""
+        return self.causes.reasons[self.causes.first[0]] if self.causes.first else None
+
+    def target(self) -> str | None:
+        """Return to whom the chain leads: who was asked for, or the last to part by the first cause."""
+        if self.is_same:
+            return None
+        if self.to is not None or self.cause is None:
+            return self.to
+        symptoms = self.causes.symptoms(self.causes.first[0])
+        return symptoms[-1] if symptoms else None
+
+    def chain(self) -> list[Step]:
+        """Return, message by message, how the difference came to whom it is asked for; refuse one without any."""
+        target = self.target()
+        return [] if target is None or target in self.partings.unseen else list(steps_of(self.causes.chain(target)))
+
+    # --- As a text ---
+
+    def lines(self, *, show_all: bool = False) -> list[str]:
+        """Return the whole as lines of text."""
+        return list(self._lines(show_all))
+
+    def _lines(self, show_all: bool) -> Iterator[str]:
+        yield from (f"{side}  {printable(name)}" for side, name in zip("AB", self.names, strict=True) if name != side)
+        if self.headers:
+            yield "the headers differ:"
+            yield from (f"  {text}" for text in _few(self.headers, _header_text))
+        if self.draws:
+            yield f"draws with other values: {len(self.draws):,}"
+            yield from (f"  {each}" for each in self.draws[:_FIELDS_MAX])
+            if len(self.draws) > _FIELDS_MAX:
+                yield f"  and {len(self.draws) - _FIELDS_MAX:,} more"
+        if self.draws_unlisted:
+            yield f"draws that a function replaced, whose values aren't listed: {self.draws_unlisted:,}"
+        yield from self._lines_of_those_alone()
+        if self.are_strangers:
+            yield "nobody takes part in both runs: they are of different models, or everybody has another name"
+            return
+        yield from self._lines_of_ends()
+        if self.partings.is_same:
+            return
+        yield from self._lines_of_partings(show_all)
+        cause = self.cause
+        if cause is not None:
+            yield ""
+            yield from self._lines_of_cause(cause)
+            chain = self.chain()
+            if len(chain) > 1:
+                yield ""
+                yield f"from there to {named(chain[-1].member)}:"
+                yield from table(chain)
+            if len(self.causes.first) > 1:
+                yield ""
+                yield from self._lines_of_other_causes(show_all)
+
+    def _lines_of_those_alone(self) -> Iterator[str]:
+        for side, names in (("A", self.partings.only_a), ("B", self.partings.only_b)):
+            if names:
+                yield f"only in {side}: {_shortened(names)}"
+
+    def _lines_of_ends(self) -> Iterator[str]:
+        until = format_time(self.partings.until)
+        for side, end in zip("AB", self.ends, strict=True):
+            if end is not None:
+                yield f"{side} is {end}"
+        if not self.partings.is_same:
+            return
+        if self.partings.until == 0 and None not in self.ends:
+            yield "nothing was recorded in either that could be compared"
+        elif self.same_ends:
+            yield "no difference" if self.ends == (None, None) else f"no difference up to {until}, where both end"
+        elif None in self.ends:
+            yield f"the same up to {until}, then {'A' if self.ends[1] is None else 'B'} ends"
+        else:
+            yield f"the same up to {until}, as far as both go"
+
+    def _lines_of_partings(self, show_all: bool) -> Iterator[str]:
+        parted = self.partings.parted()
+        if parted:
+            yield f"first differences, of {counted(len(parted), 'member')}:"
+            shown = parted if show_all else parted[:SHOWN_MAX]
+            yield from table([step_of(parting) for parting in shown])
+            if len(shown) < len(parted):
+                yield f"  and {len(parted) - len(shown):,} more"
+        if self.partings.unseen:
+            names = _shortened(self.partings.unseen)
+            yield f"the hashes of histories differ, though nothing that is recorded does: {names}"
+        if self.partings.lost_otherwise:
+            yield f"messages that were lost otherwise, which nobody could notice: {self.partings.lost_otherwise:,}"
+        differing = {OUTSIDE, *self.partings.unseen, *(parting.member for parting in parted)}
+        same = sum(name not in differing for name in self.partings.members)
+        yield f"without a difference: {counted(same, 'member')}"
+
+    def cause_lines(self) -> list[str]:
+        """Return the first cause as lines of text, if there is one."""
+        return [] if self.cause is None else list(self._lines_of_cause(self.cause))
+
+    def _lines_of_cause(self, cause: Reason) -> Iterator[str]:
+        step = step_of(cause.parting)
+        if self.unseen_before:
+            whose = f"{_shortened(self.unseen_before)}, in what isn't recorded"
+            yield f"first cause, perhaps: {whose}; {named(step.member)} had received from there"
+        which = "that is recorded" if self.unseen_before else "cause"
+        yield f"first {which}: {named(step.member)} at {format_time(step.at)}, {step.what}"
+        shown = _versions(step)
+        for side, action, text in zip("AB", (step.a, step.b), shown, strict=True):
+            when = "" if action is None or action.at == step.at else f"at {format_time(action.at)}: "
+            yield f"  {side}: {when}{text}"
+        yield from (f"  {difference}" for difference in _few(step.fields()))
+        if cause.origin in (Origin.NETWORK, Origin.LISTENING):
+            yield f"  {elsewhere(cause.parting)}"
+        if self.guess:
+            yield f"  {self.guess}"
+
+    def _lines_of_other_causes(self, show_all: bool) -> Iterator[str]:
+        others = self.causes.first[1:]
+        yield f"other causes: {len(others)}"
+        shown = others if show_all else others[:SHOWN_MAX]
+        yield from table([step_of(self.causes.reasons[name].parting) for name in shown])
+        if len(shown) < len(others):
+            yield f"  and {len(others) - len(shown):,} more"
+
+    # --- As plain values ---
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole as plain values."""
+        partings = self.partings
+        return {
+            "same": self.is_same,
+            "until": None if not self.ends[0] and not self.ends[1] else partings.until,
+            "ends": list(self.ends),
+            "headers": [difference.as_json() for difference in self.headers],
+            "draws": [each._asdict() for each in self.draws],
+            "draws_unlisted": self.draws_unlisted,
+            "only_a": partings.only_a,
+            "only_b": partings.only_b,
+            "members": len(partings.members),
+            "differences": [step_of(parting).as_json() for parting in partings.parted()],
+            "unseen": partings.unseen,
+            "lost_otherwise": partings.lost_otherwise,
+            "causes": [
+                {
+                    "origin": self.causes.reasons[name].origin.value,
+                    **step_of(self.causes.reasons[name].parting).as_json(),
+                }
+                for name in self.causes.first
+            ],
+            "unseen_before": self.unseen_before,
+            "guess": self.guess,
+            "to": self.target(),
+            "chain": [step.as_json() for step in self.chain()],
+        }
+
+
+def _versions(step: Step) -> tuple[str, str]:
+    if step.a is not None and step.b is not None:
+        return contents(step.a, step.b)
+    a, b = ("nothing like it" if action is None else content(action) for action in (step.a, step.b))
+    return a, b
+
+
+def _header_text(difference: FieldDifference) -> str:
+    """Say what differs in two headers, times as times."""
+    if difference.path == "federation":  # That is only what the field is called.
+        difference = difference._replace(path="name")
+    if difference.path.startswith(_CODE):  # Two hashes say nothing more than that they differ.
+        file = difference.path.removeprefix(_CODE)
+        alone = "A" if isinstance(difference.a, str) else "B"
+        both = isinstance(difference.a, str) and isinstance(difference.b, str)
+        return f"code: {file} was changed" if both else f"code: {file} is part of {alone} only"
+    if difference.path.startswith(_SETTING):  # One that wasn't given has its default, which a recording doesn't know.
+        a, b = ("its default" if is_nothing(value) else value_text(value) for value in (difference.a, difference.b))
+        return f"{difference.path}: {a} → {b}"
+    if difference.path.rpartition(".")[2] not in _TIMES:
+        return str(difference)
+    a, b = (
+        format_time(value) if isinstance(value, int) else "none" if value is None else value_text(value)
+        for value in (difference.a, difference.b)
+    )
+    return f"{difference.path}: {a} → {b}"
+
+
+def _few(
+    differences: list[FieldDifference], text_of: Callable[[FieldDifference], str] = FieldDifference.__str__
+) -> Iterator[str]:
+    yield from map(text_of, differences[:_FIELDS_MAX])
+    if len(differences) > _FIELDS_MAX:
+        yield f"and {len(differences) - _FIELDS_MAX:,} more"
+
+
+def _shortened(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(map(named, names[:SHOWN_MAX])) + more

@@ -1,0 +1,214 @@
+"""Finds where two histories part: for each member, the first thing that isn't the same in both.
+
+A member's history is what it received, in the order of arrivals, and what it sent and noted; at the same moment it
+receives before it sends. (Also that it began, and that it ended.) Two histories of a member are sorted lists, so they
+part at the least action that only one of them holds, whatever else differs later. That is why one walk over both runs
+finds it, in the order in which things were sent, without putting anybody's history together:
+
+D1. What both runs hold alike can be passed over, whatever it is and in whatever pieces.
+D2. A message arrives after it was sent. So once both the first action that only A holds and the first that only B holds
+    lie before what is being sent now, that member is settled; when all are, the rest needn't be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from worldline.history.diff.account import (
+    Account,
+    ActionKind,
+    MemberAction,
+    Membership,
+    Sending,
+    SendingsAt,
+    received_otherwise,
+    sent_otherwise,
+)
+from worldline.model.time import FOREVER
+
+_UNKNOWN = "one of the runs had ended by then"
+
+
+@dataclass
+class Parting:
+    """Where a member's two histories part: the first action that only A holds, and the first that only B holds."""
+
+    member: str
+    a: MemberAction | None = None
+    b: MemberAction | None = None
+
+    @property
+    def first(self) -> MemberAction:
+        """The earlier of the two: up to here, both histories are the same."""
+        actions = [action for action in (self.a, self.b) if action is not None]
+        return min(actions, key=lambda action: action.key)
+
+    @property
+    def at(self) -> int:
+        return self.first.at
+
+    @property
+    def is_only_in_b(self) -> bool:
+        return self.first is self.b
+
+    def note(self, a: MemberAction | None, b: MemberAction | None) -> None:
+        """Take in what only one of the runs holds, if it comes before what is known."""
+        if a is not None and (self.a is None or a.key < self.a.key):
+            self.a = a
+        if b is not None and (self.b is None or b.key < self.b.key):
+            self.b = b
+
+    def is_settled(self, now: int) -> bool:
+        """Whether nothing that is sent from now on comes before what is known (D2)."""
+        return self.a is not None and self.b is not None and self.a.at <= now and self.b.at <= now
+
+
+@dataclass
+class Partings:
+    """Where the members of two runs part, by name; who takes part in one run only is among them."""
+
+    members: list[str] = field(default_factory=list)  # Those of both runs.
+    only_a: list[str] = field(default_factory=list)
+    only_b: list[str] = field(default_factory=list)
+    of: dict[str, Parting] = field(default_factory=dict)
+    sends_part: dict[str, int] = field(default_factory=dict)  # From when on a member sends otherwise.
+    unseen: list[str] = field(default_factory=list)  # The hashes of their histories differ, and nothing that was told.
+    lost_otherwise: int = 0  # Messages that were lost otherwise, which nobody could notice.
+    until: int = FOREVER  # How far both tell everything.
+    ended: tuple[int, int] = (FOREVER, FOREVER)
+
+    @property
+    def is_same(self) -> bool:
+        return not (self.of or self.unseen or self.lost_otherwise)
+
+    def parted(self) -> list[Parting]:
+        """Return the partings of those who are in both runs, the earliest first."""
+        both = [self.of[name] for name in self.members if name in self.of]
+        return sorted(both, key=lambda parting: (*parting.first.key[:2], parting.member))
+
+
+def part(a: Account, b: Account) -> Partings:
+    """Return where the members of two runs part."""
+    walk = _Walk(a, b)
+    for group in _unlike(a, b):
+        walk.look_at(*group)
+        if walk.is_settled:
+            break
+    return walk.finish()
+
+
+class _Walk:
+    """One walk over two runs at once."""
+
+    def __init__(self, a: Account, b: Account) -> None:
+        self._a, self._b = a, b
+        self._settled: set[str] = set()
+        self._common = [name for name in a.stays if name in b.stays]
+        self.found = Partings(
+            only_a=sorted(name for name in a.stays if b.lacks(name, a)),
+            only_b=sorted(name for name in b.stays if a.lacks(name, b)),
+        )
+        for name in self.found.only_a:
+            self.found.of[name] = Parting(name, a=MemberAction(a.stays[name].began, ActionKind.BEGINS))
+        for name in self.found.only_b:
+            self.found.of[name] = Parting(name, b=MemberAction(b.stays[name].began, ActionKind.BEGINS))
+        self._alone = frozenset(self.found.of)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody's parting can change any more."""
+        if len(self._settled) < len(self._common) or not (self._a.is_complete and self._b.is_complete):
+            return False
+        return all(name in self._settled or name in self._alone for name in self.found.of)
+
+    def finish(self) -> Partings:
+        """Add what isn't known before the end."""
+        a, b, found = self._a, self._b, self.found
+        found.until = min(a.until, b.until)
+        found.ended = a.ended, b.ended
+        if a.is_complete and b.is_complete:
+            for name in self._common:
+                self._compare_stays(name, a.stays[name], b.stays[name])
+        names = sorted({**a.stays, **b.stays, **found.of})
+        found.members = [name for name in names if name not in self._alone]
+        return found
+
+    def _compare_stays(self, name: str, a: Membership, b: Membership) -> None:
+        if a.began != b.began:
+            self._note(name, MemberAction(a.began, ActionKind.BEGINS), MemberAction(b.began, ActionKind.BEGINS))
+        if a.ended != b.ended:
+            actions = [None if end is None else MemberAction(end, ActionKind.ENDS) for end in (a.ended, b.ended)]
+            self._note(name, actions[0], actions[1])
+        if a.chain != b.chain and name not in self.found.of:
+            self.found.unseen.append(name)
+
+    def look_at(self, now: int, sender: str, a: list[Sending], b: list[Sending]) -> None:
+        """Note what differs in what one member sent at one moment."""
+        receivers = dict.fromkeys(fate[1] for sending in (*a, *b) for fate in sending[4])
+        pending = [name for name in receivers if not self._is_past(name, now)]
+        if sender in self.found.sends_part and not pending and self._is_past(sender, now):
+            return
+        ours, theirs = SendingsAt(now, sender, a), SendingsAt(now, sender, b)
+        noticed = self._note(sender, *sent_otherwise(ours, theirs))
+        if noticed:
+            self.found.sends_part.setdefault(sender, now)
+        for receiver in pending:
+            noticed = self._note(receiver, *received_otherwise(receiver, ours, theirs)) or noticed
+        if not noticed and len(pending) == len(receivers):
+            self.found.lost_otherwise += 1
+
+    def _is_past(self, name: str, now: int) -> bool:
+        """Whether nothing that is sent from now on can change where a member parts."""
+        if name in self._settled or name in self._alone:
+            return True
+        parting = self.found.of.get(name)
+        if parting is None or not parting.is_settled(now):
+            return False
+        self._settled.add(name)
+        return True
+
+    def _note(self, member: str, a: MemberAction | None, b: MemberAction | None) -> bool:
+        """Note what only one of the runs holds; return whether there is anything."""
+        if a is None and b is None:
+            return False
+        if member not in self._alone:
+            self.found.of.setdefault(member, Parting(member)).note(a, b)
+        return True
+
+
+def _unlike(a: Account, b: Account) -> Iterator[tuple[int, str, list[Sending], list[Sending]]]:
+    """Yield what one member sent at one moment, wherever that isn't the same in both runs."""
+    horizon = min(a.until, b.until)
+    left, right = _known(a.sendings, horizon), _known(b.sendings, horizon)
+    x, y = next(left, None), next(right, None)
+    while True:
+        while x is not None and y is not None and (x == y or x[:5] == y[:5]):  # D1; their numbers don't count.
+            x, y = next(left, None), next(right, None)
+        if x is None and y is None:
+            return
+        key = min(each[:2] for each in (x, y) if each is not None)
+        if (x is None and key[0] >= a.until) or (y is None and key[0] >= b.until):
+            return  # One of them tells no more.
+        ours, theirs = list[Sending](), list[Sending]()
+        while x is not None and x[:2] == key:
+            ours.append(x)
+            x = next(left, None)
+        while y is not None and y[:2] == key:
+            theirs.append(y)
+            y = next(right, None)
+        yield *key, ours, theirs
+
+
+def _known(sendings: Iterable[Sending], horizon: int) -> Iterator[Sending]:
+    """Yield what was sent, with what became of it before the horizon.
+
+    Where one of the runs has ended, nobody knows what would have arrived: that it didn't is no difference.
+    """
+    if horizon == FOREVER:
+        yield from sendings
+        return
+    for at, sender, topic, payload, fates, number in sendings:
+        known = [fate for fate in fates if fate[0] < horizon]
+        unknown = sorted((horizon, fate[1], fate[2], _UNKNOWN) for fate in fates if fate[0] >= horizon)
+        yield at, sender, topic, payload, [*known, *unknown], number

@@ -1,0 +1,1 @@
+"""Runs that are repeated, held against what was said the first time."""

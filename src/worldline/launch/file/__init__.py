@@ -1,0 +1,1 @@
+"""A federation's file: what may stand in it, and what is wrong with one."""

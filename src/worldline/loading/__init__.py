@@ -1,1 +1,0 @@
-"""Loading of what users have written."""

@@ -1,0 +1,459 @@
+"""Faults of a federation: what is done to its participants, and when.
+
+A fault has a time, or waits for an event: something that the participant itself sends or receives, so that whether it
+happens is known where it happens. It ends after `lasts`, or when its counterpart says so.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from msgspec import MsgspecError, Struct, json
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.message import check_name
+from worldline.model.nearest import nearest
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, format_time, is_time
+
+# When some faults are milder than others, in any room: nothing is ever amiss that wasn't.
+
+Change = tuple[int, Hashable, bool]
+"""From a time on, something is amiss, or is no longer."""
+
+
+def is_never_worse(
+    mild: Sequence[Change], harsh: Sequence[Change], *, at_first: Mapping[Hashable, bool] | None = None
+) -> bool:
+    """Whether nothing is ever amiss with the first that isn't at that time with the others. Both are in order."""
+    times = sorted({change[0] for change in (*mild, *harsh)})
+    pairs = zip(_amiss(mild, times, at_first or {}), _amiss(harsh, times, at_first or {}), strict=True)
+    return all(here <= there for here, there in pairs)
+
+
+def _amiss(
+    changes: Iterable[Change], times: Sequence[int], at_first: Mapping[Hashable, bool]
+) -> Iterator[frozenset[Hashable]]:
+    """Yield for each time what is amiss from then on."""
+    state = dict(at_first)
+    waiting = deque(changes)
+    for at in times:
+        while waiting and waiting[0][0] <= at:
+            _, what, is_amiss = waiting.popleft()
+            state[what] = is_amiss
+        yield frozenset(what for what, is_amiss in state.items() if is_amiss)
+
+
+FaultVerb = Literal["crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore"]
+FAULT_VERBS: tuple[str, ...] = get_args(FaultVerb)
+
+ENDED_BY = {"crash": "recover", "hang": "resume", "slow": "fast", "dropout": "restore"}
+"""What can go wrong, and what ends it."""
+
+_BEGUN_BY = {end: begin for begin, end in ENDED_BY.items()}
+
+FAULT_FORMS = (
+    '"2s crash planner", "3s recover planner", "1s hang camera 200ms", "1s slow planner 20ms", "4s fast planner", '
+    '"1s dropout camera", or "planner sends commit: crash planner 1s"'
+)
+
+_FORMS = {
+    "crash": '"2s crash planner 1s"',
+    "recover": '"3s recover planner"',
+    "hang": '"1s hang camera 200ms"',
+    "resume": '"1s resume camera"',
+    "slow": '"1s slow planner 20ms 3s"',
+    "fast": '"4s fast planner"',
+    "dropout": '"1s dropout camera image 200ms"',
+    "restore": '"2s restore camera"',
+    "event": '"planner sends commit 3: crash planner 1s"',
+}
+
+_EVENT_VERBS = ("sends", "receives")
+
+
+class FaultTrigger(Struct, frozen=True):
+    """What a fault waits for: that somebody has sent, or is about to be given, its nth message on a topic."""
+
+    participant: str
+    verb: Literal["sends", "receives"]
+    topic: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        words = [_quoted(self.participant), self.verb, _quoted(self.topic)]
+        return " ".join(words if self.count == 1 else [*words, str(self.count)])
+
+
+class ParticipantFault(Struct, frozen=True, kw_only=True):
+    """At a time, or after an event, something is done to a participant.
+
+    `crash` ends its program; `hang` keeps it from doing anything; `slow` makes it act `delay` later than it would;
+    `dropout` loses what it sends, on one `topic` or on all. Each `lasts` for a while, or, if that is None, until
+    `recover`, `resume`, `fast` or `restore`, if there is one. A fault that waits for an event has no time (`at` is 0).
+    """
+
+    at: int = 0
+    verb: FaultVerb
+    participant: str
+    delay: int = 0
+    lasts: int | None = None
+    topic: str | None = None
+    after: FaultTrigger | None = None
+
+    def __str__(self) -> str:
+        when = format_time(self.at) if self.after is None else f"{self.after}:"
+        words = [when, self.verb, _quoted(self.participant)]
+        if self.topic is not None:
+            words.append(_quoted(self.topic))
+        words += [format_time(time) for time in (self.delay or None, self.lasts) if time is not None]
+        return " ".join(words)
+
+
+def order_of(fault: ParticipantFault) -> tuple[bool, int, str]:
+    """What faults are sorted by: those at a time by their times, and then those that wait for an event."""
+    return fault.after is not None, fault.at, str(fault)
+
+
+# -- As text
+
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*":?|[^\s"]+')
+
+
+class _Word(NamedTuple):
+    text: str
+    is_quoted: bool
+    ends_event: bool = False  # Whether a colon follows.
+
+    @property
+    def time(self) -> int | None:
+        try:
+            return None if self.is_quoted else as_time(self.text)
+        except ConfigurationError:
+            return None
+
+
+def _quoted(name: str) -> str:
+    """Write a name so that it is read as one word, and as nothing but a name."""
+    is_plain = re.fullmatch(r'[^\s":][^\s"]*', name) and not name.endswith(":") and not name.isdecimal()
+    return name if is_plain and _Word(name, False).time is None else json.encode(name).decode()
+
+
+def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
+    """Take a fault, or a text such as ``"2s crash planner"`` or ``"planner sends commit: hang planner 200ms"``."""
+    if isinstance(given, ParticipantFault):
+        return given
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigurationError(f"{shown(given)} isn't a fault", advice=f"write {FAULT_FORMS}")
+    try:
+        return _parsed(given)
+    except _MisreadError as error:
+        raise ConfigurationError(f"{shown(given)} isn't a fault: {error.problem}", advice=error.advice) from None
+
+
+def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault, ...]:
+    """Take faults and texts, and return them sorted."""
+    if isinstance(given, str):
+        raise ConfigurationError(f"{shown(given)} is one text", advice="faults are a list")
+    return tuple(sorted(map(as_participant_fault, given), key=order_of))
+
+
+class _MisreadError(Exception):
+    """What is wrong with the text of a fault, and what to write."""
+
+    def __init__(self, problem: str, form: str, advice: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.advice = f"{advice} Write {form}" if advice else f"write {form}"
+
+
+def _parsed(text: str) -> ParticipantFault:
+    if _WORD.sub("", text).strip():
+        raise _MisreadError("a quotation mark is missing", _FORMS["event"])
+    words = [_word(found) for found in _WORD.findall(text)]
+    colon = next((place for place, each in enumerate(words) if each.ends_event), None)
+    if colon is not None:
+        after = _parsed_trigger([each for each in words[: colon + 1] if each.text or each.is_quoted])
+        return _parsed_fault(words[colon + 1 :], 0, after)
+    if len(words) > 1 and words[1].text in _EVENT_VERBS:
+        raise _MisreadError("there is no colon after the event", _FORMS["event"])
+    if words[0].text in FAULT_VERBS:
+        raise _MisreadError("it doesn't begin with a time or an event", _FORMS[words[0].text])
+    verb = words[1].text if len(words) > 1 else ""
+    return _parsed_fault(words[1:], _time_in(words[0], _FORMS.get(verb, _FORMS["crash"])), None)
+
+
+def _word(found: str) -> _Word:
+    text = found.removesuffix(":")
+    if not found.startswith('"'):
+        return _Word(text, False, text != found)
+    try:
+        return _Word(json.decode(text, type=str), True, text != found)
+    except MsgspecError:
+        return _Word(found, False)
+
+
+def _time_in(word: _Word, form: str) -> int:
+    if word.time is not None:
+        return word.time
+    if re.fullmatch(r"[0-9.]+", word.text):
+        raise _MisreadError(f"{word.text} needs a unit, such as {word.text}ms", form)
+    raise _MisreadError(f"{shown(word.text)} isn't a time", form)
+
+
+def _parsed_trigger(words: list[_Word]) -> FaultTrigger:
+    form = _FORMS["event"]
+    if len(words) not in (3, 4) or words[1].text not in _EVENT_VERBS:
+        raise _MisreadError("what is before the colon isn't an event", form)
+    count = words[3].text if len(words) == 4 else "1"
+    if not count.isdecimal() or len(count) > 9 or int(count) < 1:
+        raise _MisreadError(f"{shown(count)} doesn't say which message: they count from 1", form)
+    return FaultTrigger(words[0].text, words[1].text, words[2].text, int(count))  # type: ignore[arg-type]
+
+
+def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> ParticipantFault:
+    verb = words[0].text if words else ""
+    if verb not in FAULT_VERBS:
+        problem = f"there is no {shown(verb)}" if words else "it doesn't say what happens"
+        raise _MisreadError(problem, f"one of {', '.join(FAULT_VERBS)}", nearest(verb, FAULT_VERBS))
+    form = _FORMS[verb] if after is None else _FORMS["event"]
+    if len(words) < 2:
+        raise _MisreadError(f"it doesn't say to whom the {verb} happens", form)
+    rest = words[2:]
+    topic = None
+    if verb == "dropout" and rest and rest[0].time is None:
+        topic = rest.pop(0).text
+    times = [_time_in(each, form) for each in rest]
+    delays = 1 if verb == "slow" else 0
+    if len(times) < delays:
+        raise _MisreadError("it doesn't say by how much it is slow", form)
+    if len(times) > delays + (verb in ENDED_BY):
+        raise _MisreadError(f"{rest[-1].text} is one time too many", form)
+    return ParticipantFault(
+        at=at,
+        verb=verb,  # type: ignore[arg-type]
+        participant=words[1].text,
+        delay=times[0] if delays else 0,
+        lasts=times[delays] if len(times) > delays else None,
+        topic=topic,
+        after=after,
+    )
+
+
+# -- Checked
+
+
+def check_faults(faults: Sequence[ParticipantFault], names: Sequence[str], end: int | None) -> None:
+    """Refuse what can't happen: to nobody, after the end, or without something that it ends."""
+    if not isinstance(faults, tuple | list):
+        raise ConfigurationError(
+            f"{shown(faults)} isn't a tuple of faults", advice='write faults=("2s crash planner",)'
+        )
+    for each in faults:
+        if not isinstance(each, ParticipantFault):
+            raise ConfigurationError(f"{shown(each)} isn't a fault", advice=f"write {FAULT_FORMS}")
+        _check_fault(each, names, end)
+    for participant, verb in dict.fromkeys((each.participant, _BEGUN_BY.get(each.verb, each.verb)) for each in faults):
+        _check_sequence(faults, participant, verb)
+    for participant in dict.fromkeys(each.participant for each in faults):
+        _check_alive(faults, participant)
+
+
+def _check_fault(each: ParticipantFault, names: Sequence[str], end: int | None) -> None:
+    if each.verb not in FAULT_VERBS:
+        raise ConfigurationError(f"{shown(each.verb)} isn't a fault", advice=f"there are {', '.join(FAULT_VERBS)}")
+    check_name(each.participant, "a participant")
+    mentioned = [each.participant] if each.after is None else [each.participant, each.after.participant]
+    for name in mentioned:
+        if name not in names:
+            there = sorted(names)
+            advice = nearest(name, there) or f"the roster is {', '.join(there[:12])}"
+            raise ConfigurationError(f"{each}: there is no participant {shown(name)}", advice=advice)
+    if not is_time(each.at):
+        raise ConfigurationError(f"{shown(each.at)} isn't a time for a fault")
+    for time in (each.delay, each.lasts):
+        if time is not None and not is_time(time):
+            raise ConfigurationError(f"{each}: {shown(time)} isn't a time")
+    if end is not None and each.at >= end:
+        raise ConfigurationError(f"{each}: the run ends at {format_time(end)}", advice="faults happen before the end")
+    if each.lasts == 0 or (each.verb == "slow" and not each.delay):
+        raise ConfigurationError(f"{each}: it takes no time", advice="use at least 1ns")
+    if each.after is not None:
+        _check_trigger(each, each.after)
+
+
+def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
+    if after.participant != each.participant:
+        raise ConfigurationError(
+            f"{each}: only what {each.participant} itself sends or receives can trigger that",
+            advice=f"nobody knows at once what {after.participant} does; name one of {each.participant}'s own topics",
+        )
+    if each.verb in ("dropout", *_BEGUN_BY):
+        is_dropout = each.verb == "dropout"
+        why = "" if is_dropout else f": it ends a {_BEGUN_BY[each.verb]}"
+        advice = "give it a time" if is_dropout else f"say how long the {_BEGUN_BY[each.verb]} lasts"
+        raise ConfigurationError(f"{each}: a {each.verb} can't wait for an event{why}", advice=advice)
+    check_name(after.topic, "a topic")
+
+
+def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
+    """Refuse what waits for a message that nobody can send, or loses what its participant never sends.
+
+    `publishes` is what everybody may; None means any topic. Whether a participant subscribes to what it is to receive
+    isn't known before the run: it may do so later.
+    """
+    for each in faults:
+        if each.participant not in publishes or (each.after is None and each.verb != "dropout"):
+            continue
+        is_sent = each.after is None or each.after.verb == "sends"
+        senders = [name for name in publishes if (name == each.participant) == is_sent]
+        topics: set[str] | None = set()
+        for name in senders:
+            declared = publishes[name]
+            topics = None if topics is None or declared is None else topics.union(declared)
+        topic = each.topic if each.after is None else each.after.topic
+        if topics is None or (topic in topics if topic is not None else topics):
+            continue
+        known = sorted(topics)
+        problem = f"{each.participant} doesn't publish" if is_sent else "nobody else publishes"
+        they = "it publishes" if is_sent else "others publish"
+        listed = f"{they} {', '.join(known[:12]) or 'nothing'}"
+        advice = "its `publishes` is empty" if topic is None else nearest(topic, known) or listed
+        raise ConfigurationError(f"{each}: {problem} {'anything' if topic is None else shown(topic)}", advice=advice)
+
+
+def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: str) -> None:
+    """Look whether what is begun and what is ended go together, for one participant."""
+    begun: list[ParticipantFault] = []
+    are_open = False  # Whether some of them haven't been ended, and don't end by themselves.
+    for each in sorted(faults, key=order_of):
+        if each.participant != participant or each.verb not in (verb, ENDED_BY[verb]) or each.after is not None:
+            continue
+        if each.verb == verb:
+            if verb == "crash":
+                _check_up(each, begun)
+            are_open = are_open or each.lasts is None
+        elif are_open:
+            are_open = False
+        else:
+            limited = next((one for one in reversed(begun) if one.lasts is not None), None)
+            if limited is None:
+                raise ConfigurationError(f"{each}: there is no {verb} before that it could end")
+            raise ConfigurationError(
+                f"{each}: there is no {verb} before that it could end: {shown(str(limited))} has an end of its own",
+                advice=f"leave out how long it lasts, or the {each.verb}",
+            )
+        begun.append(each)
+
+
+def _check_up(crash: ParticipantFault, before: Sequence[ParticipantFault]) -> None:
+    """Look whether somebody is up that is to crash."""
+    for start, end, because in spans_of(before, crash.participant, "crash"):
+        if start <= crash.at < end:
+            raise ConfigurationError(f"{crash}: it is down then already, because of {shown(str(because))}")
+
+
+def _check_alive(faults: Sequence[ParticipantFault], participant: str) -> None:
+    """Look whether somebody hasn't crashed for good that is to hang or to be slow."""
+    for start, end, because in spans_of(faults, participant, "crash"):
+        for each in faults:
+            is_after = each.participant == participant and each.after is None and start <= each.at
+            if end == FOREVER and is_after and each.verb in ("hang", "slow"):
+                raise ConfigurationError(
+                    f"{each}: it has crashed for good by then, because of {shown(str(because))}",
+                    advice="let it recover before, or leave one of them out",
+                )
+
+
+def check_boots(faults: Iterable[ParticipantFault], boots: Mapping[str, int]) -> None:
+    """Refuse a crash of somebody that hasn't booted by then. `boots` is the least time that takes."""
+    for each in faults:
+        least = boots.get(each.participant, 0)
+        if each.verb == "crash" and each.after is None and each.at < least:
+            raise ConfigurationError(
+                f"{each}: {each.participant} boots until {format_time(least)}, and is down then already",
+                advice="let it crash later, or boot for longer",
+            )
+
+
+# -- What they come to
+
+
+def spans_of(
+    faults: Iterable[ParticipantFault], participant: str, verb: str
+) -> list[tuple[int, int, ParticipantFault]]:
+    """Return from when to when something happens to a participant at stated times, and the fault that says so."""
+    spans: list[tuple[int, int, ParticipantFault]] = []
+    for each in sorted(faults, key=order_of):
+        if each.participant != participant or each.after is not None:
+            continue
+        if each.verb == verb:
+            spans.append((each.at, FOREVER if each.lasts is None else min(each.at + each.lasts, FOREVER), each))
+        elif each.verb == ENDED_BY[verb]:
+            spans = [
+                (start, each.at if end == FOREVER and begun.lasts is None else end, begun)
+                for start, end, begun in spans
+            ]
+    return spans
+
+
+class Dropout(NamedTuple):
+    """A time span [start, end) in which what somebody sends is lost, on one topic or on all."""
+
+    start: int
+    end: int
+    sender: str
+    topic: str | None
+
+
+def dropouts_of(faults: Iterable[ParticipantFault]) -> tuple[Dropout, ...]:
+    """Return the time spans that drop-outs come to."""
+    faults = tuple(faults)
+    return tuple(
+        Dropout(start, end, name, begun.topic)
+        for name in dict.fromkeys(each.participant for each in faults)
+        for start, end, begun in spans_of(faults, name, "dropout")
+    )
+
+
+def are_milder(faults: Sequence[ParticipantFault], than: Sequence[ParticipantFault]) -> bool:
+    """Whether nothing ever happens that doesn't happen at that time with the others: fewer, shorter or lesser ones."""
+    delays = sorted({each.delay for each in (*faults, *than)})
+    return is_never_worse(_changes(faults, delays), _changes(than, delays))
+
+
+def _changes(faults: Sequence[ParticipantFault], delays: Sequence[int]) -> list[Change]:
+    spans: dict[Hashable, list[tuple[int, int]]] = {}
+    for name, verb in dict.fromkeys((each.participant, each.verb) for each in faults if each.verb in ENDED_BY):
+        for start, end, begun in spans_of(faults, name, verb):
+            for delay in delays[: bisect_right(delays, begun.delay)]:  # Who is slow by 3 ms is so by 2 ms as well.
+                spans.setdefault((name, verb, delay, begun.topic), []).append((start, end))
+    for each in faults:
+        if each.after is not None:  # After the event, whenever that is.
+            for delay in delays[: bisect_right(delays, each.delay)]:
+                awaited = (str(each.after), each.participant, each.verb, delay)
+                spans.setdefault(awaited, []).append((0, FOREVER if each.lasts is None else each.lasts))
+    changes = [
+        change
+        for what, own in spans.items()
+        for start, end in _merged(own)
+        for change in ((start, what, True), (end, what, False))
+    ]
+    return sorted(changes, key=lambda change: (change[0], change[2]))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same without overlaps, and without what is over at once."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if start == end:
+            continue
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found

@@ -1,6 +1,0 @@
-"""Pictures of topologies and of runs, as SVG texts that need nothing else."""
-
-from worldline.nodes.pictures.diagram import diagram_svg
-from worldline.nodes.pictures.topology_plot import Routes, routes_to, topology_svg
-
-__all__ = ["Routes", "diagram_svg", "routes_to", "topology_svg"]

@@ -1,0 +1,516 @@
+"""Draws a topology, and the routes that lead through it to one node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.nodes.topology import Edge, Topology
+from worldline.pictures.labels import Disc, LabelSpace, text_discs
+from worldline.pictures.nodes.layout import apart, arranged
+from worldline.pictures.plane import Curve, Point, at_origin, between, distance, distance_from_line, on_curve, toward
+from worldline.pictures.svg import (
+    FAINT,
+    INK,
+    PAPER,
+    SOFT,
+    Value,
+    arrow_end,
+    arrow_head,
+    document,
+    element,
+    fitted,
+    haloed,
+    hover,
+    number,
+    text_at,
+    text_width,
+    way,
+)
+
+# Chooses where a topology's nodes stand in its picture, how large they are, and which way edges take around them.
+
+_MARGIN = 30.0
+_SHORTEST, _LONGEST = 300.0, 1350.0  # The longer side, before the margins.
+_TREE_ASPECT = 2.2
+_BENT_UP_TO = 3_000  # Edges.
+
+
+class TopologyLayout(NamedTuple):
+    """Where everything is, in pixels, without title and caption."""
+
+    places: list[Point]
+    radius: float
+    width: float
+    height: float
+
+
+def framed(topology: Topology, around: float, outside: float) -> TopologyLayout:
+    """Choose places and sizes: nodes as large as their number allows, and none over another.
+
+    `around` is the room for labels between nodes, in radiuses, `outside` the width of what is beyond the outermost.
+    """
+    given = topology.positions
+    is_given = given is not None and not _coincide(given)
+    places = at_origin(given if given is not None and is_given else arranged(topology))
+    if is_given and len(topology.weights) == topology.num_nodes - 1:
+        places = _stretched(places)
+    n = topology.num_nodes
+    radius = 17.0 if n <= 12 else 14.0 if n <= 40 else 11.0 if n <= 120 else 8.5 if n <= 500 else 5.0
+    extent = _extent(places)
+    scale = radius * (3.0 + (around if is_given or n <= 40 else 0.0)) / _usual_gap(places) if n > 1 else 1.0
+    if extent > 0:
+        scale = max(min(scale, _LONGEST / extent), min(_SHORTEST / extent, 5 * scale))
+    spread = [(x * scale, y * scale) for x, y in places]
+    gap = _usual_gap(spread) if n > 1 else 4 * radius
+    # Where some stand close together they are pushed apart: all needn't be as small as that for it.
+    roomy = 0.17 * math.sqrt(scale * scale * _area(places) / n)
+    radius = max(2.0, min(radius, max(gap * 0.36, roomy)))
+    spread = at_origin(apart(spread, radius * 2.7))
+    margin = _MARGIN + radius + outside
+    width = max(x for x, _ in spread) + 2 * margin
+    height = max(y for _, y in spread) + 2 * margin
+    return TopologyLayout([(x + margin, y + margin) for x, y in spread], radius, width, height)
+
+
+def _area(places: Sequence[Point]) -> float:
+    return max(x for x, _ in places) * max(y for _, y in places)
+
+
+def _stretched(places: Sequence[Point]) -> list[Point]:
+    """Make a tree higher that would be flat; how far levels are from each other means nothing."""
+    width, height = max(x for x, _ in places), max(y for _, y in places)
+    factor = max(1.0, width / (_TREE_ASPECT * height)) if height > 1e-9 else 1.0
+    return [(x, y * factor) for x, y in places]
+
+
+def _coincide(places: Sequence[Point]) -> bool:
+    """Whether two nodes would stand on the same spot, as far as anybody can see."""
+    moved = at_origin(places)
+    grain = max(_extent(moved), 1e-9) * 1e-6
+    return len({(round(x / grain), round(y / grain)) for x, y in moved}) < len(moved)
+
+
+def _extent(places: Sequence[Point]) -> float:
+    """Return the longer side of what begins at (0, 0)."""
+    return max(max(point) for point in places)
+
+
+def _usual_gap(places: Sequence[Point]) -> float:
+    """Return how far nodes usually are from the nearest other: fewer than one in ten has less room."""
+    ordered = sorted(places)
+    gaps = []
+    for place, (x, _) in enumerate(ordered):
+        nearest = math.inf
+        for step in (1, -1):
+            other = place + step
+            while 0 <= other < len(ordered) and abs(ordered[other][0] - x) < nearest:
+                nearest = min(nearest, distance(ordered[other], ordered[place]))
+                other += step
+        gaps.append(nearest)
+    return max(sorted(gaps)[len(gaps) // 10], 1e-9)
+
+
+def bends_around(frame: TopologyLayout, edges: Sequence[Edge], room: LabelSpace) -> dict[Edge, Point]:
+    """Return control points for edges that would run over other nodes, so that they go around these."""
+    if len(edges) > _BENT_UP_TO:
+        return {}
+    found: dict[Edge, Point] = {}
+    for edge in edges:
+        start, end = frame.places[edge[0]], frame.places[edge[1]]
+        length = distance(start, end)
+        for aside in (0.0, 2.4, -2.4, 3.6, -3.6, 5.0, -5.0):
+            if abs(aside) * frame.radius <= length * 0.4:
+                share = aside * frame.radius / length
+                x, y = between(start, end, 0.5)
+                bend = x - (end[1] - start[1]) * share, y + (end[0] - start[0]) * share
+                if _is_clear((start, bend, end), frame.radius, room):
+                    if aside:
+                        found[edge] = bend
+                    break
+    return found
+
+
+def _is_clear(curve: Curve, radius: float, room: LabelSpace) -> bool:
+    """Whether a curve touches no nodes but those at its ends."""
+    length = distance(curve[0], curve[2])
+    count = math.ceil(length / (radius * 0.9))
+    near = radius * 1.9 / (length or 1.0)
+    return all(
+        room.clearance(Disc(*on_curve(curve, place / count), radius * 0.15)) >= 0
+        for place in range(1, count)
+        if near < place / count < 1 - near
+    )
+
+
+NODES_MAX = 5_000
+EDGES_MAX = 30_000
+"""More than that isn't drawn: nobody could see it, and viewers would take minutes."""
+
+_IDS_UP_TO = 500
+_DISTANCES_UP_TO = 200
+_WEIGHTS_UP_TO = 200  # Edges.
+_LINKS_UP_TO = 120  # Edges.
+_LINK = 8.5  # The size of their numbers.
+_HOVER_UP_TO = 3_000  # Edges.
+_STUB = 20.0  # How far edges go that go around a torus.
+_NARROWEST = 380.0
+
+_ROUTE = "#0072b2"
+_ROOT = "#08415c"
+_NODE = "#e8eef4"
+_LINK_INK = "#7a4a00"
+# From near to far; black stands out on all of them.
+_SHADES = ("#8fc7e8", "#a9d3ec", "#c1dff1", "#d5e9f5", "#e6f2f9")
+
+
+class Routes(Struct, frozen=True):
+    """How messages get to `root`: for each node the local link that they leave by, and how far it is, if known."""
+
+    root: int
+    links: Mapping[int, int]
+    distances: Mapping[int, int]
+
+
+def routes_to(root: int, tables: Sequence[Sequence[tuple[int | None, int | None]]]) -> Routes:
+    """Take from routing tables, each node's distances and local links by goal, what concerns one goal."""
+    entries = {node: table[root] for node, table in enumerate(tables)}
+    return Routes(
+        root,
+        {node: link for node, (_, link) in entries.items() if link is not None and node != root},
+        {node: distance for node, (distance, _) in entries.items() if distance is not None},
+    )
+
+
+def topology_svg(topology: Topology, *, routes: Routes | None = None, title: str = "") -> str:
+    """Draw a topology; with routes, what leads to their root stands out."""
+    if topology.num_nodes > NODES_MAX:
+        return _too_large(topology, title)
+    steps = _steps(topology, routes)
+    return _Plot(topology, routes, steps, title or topology.name).text()
+
+
+def _steps(topology: Topology, routes: Routes | None) -> dict[int, int]:
+    """Return each node's next one on its route."""
+    if routes is None:
+        return {}
+    found: dict[int, int] = {}
+    for node, link in sorted(routes.links.items()):
+        if not 0 <= node < topology.num_nodes or not 0 <= link < len(topology.neighbors[node]):
+            raise ConfigurationError(f"a route leads from {node} over its link {link}, and there is no such link")
+        found[node] = topology.neighbors[node][link]
+    return found
+
+
+class _Plot:
+    def __init__(self, topology: Topology, routes: Routes | None, steps: Mapping[int, int], title: str) -> None:
+        self.topology = topology
+        self.routes = routes
+        self.steps = steps
+        self.title = title
+        self.edges = topology.edges
+        self.shows_ids = topology.num_nodes <= _IDS_UP_TO
+        self.wraps = _wraps(topology)
+        self.shows_weights = len(self.edges) <= _WEIGHTS_UP_TO and any(each != 1 for each in topology.weights.values())
+        self.shows_links = 0 < len(self.edges) <= _LINKS_UP_TO
+        self.shows_distances = routes is not None and topology.num_nodes <= _DISTANCES_UP_TO
+        around = 2.4 if self.shows_weights else 1.6 if self.shows_links else 1.2 if self.shows_distances else 0.4
+        self.frame = framed(topology, around, 24.0 if self.wraps else 0.0)
+        self.room = LabelSpace()
+        self.room.take(Disc(x, y, self.frame.radius) for x, y in self.frame.places)
+        self.bends = bends_around(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
+        self.shows_edges = len(self.edges) <= EDGES_MAX
+
+    def text(self) -> str:
+        width = max(self.frame.width, _NARROWEST)
+        caption = self._caption(width)
+        height = self.frame.height + 40 + 17 * len(caption)
+        head = arrow_head(_ROUTE, self._head)
+        links = self._link_numbers()  # They find their room first: they have to be at their ends.
+        content = [
+            element("defs", head) if self.steps else "",
+            text_at(20, 26, fitted(self.title, width - 40, 15), size=15, font_weight=600) if self.title else "",
+            element(
+                "g",
+                [
+                    *self._edges(),
+                    *self._routes(),
+                    *links,
+                    *self._weights(),
+                    *self._nodes(),
+                    *self._distances(),
+                ],
+                transform=f"translate({number((width - self.frame.width) / 2)} 36)",
+            ),
+            *(
+                text_at(20, self.frame.height + 44 + 17 * place, line, size=11.5, fill=SOFT)
+                for place, line in enumerate(caption)
+            ),
+        ]
+        style = ".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}"
+        return document(width, height, content, kind="topology", title=self.title or "Topology", style=style)
+
+    def _caption(self, width: float) -> list[str]:
+        n, m = self.topology.num_nodes, len(self.edges)
+        lines = [f"{n:,} {'node' if n == 1 else 'nodes'}, {m:,} {'edge' if m == 1 else 'edges'}"]
+        if not self.shows_edges:
+            lines.append("These are too many edges to draw.")
+        if self.shows_links:
+            lines.append("At the ends of edges: numbers of local links.")
+        if self.wraps:
+            lines.append("Edges that leave at the border come in on the other side.")
+        if self.routes is not None:
+            root = self.routes.root
+            lines.append(f"Arrows: the next step toward {root}.")
+            lines.append("Small figures: distances. The nearer, the darker.")
+            without = sum(node != root and node not in self.steps for node in range(n))
+            if without:
+                lines.append(f"{without:,} {'node has' if without == 1 else 'nodes have'} no route (dashed).")
+        return [fitted(line, width - 40, 11.5) for line in lines]
+
+    # -- Edges
+
+    @property
+    def _head(self) -> float:
+        return max(5.0, min(11.0, self.frame.radius * 0.85))
+
+    def _edges(self) -> list[str]:
+        if not self.shows_edges:
+            return []
+        used = {(min(a, b), max(a, b)) for a, b in self.steps.items()}
+        light = [edge for edge in self.edges if edge not in used]
+        # So many lines that they would be a dark mass are thin and let through what is under them.
+        crowd = len(self.edges) / self.topology.num_nodes * (4 if self.topology.num_nodes > _IDS_UP_TO else 1)
+        looks: dict[str, Value] = {
+            "fill": "none",
+            "stroke": FAINT if self.routes is not None else "#8795a3",
+            "stroke_width": 1.4 if crowd < 6 else 0.9,
+            "stroke_opacity": max(0.18, min(1.0, 8 / max(crowd, 0.1))),
+        }
+        if len(self.edges) <= _HOVER_UP_TO:
+            drawn = [
+                element("path", hover(self._said(a, b)), class_="edge", d=self._line((a, b)))
+                for a, b in light
+                if (a, b) not in self.wraps
+            ]
+        else:
+            drawn = [element("path", d="".join(self._line(edge) for edge in light if edge not in self.wraps))]
+        stubs = [part for edge in light if edge in self.wraps for part in self._stubs(edge)]
+        return [element("g", [*drawn, *stubs], **looks)]
+
+    def _routes(self) -> list[str]:
+        drawn: list[str] = []
+        for a, b in sorted(self.steps.items()):
+            if (min(a, b), max(a, b)) in self.wraps:
+                drawn += self._stubs((a, b))
+            else:
+                said = hover(f"{a} → {b}")
+                drawn.append(
+                    element(
+                        "path", said, class_="route", d=self._line((a, b)), marker_end=arrow_end(_ROUTE, self._head)
+                    )
+                )
+        width = max(1.2, min(2.6, self.frame.radius / 5))
+        return [element("g", drawn, fill="none", stroke=_ROUTE, stroke_width=width)] if drawn else []
+
+    def _said(self, a: int, b: int) -> str:
+        weight = self.topology.weight(a, b)
+        return f"{a} – {b}" if weight == 1 else f"{a} – {b}, weight {weight}"
+
+    def _line(self, edge: Edge) -> str:
+        """Write the way from the border of one node to that of another, around others that stand in it."""
+        start, end = self.frame.places[edge[0]], self.frame.places[edge[1]]
+        bend = self.bends.get((min(edge), max(edge)))
+        if bend is None:
+            return way((toward(start, end, self.frame.radius), toward(end, start, self.frame.radius + 0.8)))
+        first, last = toward(start, bend, self.frame.radius), toward(end, bend, self.frame.radius + 0.8)
+        points = " ".join(map(number, (*bend, *last)))
+        return f"{way((first,))}Q{points}"
+
+    def _stubs(self, edge: Edge) -> list[str]:
+        """Draw an edge of a torus that goes around: a short line at either end, which says where it leads."""
+        is_route = edge[0] in self.steps and self.steps[edge[0]] == edge[1]
+        drawn = []
+        for here, there, leaves in ((edge[0], edge[1], True), (edge[1], edge[0], False)):
+            inner, outer = (self._outside(here, there, distance) for distance in (0.0, _STUB))
+            points = (inner, outer) if leaves or not is_route else (outer, inner)
+            said = hover(f"{edge[0]} → {edge[1]}" if is_route else self._said(*edge))
+            looks: dict[str, Value | None] = {
+                "class_": "route" if is_route else "edge",
+                "stroke_dasharray": None if is_route else "4 3",
+                "marker_end": arrow_end(_ROUTE, self._head) if is_route else None,
+            }
+            drawn.append(element("path", said, d=way(points), **looks))
+            self.room.take(_along(inner, outer))
+            if self.shows_ids:
+                x, y = self._outside(here, there, _STUB + 8)
+                color = _ROUTE if is_route else SOFT
+                drawn.append(text_at(x, y + 3, str(there), size=9, fill=color, stroke="none", text_anchor="middle"))
+                self.room.take(text_discs((x, y), text_width(str(there), 9), 9))
+        return drawn
+
+    def _outside(self, here: int, there: int, distance: float) -> Point:
+        """Return the point so far from a node's border that is opposite to where the other one is."""
+        start = self.frame.places[here]
+        x, y = (start[axis] - self.frame.places[there][axis] for axis in (0, 1))
+        distance += self.frame.radius
+        if abs(x) > abs(y):
+            return start[0] + math.copysign(distance, x), start[1]
+        return start[0], start[1] + math.copysign(distance, y)
+
+    def _link_numbers(self) -> list[str]:
+        """Write at each end of an edge under which number the node there knows it: on the line, where there is room."""
+        if not self.shows_links:
+            return []
+        drawn = []
+        for edge in self.edges:
+            for here, there in (edge, edge[::-1]):
+                text = str(self.topology.neighbors[here].index(there))
+                spot = self._spot_of_link(here, there, text)
+                if spot is not None:
+                    radius = _LINK * 0.62 + (len(text) - 1) * 2.2
+                    back = element("circle", cx=spot[0], cy=spot[1], r=radius, fill=PAPER)
+                    said = hover(f"link {text} of {here}, to {there}")
+                    label = text_at(spot[0], spot[1] + _LINK * 0.36, text, size=_LINK)
+                    drawn.append(element("g", (said, back, label), class_="link"))
+        return [element("g", drawn, class_="links", text_anchor="middle", fill=_LINK_INK)]
+
+    def _spot_of_link(self, here: int, there: int, text: str) -> Point | None:
+        """Find the nearest place to a node, on the line of a link, that covers no other label or node."""
+        width = text_width(text, _LINK)
+        head = self._head if self.steps.get(there) == here else 0.0  # An arrow that ends here isn't covered.
+        near = self.frame.radius + 3.0 + max(width, _LINK) / 2 + head
+        if (min(here, there), max(here, there)) in self.wraps:
+            spots = [self._outside(here, there, near - self.frame.radius)]
+        else:
+            curve = self._curve((min(here, there), max(here, there)))
+            length = distance(curve[0], curve[2])
+            shares = [(near + step) / length for step in (0.0, 3.0, 6.0, 10.0, 14.0, 19.0)]
+            spots = [on_curve(curve, share if here < there else 1 - share) for share in shares if share < 0.5]
+        discs = {spot: text_discs(spot, width, _LINK) for spot in spots}
+        free = next((spot for spot, taken in discs.items() if self.room.is_free(taken)), None)
+        if free is not None:
+            self.room.take(discs[free])
+        return free
+
+    def _weights(self) -> list[str]:
+        """Write the weights beside the middle of edges, or where there is room."""
+        if not self.shows_weights:
+            return []
+        drawn = []
+        for edge in self.edges:
+            text = str(self.topology.weights[edge])
+            drawn += [text_at(x, y + 3.5, text, size=10) for x, y in self._spots(edge, text_width(text, 10))]
+        return haloed(drawn, class_="weights", text_anchor="middle", fill="#52606d")
+
+    def _spots(self, edge: Edge, width: float) -> list[Point]:
+        """Find where a label of this edge covers nothing and is as far as possible from other edges."""
+        if edge in self.wraps:
+            return [self._outside(here, there, _STUB * 0.45) for here, there in (edge, edge[::-1])]
+        spots = [on_curve(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
+        free = [spot for spot in spots if self.room.is_free(text_discs(spot, width, 11))]
+        if not free:
+            return []
+        best = max(free, key=lambda spot: min(9.0, self._distance_from_others(spot, edge)))
+        self.room.take(text_discs(best, width, 11))
+        return [best]
+
+    def _distance_from_others(self, spot: Point, edge: Edge) -> float:
+        lines = [(self.frame.places[a], self.frame.places[b]) for a, b in self.edges if (a, b) != edge]
+        return min((distance_from_line(spot, *line) for line in lines), default=math.inf)
+
+    def _curve(self, edge: Edge) -> Curve:
+        start, end = (self.frame.places[each] for each in edge)
+        return start, self.bends.get(edge, between(start, end, 0.5)), end
+
+    # -- Nodes
+
+    def _nodes(self) -> list[str]:
+        drawn = []
+        radius = self.frame.radius
+        digits = len(str(self.topology.num_nodes - 1))
+        size = min(13.0, 1.75 * radius / max(1.7, 0.62 * digits))
+        for node, (x, y) in enumerate(self.frame.places):
+            fill, stroke, ink = self._colors(node)
+            lost = self.routes is not None and node != self.routes.root and node not in self.steps
+            dash = "3 2" if lost else None
+            circle = element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_dasharray=dash)
+            shown = self.shows_ids and size >= 5
+            label = text_at(x, y + size * 0.36, str(node), size=size, fill=ink) if shown else ""
+            drawn.append(element("g", (hover(self._described(node)), circle, label), class_="node"))
+        return [element("g", drawn, text_anchor="middle", stroke_width=max(0.7, min(1.4, radius / 8)))]
+
+    def _colors(self, node: int) -> tuple[str, str, str]:
+        """Return the colors of a node's inside, of its border and of its id."""
+        if self.routes is None:
+            return _NODE, "#52606d", INK
+        if node == self.routes.root:
+            return _ROOT, _ROOT, PAPER
+        if node not in self.steps:
+            return PAPER, SOFT, SOFT
+        far = max(1, *self.routes.distances.values(), 1)
+        share = self.routes.distances.get(node, far) / far
+        return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], _ROUTE, INK
+
+    def _described(self, node: int) -> str:
+        links = ", ".join(f"{link}-{each}" for link, each in enumerate(self.topology.neighbors[node]))
+        said = f"node {node}; links: {links}" if links else f"node {node}; no links"
+        if self.routes is not None and node in self.routes.distances:
+            said = f"{said}; distance to {self.routes.root}: {self.routes.distances[node]}"
+        return said
+
+    def _distances(self) -> list[str]:
+        """Write each node's distance beside it, where it is least in the way."""
+        if self.routes is None or not self.shows_distances:
+            return []
+        size = 10.0 if self.frame.radius > 9 else 8.5
+        for a, b in self.steps.items():
+            self.room.take(_along(self.frame.places[a], self.frame.places[b]))
+        drawn = []
+        for node, (x, y) in enumerate(self.frame.places):
+            if node == self.routes.root or node not in self.routes.distances:
+                continue
+            text = str(self.routes.distances[node])
+            width = text_width(text, size)
+            out = self.frame.radius + 2 + size * 0.5
+            spots = [(x + dx * (out + (width - size * 0.6) / 2), y + dy * out) for dx, dy in _AROUND]
+            best = max(spots, key=lambda spot: min(map(self.room.clearance, text_discs(spot, width, size))))
+            self.room.take(text_discs(best, width, size))
+            drawn.append(text_at(best[0], best[1] + size * 0.36, text, size=size))
+        return haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
+
+
+def _along(start: Point, end: Point) -> list[Disc]:
+    """Cover a line, sparsely: labels should keep off it, where they can."""
+    count = max(2, int(distance(start, end) / 12))
+    return [Disc(*between(start, end, place / count), 1.5) for place in range(1, count)]
+
+
+_AROUND = ((0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
+
+
+def _wraps(topology: Topology) -> frozenset[Edge]:
+    """Return the edges of a torus that go around it; drawn straight, they would run over all of a row."""
+    if not topology.name.startswith("torus:") or topology.positions is None:
+        return frozenset()
+    places = topology.positions
+    return frozenset(
+        (a, b) for a, b in topology.edges if abs(places[a][0] - places[b][0]) + abs(places[a][1] - places[b][1]) > 1.5
+    )
+
+
+def _too_large(topology: Topology, title: str) -> str:
+    lines = [
+        f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw.",
+        f"Pictures have up to {NODES_MAX:,} nodes.",
+    ]
+    shown = fitted(title or topology.name, 440, 15)
+    content = [
+        text_at(20, 26, shown, size=15, font_weight=600),
+        *(text_at(20, 56 + 18 * place, line, size=12) for place, line in enumerate(lines)),
+    ]
+    return document(480, 100, content, kind="topology", title=title or topology.name or "Topology")

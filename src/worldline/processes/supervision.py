@@ -1,0 +1,186 @@
+"""Looks after worker processes: they are started together, heard, and ended together, whatever happens.
+
+Workers come from a fork server, a process that has Worldline loaded and nothing else, so that they start in
+milliseconds and inherit no threads, locks or open files of the program's. Each has a pipe to the program. What they
+are for is the business of `pool` and `farm`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import connection
+from typing import Any
+
+from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.processes.failures import raised_outside
+from worldline.processes.forking import WorkerProcess, close_in_forks, fork_server
+from worldline.processes.standard_output import guard_output
+
+# Says who holds a run up because somebody has stopped it: such a process neither goes on nor ends, and may yet do.
+
+STOPPED_EVERY_S = 1.0
+"""How often somebody looks whether workers are stopped."""
+
+
+class StoppedWorkers:
+    """Looks at workers from time to time, and says on stderr which of them are stopped, once for each time.
+
+    A worker isn't ended for it: whoever has stopped it may let it go on. `describe(number)` says which one it is.
+    """
+
+    def __init__(self, describe: Callable[[int], str]) -> None:
+        self._describe = describe
+        self._looked = time.monotonic()
+        self._looks: list[int] = []  # How often in a row each was found stopped.
+
+    def look(self, processes: Sequence[WorkerProcess]) -> None:
+        clock = time.monotonic()
+        if clock - self._looked < STOPPED_EVERY_S:
+            return
+        self._looked = clock
+        self._looks += [0] * (len(processes) - len(self._looks))
+        for number, process in enumerate(processes):
+            self._looks[number] = self._looks[number] + 1 if process.is_stopped() else 0
+            if self._looks[number] == 2:  # Not the first time: all may have been stopped, and this one goes on last.
+                print(
+                    f"worldline: {self._describe(number)}, is stopped, and the run waits for it"
+                    f" (kill -CONT {process.pid} lets it go on)",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+
+LAST_WORDS_S = 5.0
+"""How long it may take a process to end that is about to."""
+
+FAILED, GONE = "failed", "gone"
+_BROKEN = "broken"
+
+Pipe = connection.Connection
+Live = Callable[..., int | None]
+Said = tuple[str, Any]
+"""What kind of thing a worker says, and what. Of any worker it may be FAILED, with its `Failure`, or GONE."""
+
+
+class Supervision:
+    """Worker processes, by number. `describe(number)` says what one does: "worker 2, with a, b and c, was killed"."""
+
+    def __init__(self, describe: Callable[[int], str]) -> None:
+        self._describe = describe
+        self._pipes: list[Pipe] = []
+        self._stops = StoppedWorkers(self._named)
+        self.processes: list[WorkerProcess] = []
+
+    def start(self, live: Live, tasks: Sequence[tuple[Any, ...]], preload: str) -> None:
+        """Start a worker for each task, which does `live(pipe, *task)`, and exits with what that returns.
+
+        A `WorldlineError` that `live` raises is what the worker says last. A task is unpacked before `live` is called,
+        where nothing can be said about what goes wrong. The module to preload is one that all of that needs.
+        """
+        try:
+            context = fork_server(preload)
+            for number, task in enumerate(tasks):
+                mine, theirs = context.Pipe()
+                self._pipes.append(mine)
+                process = context.Process(target=_live, args=(live, theirs, task), name=f"worker {number}", daemon=True)
+                self.processes.append(process)
+                process.start()
+                theirs.close()
+        except (OSError, ValueError) as error:
+            self.end()
+            raise too_many(len(tasks), error) from error
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self, patience_s: float = 0.0) -> None:
+        """Let everybody go, or make them, if they take longer than that."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self.processes:
+            if patience_s:
+                process.join(patience_s)
+            process.end()
+
+    def tell(self, number: int, what: object) -> None:
+        """Say something to a worker. If it is gone, `hear` says so, after its last words."""
+        with suppress(ConnectionError):
+            self._pipes[number].send(what)
+
+    def hear(self) -> Iterator[tuple[int, Said]]:
+        """Wait a while; yield one thing that each worker has said who has said any."""
+        ready = connection.wait(self._pipes, STOPPED_EVERY_S)
+        self._stops.look(self.processes)
+        for number, pipe in enumerate(self._pipes):
+            if pipe in ready:
+                yield number, self._heard(number)
+
+    def last_words(self) -> Iterator[tuple[int, Said]]:
+        """Yield all that workers have said already."""
+        for number, pipe in enumerate(self._pipes):
+            while pipe.poll():
+                kind, what = self._heard(number)
+                if kind == GONE:
+                    break
+                yield number, (kind, what)
+
+    def loss(self, number: int, advice: str, at: int | None = None) -> WorldlineError:
+        """Say what has become of a worker that is gone."""
+        process = self.processes[number]
+        problem = f"{self._named(number)}, {process.how_it_ended()}"
+        return process.mistake() or LossError(problem, at=at, advice=advice, worker=number, exit_code=process.exitcode)
+
+    def _heard(self, number: int) -> Said:
+        try:
+            kind, what = self._pipes[number].recv()
+        except (EOFError, ConnectionError):
+            return GONE, None
+        if kind == _BROKEN:
+            raise InternalError(f"worker {number} broke down: {what}")
+        return kind, what
+
+    def _named(self, number: int) -> str:
+        return f"worker {number}, with {self._describe(number)}"
+
+
+def too_many(count: int, error: Exception) -> UsageError:
+    return UsageError(f"{count} workers can't be started: {error}", advice="use fewer")
+
+
+def say(pipe: Pipe, kind: str, what: object) -> None:
+    """Say the last thing that a worker has to say, if anybody still hears."""
+    try:
+        pipe.send((kind, what))
+    except OSError:
+        return  # The program has seen enough, and is gone or about to end this process.
+
+
+def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
+    """Be a worker: the whole life of its process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The program is interrupted too, and ends the workers.
+    guard_output()
+    close_in_forks(pipe)
+    me = os.getpid()
+    exit_code = None
+    try:
+        exit_code = live(pipe, *task)
+    except WorldlineError as error:
+        say(pipe, FAILED, raised_outside(error))
+    except (ConnectionError, EOFError):
+        pass  # The program is gone, and nobody is left who could be told.
+    except BaseException:
+        if os.getpid() != me:  # Forked in an event; it has nothing to say here.
+            raise
+        say(pipe, _BROKEN, traceback.format_exc())
+    finally:
+        with suppress(WorldlineError):  # The program can't write either, and says so.
+            sys.stdout.flush()
+        pipe.close()
+    if exit_code is not None:
+        sys.exit(exit_code)

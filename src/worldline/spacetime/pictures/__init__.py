@@ -1,6 +1,0 @@
-"""Pictures of runs through spacetime: texts of SVG and HTML that need nothing else."""
-
-from worldline.spacetime.pictures.animation import animation_html
-from worldline.spacetime.pictures.diagram import minkowski_svg
-
-__all__ = ["animation_html", "minkowski_svg"]

@@ -1,0 +1,260 @@
+"""What a physics engine must do: one small interface, which the world's runner knows and every engine implements.
+
+Theory of operation
+-------------------
+An *engine* knows the whole world description and is the same in every process. A *simulated group* is one physics
+model: some movers and the static entities around them, wherever it is hosted. Whoever hosts it gives it the states of
+its movers at a step, steps it, and takes the states out again.
+
+What every engine guarantees:
+
+E1. A state is exact and complete. Setting a state that was got changes nothing that follows: it may be set in a fresh
+    model, in another process of the same kind of machine, after every step. Nothing else is carried from model to
+    model. What follows from the step alone (scripted motions, the file's commands to come) isn't in it.
+E2. Models are built in one way: statics first, then movers, both by name, and always at the poses of the file. How the
+    names were given and what happened before can't show.
+E3. The bits of a mover depend only on whom it touches, directly or through others, not on who else is in its model.
+    So groups may merge, split and be coarser than needed, as long as movers that touch are in one of them.
+E4. Extents are honest. Until the given number of steps has passed, every link stays in its entity's box grown by
+    speed × time. A mover that turns out faster is a `ModelError` with the fact `hasty`, because a contact may have been
+    missed: whoever simulates it goes back, and looks again before that step.
+E5. Whatever isn't finite, or can't be computed, is a `ModelError` with the entity and the step. No engine repairs or
+    resets anything in silence.
+
+What isn't promised: equal bits on different processors, or by different versions of an engine or of the libraries that
+it computes with. `fingerprint` tells them apart at joining.
+
+Times are steps: the state at step n is the one at n × the world's step size. A file's command is in force from the
+first step at or after its time. A command that somebody gives at step n comes after the file's for n, and before n + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import hypot, inf, isfinite
+from typing import NamedTuple, Protocol
+
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.world.description import RigidLink, WorldDescription, WorldModel
+from worldline.world.pose import Pose, Vector, length
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+)
+
+RATE_MAX = 1e6
+"""What anybody may command, in meters and radians per second."""
+
+FORCE_MAX = 1e9
+"""What anybody may command a motor, in meters, radians, newtons and all that."""
+
+FAR_MAX = 1e9
+"""How far from the origin anybody may put something, along each axis, in meters: doubles are 0.1 µm apart there."""
+
+
+class EntityContact(NamedTuple):
+    """Two links that touched when the last step was computed; the pairs (entity, link) are sorted."""
+
+    one: tuple[str, str]
+    other: tuple[str, str]
+    position: Vector
+    depth: float
+    """How far they are in each other, in meters; below 0 if they are apart."""
+
+
+class Extent(NamedTuple):
+    """A box that holds an entity in any orientation of its links, and the speed that none of these exceeds (E4)."""
+
+    center: Vector
+    half: Vector
+    speed: float
+
+
+class Newcomer(NamedTuple):
+    """What has to be known of a mover that nobody simulates yet: its state, and what a group would say of it alone."""
+
+    state: bytes
+    position: Vector
+    extent: Extent
+
+
+class SimulatedGroup(Protocol):
+    """One physics model. It has no step and no states until `set_states` gave it some."""
+
+    @property
+    def movers(self) -> tuple[str, ...]: ...
+
+    @property
+    def statics(self) -> tuple[str, ...]: ...
+
+    @property
+    def step(self) -> int:
+        """The step that it has reached."""
+
+    def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
+        """Put all movers into these states, which they have at this step."""
+
+    def states(self) -> dict[str, bytes]:
+        """Return the exact states of all movers, by name."""
+
+    def command(self, entity: str, linear: Vector, angular: Vector) -> None:
+        """Have an entity's drive move like this from now on, until the file's next command."""
+
+    def command_motors(self, entity: str, topic: str, value: float) -> None:
+        """Have those of an entity's motors that hear a topic do this from now on, until the file's next command."""
+
+    def place(self, entity: str, pose: Pose) -> None:
+        """Put an entity somewhere else, as the file has it but for the pose, and at rest."""
+
+    def advance(self, steps: int = 1) -> None: ...
+
+    def poses(self) -> dict[str, tuple[Pose, ...]]:
+        """Return the poses of all links relative to the world, by mover, in the order of the model's links."""
+
+    def model_poses(self) -> dict[str, Pose]:
+        """Return the movers' own poses, which follow from their canonical links."""
+
+    def packed_positions(self) -> bytes:
+        """Return where the movers are, one after the other, as little-endian doubles: cheap enough for every step."""
+
+    def packed_poses(self) -> bytes:
+        """Return `poses` as little-endian doubles: x, y, z, and the quaternion's w, x, y, z of each link."""
+
+    def contacts(self) -> tuple[EntityContact, ...]:
+        """Return the contacts under which the last step was computed; none before the first."""
+
+    def extents(self, steps: int) -> dict[str, Extent]:
+        """Return what the groups have to know about each mover if they are next looked at after this many steps.
+
+        The speeds hold as long as nobody else joins the group: `limit_speeds` says otherwise.
+        """
+
+    def limit_speeds(self, speed: float) -> None:
+        """Have any mover that gets faster end the run, until the next look (E4)."""
+
+
+class PhysicsEngine(Protocol):
+    """Builds groups of one world."""
+
+    @property
+    def world(self) -> WorldDescription: ...
+
+    def change_world(self, world: WorldDescription) -> None:
+        """Build groups of this world from now on: the same, with other models in it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Whatever decides about bits: all who take part must have the same. It ends with a hash of a small run."""
+
+    def initial_state(self, entity: str, step: int = 0) -> bytes:
+        """Return a mover's state if it first appears at this step: as in the file."""
+
+    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+        """Return what is to be known of a mover that first appears at this step, if the next look is `steps` later."""
+
+    def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> SimulatedGroup: ...
+
+
+def agreement(engine: PhysicsEngine) -> dict[str, str]:
+    """Return what a primary and its secondaries must have in common, or their bits would differ."""
+    return {"world": engine.world.content_hash(), "physics": engine.fingerprint}
+
+
+def sorted_parts(
+    world: WorldDescription, movers: Iterable[str], statics: Iterable[str]
+) -> tuple[tuple[WorldModel, ...], tuple[WorldModel, ...]]:
+    """Return the models of a group, each kind by name (E2), and check that they are of their kind."""
+    found: list[tuple[WorldModel, ...]] = []
+    for names, static in ((movers, False), (statics, True)):
+        models = []
+        for name in sorted(set(names)):
+            model = _known_model(world, name)
+            if model.static != static:
+                raise UsageError(f"model {shown(name)} is {'not ' if static else ''}static")
+            models.append(model)
+        found.append(tuple(models))
+    return found[0], found[1]
+
+
+def _known_model(world: WorldDescription, name: str) -> WorldModel:
+    try:
+        return world.models[name]
+    except KeyError:
+        raise UsageError(f"there is no model {shown(name)}", advice="use a name of the world's file") from None
+
+
+def checked_twist(linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
+    """Return a command that somebody gives, if a drive can do anything with it."""
+    if len(linear) != 3 or len(angular) != 3 or not all(map(isfinite, (*linear, *angular))):
+        raise UsageError(f"a command needs two vectors of finite numbers, not {shown((linear, angular))}")
+    if not all(abs(number) <= RATE_MAX for number in (*linear, *angular)):
+        raise UsageError(
+            f"a command of {shown((linear, angular))} is too fast for any physics",
+            advice=f"command at most {RATE_MAX:g} m/s and rad/s along each axis",
+        )
+    return linear, angular
+
+
+def checked_motor_command(value: float) -> float:
+    """Return what somebody commands a motor, if it can do anything with it."""
+    if not abs(value) <= FORCE_MAX:
+        raise UsageError(f"a motor needs a finite number up to {FORCE_MAX:g}, not {shown(value)}")
+    return value
+
+
+def checked_pose(pose: Pose) -> Pose:
+    """Return a pose that somebody wants a model to have, if physics can still tell its surroundings apart there."""
+    if not all(abs(number) <= FAR_MAX for number in pose.position):
+        raise UsageError(
+            f"{shown(pose.position)} is too far away for any physics",
+            advice=f"stay within {FAR_MAX:g} m of the origin along each axis",
+        )
+    return pose
+
+
+def check_extents(extents: Mapping[str, Extent], step: int, step_ns: int) -> None:
+    """See that all figures are finite (E5): a file may ask for more than numbers can say."""
+    for name, ((x, y, z), (a, b, c), speed) in extents.items():
+        if not isfinite(x + y + z + a + b + c + speed):
+            raise ModelError(
+                f"model {shown(name)} is too far away or too fast to go on, in step {step}: within "
+                f"{shown((a, b, c))} of {shown((x, y, z))}, at up to {speed:g} m/s",
+                at=step * step_ns,
+                advice="command less, or place it nearer to the origin",
+                entity=name,
+                step=step,
+            )
+
+
+# Extents: how much room a model's links take up, however they are turned.
+
+
+def link_radius(link: RigidLink) -> float:
+    """Return the radius of a ball around a link's origin that holds all that collides."""
+    return max((length(each.pose.position) + shape_radius(each.shape) for each in link.collisions), default=0.0)
+
+
+def shape_radius(shape: Shape) -> float:
+    match shape:
+        case BoxShape((x, y, z)):
+            return hypot(x, y, z) / 2
+        case SphereShape(radius):
+            return radius
+        case CylinderShape(radius, height):
+            return hypot(radius, height / 2)
+        case CapsuleShape(radius, height):
+            return radius + height / 2
+        case EllipsoidShape(radii):
+            return max(radii)
+        case PlaneShape():
+            return inf
+
+
+def model_arm(model: WorldModel) -> float:
+    """Return how far from a rigid model's origin the origin of one of its links can be."""
+    return max(length(link.pose.position) for link in model.links)

@@ -1,0 +1,56 @@
+"""Workers that do pieces of work: what each gives comes back by its number, and what goes wrong is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.processes.jobs import begin, doubled
+from worldline.model import ConfigurationError, LossError, WorldlineError
+from worldline.model.errors import InternalError
+from worldline.processes.farm import WorkerFarm
+
+
+def done(*pieces: Any, workers: int = 2, given: Any = 2) -> dict[int, Any]:
+    """Let workers do some pieces; return what came of them."""
+    came: dict[int, Any] = {}
+    waiting = list(enumerate(pieces))
+    with WorkerFarm(workers, begin, (given,), doubled, lambda piece: f"the piece {piece}") as farm:
+        while len(came) < len(pieces):
+            while waiting and farm.has_room:
+                farm.give(*waiting.pop(0))
+            came.update(farm.take())
+    return came
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_pieces_come_back_by_their_numbers(workers: int) -> None:
+    assert done(*range(20), workers=workers) == {number: 2 * number for number in range(20)}
+
+
+def test_an_error_comes_back_in_place_of_what_was_done() -> None:
+    came = done(1, "refuse", 3)
+    assert (came[0], came[2]) == (2, 6)
+    assert isinstance(came[1], WorldlineError)
+    assert str(came[1]) == "'refuse' can't be doubled"
+
+
+def test_a_worker_that_cannot_begin_says_why() -> None:
+    """Even if it is gone by the time that it is given something."""
+    for _ in range(3):
+        with pytest.raises(ConfigurationError, match="nothing can be begun with it"):
+            done(1, 2, 3, 4, given="nothing")
+
+
+def test_a_bug_is_a_breakdown_with_its_trace() -> None:
+    with pytest.raises(InternalError, match=r"worker 0 broke down: Traceback[^§]*KeyError: 'a bug'"):
+        done("break", workers=1)
+
+
+def test_a_worker_that_is_lost_is_described() -> None:
+    with pytest.raises(LossError) as lost:
+        done(1, "die", workers=1)
+    text = "worker 0, with the piece die, was killed by SIGKILL (was it killed, or out of memory?)"
+    assert str(lost.value) == text
+    assert lost.value.facts == {"worker": 0, "exit_code": -9}

@@ -1,0 +1,54 @@
+"""How often a run looks up: it follows the pace, and whoever watches is told now and then."""
+
+from __future__ import annotations
+
+import pytest
+
+from worldline.history.status import Status
+from worldline.model import FOREVER
+from worldline.processes import status_timer as module
+from worldline.processes.status_timer import LOOK_EVERY_S, StatusTimer, looks
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_pause_follows_the_pace(clock: list[float]) -> None:
+    look = StatusTimer(lambda _now, _events: None)
+    pauses = []
+    for _ in range(12):
+        clock[0] += LOOK_EVERY_S / 10
+        pauses.append(look(5, 5))
+    assert pauses == [2**power for power in range(1, 13)]
+    for _ in range(3):
+        clock[0] += 2 * LOOK_EVERY_S
+        pauses.append(look(5, 5))
+    assert pauses[-3:] == [2**11, 2**10, 2**9]
+    clock[0] += LOOK_EVERY_S / 2
+    assert look(5, 5) == 2**9
+    for _ in range(30):
+        look(5, 5)
+    assert look(5, 5) == 1_000_000
+    for _ in range(30):
+        clock[0] += 2 * LOOK_EVERY_S
+        look(5, 5)
+    assert look(5, 5) == 2  # It was 1, and nothing has passed since.
+
+
+def test_it_is_told_at_once_and_then_now_and_then(clock: list[float]) -> None:
+    told: list[Status] = []
+    look = looks(told.append, 100)
+    look(0, 0)
+    assert told == []  # Nothing has happened.
+    for step in range(1, 31):
+        clock[0] = 0.3 * LOOK_EVERY_S * step
+        look(step, 2 * step)
+    assert told == [Status(step, 100, 2 * step) for step in (1, 5, 9, 13, 17, 21, 25, 29)]
+
+
+def test_nobody_needs_no_looks() -> None:
+    assert looks(None, 100)(5, 5) == FOREVER
