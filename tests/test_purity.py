@@ -19,36 +19,34 @@ FOUNDATIONS: dict[str, set[str]] = {
     "model": set(),
     "history": {"model"},
     "lock": {"model", "history"},
-    "waiting": {"model", "history", "lock", "drawing"},
     "wire": {"model", "lock"},
+    "files": {"model"},
+    "processes": {"model", "history", "files"},
+    "recording": {"model", "history", "lock", "files"},
+    "search": {"model", "history", "processes"},
     "federation": {"model", "history", "lock", "wire", "search"},
-    "launch": {"model", "history", "lock", "wire", "federation", "loading"},
-    "saving": {"model"},
-    "recording": {"model", "history", "saving", "waiting"},
-    "workers": {"model", "history", "loading"},
-    "kernel": {"model", "history", "workers"},
-    "loading": {"model"},
-    "drawing": {"model"},
-    "search": {"model", "history", "workers"},
-    "nodes": {"model", "history", "workers", "kernel", "search", "loading", "drawing", "saving"},
-    "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
-    "metasim": {"model", "history", "lock", "wire", "federation", "launch", "recording", "saving", "loading"},
-    "world": {"model", "history", "lock", "wire", "federation", "drawing", "recording", "saving"},
-    "learning": {"model", "history", "lock", "federation", "launch", "loading", "workers"},
+    "launch": {"model", "history", "lock", "wire", "files", "processes", "federation"},
+    "kernel": {"model", "history", "processes"},
+    "nodes": {"model", "history", "files", "processes", "kernel", "search"},
+    "spacetime": {"model", "history", "files", "processes", "kernel"},
+    "world": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation"},
+    "metasim": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation", "launch"},
+    "learning": {"model", "history", "lock", "files", "processes", "federation", "launch"},
+    "pictures": {"model", "history", "lock", "nodes", "spacetime", "world"},
     "targets": {
-        *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
-        *("recording", "loading", "saving", "search", "nodes", "spacetime", "world"),
+        *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
+        *("kernel", "nodes", "spacetime", "world"),
     },
     "cli": {
-        *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "search", "nodes", "spacetime", "metasim", "world", "wire", "waiting"),
+        *("model", "history", "lock", "wire", "files", "processes", "recording", "search", "federation", "launch"),
+        *("kernel", "nodes", "spacetime", "world", "metasim", "pictures", "targets"),
     },
 }
-# Modules that belong to no room, and need none: whoever isn't pure may use them.
-LEAVES = {"lifeline", "builds", "scratch_folder"}
-PURE = ("model", "history", "lock", "wire", "waiting", "drawing")
+# A module that belongs to no room, and needs none: rooms that aren't pure may use it.
+LEAVES = {"builds"}
+PURE = ("model", "history", "lock", "wire", "pictures")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
-PURE_IN_WORLD = ("levels", "groups", "placement", "discovery/peers")
+PURE_IN_WORLD = ("levels", "groups", "discovery/peers")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
 # `Random` alone, and `datetime` for `timedelta`, which the next test checks.

@@ -15,8 +15,14 @@ from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
 from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup
 from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.running_mark import RunningMark
-from worldline.launch.shared_worker import SharedParticipant, TimeStamps, failed_in_share, work, write_share
+from worldline.launch.shared_worker import (
+    RunningMark,
+    SharedParticipant,
+    TimeStamps,
+    failed_in_share,
+    work,
+    write_share,
+)
 from worldline.launch.sharing import ProcessShares, shares
 from worldline.model import MS, LossError, ModelError, UsageError
 

@@ -17,7 +17,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from worldline.cli.commands import INTERRUPTED, leave_at_once, leave_in_order
+from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

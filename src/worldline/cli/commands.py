@@ -6,47 +6,20 @@ is said here, in the words of its module, and only the one that is wanted is imp
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 from collections import UserDict
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-
-# Ctrl-C while a command is being loaded: it ends the process, since modules that are half loaded can't be left.
-
-TYPE_CHECKING = False
-
-INTERRUPTED = 130
-
-
-def leave_at_once() -> None:
-    """From now on an interruption ends the process, unless somebody has said otherwise: nothing has begun."""
-    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
-        signal.signal(signal.SIGINT, _leave)
-
-
-def leave_in_order() -> None:
-    """From now on an interruption is a KeyboardInterrupt, as usual: all is loaded."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _leave(*_: object) -> NoReturn:
-    os._exit(INTERRUPTED)
-
+from worldline.cli.leaving import leave_in_order
 
 # Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
 #

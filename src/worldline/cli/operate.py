@@ -1,4 +1,4 @@
-"""`worldline step`: let a run go on a little, and pause it again."""
+"""`worldline pause`, `step`, `resume` and `end`: an operator's commands, for a run that goes on."""
 
 from __future__ import annotations
 

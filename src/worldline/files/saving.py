@@ -1,9 +1,4 @@
-"""Temporary folders that only this user can open, and that don't outlive their process for long, even if it is killed.
-
-The process that has made a folder holds a lock on it, which the system takes back however the process ends. Whoever
-makes the next folder removes those that nobody holds any more. A folder that was made this very moment isn't locked
-yet; it counts only once its sticky bit, which means nothing to a folder of one user, says that it was.
-"""
+"""Files that are whole or not there: what is saved gets its name at the end, and no scratch folder is left behind."""
 
 from __future__ import annotations
 
@@ -163,6 +158,13 @@ def _descriptor(path: Path) -> int | None:
 
 _PREFIX = "worldline-"
 _LOCKED = stat.S_IRWXU | stat.S_ISVTX
+
+
+# Scratch folders: only this user can open them, and they don't outlive their process for long, even if it is killed.
+#
+# The process that has made a folder holds a lock on it, which the system takes back however the process ends. The next
+# process that makes one removes those that are held no more. A folder that was made this very moment isn't locked yet;
+# it counts only once its sticky bit, which means nothing to a folder of one user, says that it was.
 
 
 class ScratchFolder(TemporaryDirectory[str]):

@@ -69,12 +69,14 @@ class Teller(Observer):
 # nothing that it tells later is told at an earlier time. What comes out is one sequence that doesn't depend on when the
 # workers were heard, nor on how many they are.
 #
-# Invariants ---------- M1. Something is passed on once all workers are beyond its time, and then the worker goes first
-# whose next call has the least key. That is the order of a single worker that has all members: it always takes the
-# least of what is known, and what becomes known at one moment without any delay is known by the worker at whose member
-# it happens. M2. `passed` is told behind all that was told before that time. So H1 to H3 of `history.observer` hold if
-# they hold for each worker, and what happens to a message is told at a later time than the message. M3. What is kept is
-# what isn't final: told at a time that some worker hasn't reached.
+# Invariants
+# ----------
+# M1. Something is passed on once all workers are beyond its time, and then the worker goes first whose next call has
+#     the least key. That is the order of a single worker that has all members: it always takes the least of what is
+#     known, and what becomes known at one moment without any delay is known by the worker at whose member it happens.
+# M2. `passed` is told behind all that was told before that time. So H1 to H3 of `history.observer` hold if they hold
+#     for each worker, and what happens to a message is told at a later time than the message.
+# M3. What is kept is what isn't final: told at a time that some worker hasn't reached.
 
 
 class Merging:

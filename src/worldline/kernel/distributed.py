@@ -12,8 +12,7 @@ from typing import NamedTuple
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.history.telling import Call, Merging, Teller, merged
-from worldline.kernel.endless import endless
-from worldline.kernel.framing import tell_beginning, tell_end
+from worldline.kernel.framing import endless, tell_beginning, tell_end
 from worldline.kernel.model import Model, WorkerReport, restored, state_of
 from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.pacing import Pacing
@@ -29,34 +28,6 @@ from worldline.processes.mesh import PeerGone, Peers
 from worldline.processes.pool import WorkerLine, WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling
-
-# How far a worker may go: the lock's bound calculus between the workers of one simulation.
-#
-# Theory of operation ------------------- Workers are the clocks of `lock.bounds`, linked by lookaheads: the least
-# latency of any link from an entity of one to an entity of the other. There is no arbiter between them; each tells all
-# others where it stands, along with the messages for them, and each works out its own bound from what it has heard:
-#
-# bound(w) = min over workers v of value(v) + distance(v → w)
-#
-# where a distance is the length of the shortest way over lookaheads, through any number of workers, at least one step
-# long; the way from w back to itself counts as well. `value(v)` is a time before which v sends nothing:
-#
-# - its *promise*, which holds for ever: v said it when its own bound was known;
-# - its *base*, the time of its next event, if v said that it waits, and nothing is under way to it that it hadn't
-# counted then. Whatever wakes it earlier is a message that somebody sends later, at or after that one's value; so it is
-# covered by the way through v.
-#
-# The base is what makes idle time free: with promises alone, two workers without events for an hour would promise
-# each other one lookahead after the other. To know that nothing is under way, each worker says how many messages it has
-# sent to and received from each other. That takes channels that keep the order of frames between two workers: what a
-# worker says of itself never overtakes the messages that it counts.
-#
-# Invariants
-# ----------
-# P1. No message arrives at a worker before a bound that it has worked out.
-# P2. When all wait and have heard all that was said, the one with the least base has a bound beyond it: lookaheads are
-# positive. So somebody can always go on, and nobody waits for nothing.
-
 
 _CALLS_AT_ONCE = 4_000
 _Reports = tuple[

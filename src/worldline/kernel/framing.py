@@ -9,6 +9,7 @@ from worldline.history.outcome import End
 from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending
+from worldline.model.errors import Stuck
 
 
 def tell_beginning(observer: Observer, model: Model) -> None:
@@ -33,3 +34,12 @@ def tell_end(observer: Observer, members: Mapping[str, End], now: int) -> None:
     for name, (at, chain) in sorted(members.items()):
         observer.ended(name, at, chain)
     observer.passed(now)
+
+
+def endless(events_max: int, now: int) -> Stuck:
+    """Say that a run goes on for too long to have an end."""
+    return Stuck(
+        f"it hasn't ended after {events_max:,} events",
+        at=now,
+        advice="does it ever end? If it takes longer, raise --events-max, or events_max",
+    )

@@ -12,9 +12,6 @@ from worldline.kernel.monitor import Monitor
 from worldline.model.errors import UsageError, shown
 from worldline.model.nearest import nearest
 
-# A value over time: what an entity records of itself.
-
-
 _NAMED_MAX = 8
 
 

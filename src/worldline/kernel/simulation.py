@@ -10,9 +10,8 @@ from msgspec import structs
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.kernel.endless import endless
 from worldline.kernel.entity import Entity
-from worldline.kernel.framing import tell_beginning, tell_end, tell_from_outside
+from worldline.kernel.framing import endless, tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.model import Model, Sending
 from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.packing import seal
@@ -29,12 +28,6 @@ from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.processes.executor import Executor, Inline, Mpi, Processes, as_executor
 from worldline.processes.status_timer import looks
-
-# Says that a run goes on for too long to have an end.
-
-
-# What an observer is told once for all entities, whoever runs them: the beginning of a run, and its end.
-
 
 EXECUTORS = (Inline, Processes, Mpi)
 """What simulations of the kernel run on."""

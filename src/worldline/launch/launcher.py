@@ -154,8 +154,6 @@ class Revival:
         return member is not None and member.state is not State.EXPECTED
 
 
-# Says which participants of a run aren't started like the rest: others start one, one is debugged, one has a twin.
-
 WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
 
 

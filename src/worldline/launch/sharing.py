@@ -14,14 +14,7 @@ from pathlib import Path
 
 from worldline.files.saving import ScratchFolder
 from worldline.launch.file.setup import ParticipantSetup
-from worldline.launch.running_mark import forget_running, running_in
-from worldline.launch.shared_worker import SharedParticipant, failed_in_share, write_share
-
-# Whose program runs in a process that several share, noted where others can read it, even after the process is gone.
-#
-# A process that a program ends by `os._exit`, or that crashes, says nothing any more. So who runs is noted in four
-# bytes of a file that is mapped into the process's memory, which costs hardly more than an assignment.
-
+from worldline.launch.shared_worker import SharedParticipant, failed_in_share, forget_running, running_in, write_share
 
 _NAMED_MAX = 3
 

@@ -30,18 +30,6 @@ from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.trial import TrialOutcome
 
-# Scripted deliveries: how long each message is under way, written down instead of drawn.
-#
-# A run whose every delivery is written down is the same run. That is what shrinking works on: entries are taken out,
-# and what isn't written down takes the usual time.
-
-"""Why a message isn't sent at all."""
-
-"""Sender, receiver, and which of the sender's messages to this receiver it is, from 0."""
-
-"""How long it is under way; a second one is that of its copy; none: it gets lost."""
-
-
 # How long messages of nodes are under way on a day that isn't a usual one.
 
 

@@ -13,8 +13,6 @@ from worldline.model.time import SECOND
 from worldline.spacetime.build import Core, Vector
 from worldline.spacetime.story import AgentRecord, in_order, records_of
 
-# Lab times as observers, recordings and errors count them: as whole nanoseconds, as if their unit was the second.
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpacetimeOutcome(Outcome):

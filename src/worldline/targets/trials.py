@@ -1,4 +1,4 @@
-"""Failures as files: a federation's trial that is written down whole, to be run again elsewhere."""
+"""Trials of federations: named for the processes of a search, and written down whole to be run again elsewhere."""
 
 from __future__ import annotations
 

@@ -182,28 +182,32 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 
 # Placement: which secondary simulates which group.
 #
-# Theory of operation ------------------- A pure function: groups and the affinities so far in, affinities and moves
-# out. A group that has performers is *settled* if any of them is on a secondary already, and *fresh* otherwise; one
-# without performers is *loose*. A secondary is idle if it has no performer. Among all ways to give each group one
-# secondary, `place` takes the one with
+# Theory of operation
+# -------------------
+# A pure function: groups and the affinities so far in, affinities and moves out. A group that has performers is
+# *settled* if any of them is on a secondary already, and *fresh* otherwise; one without performers is *loose*. A
+# secondary is idle if it has no performer. Among all ways to give each group one secondary, `place` takes the one with
 #
-# P1. the fewest idle secondaries; of those, the one with P2. the fewest moved performers; of those, the one with P3.
-# the fewest moved performers whose levels haven't changed (so those move that changed something); of those, the one P4.
-# where the first settled group is on the secondary of the least name that is possible, then the second, and so on. P5.
-# Fresh groups are dealt, one after the other, to the secondary with the fewest groups, the least name first. P6. Loose
-# groups follow: each goes where performers are that are in its levels, if there are any; of those secondaries, or of
-# all, to the one that has most of its members, then the one with the fewest groups, then the least name.
+# P1. the fewest idle secondaries; of those, the one with
+# P2. the fewest moved performers; of those, the one with
+# P3. the fewest moved performers whose levels haven't changed (so those move that changed something); of those, the one
+# P4. where the first settled group is on the secondary of the least name that is possible, then the second, and so on.
+# P5. Fresh groups are dealt, one after the other, to the secondary with the fewest groups, the least name first.
+# P6. Loose groups follow: each goes where performers are that are in its levels, if there are any; of those
+#     secondaries, or of all, to the one that has most of its members, then the one with the fewest groups, then the
+#     least name.
 #
 # Secondaries are ordered by name. Groups are ordered by their least level, then those without levels by name. In the
 # beginning all groups are fresh, and P5 deals out first the levels, then the performers without one, in turn.
 #
 # No two groups may have performers in one level; `groups` sees to it. So a level is on one secondary if groups are.
 #
-# How it is found, and why that is right -------------------------------------- *The idle.* g groups can keep min(g, n)
-# of n secondaries busy, and no more. P5 fills idle secondaries first, as they have no groups. So f fresh groups on top
-# of settled ones that keep k secondaries busy make it min(k + f, n), and P1 asks of s settled groups exactly that k ≥
-# min(s, n - f). Fresh groups cost nothing in P2 to P4. What is left is to assign the settled groups at the least cost,
-# so that at least that many secondaries are busy.
+# How it is found, and why that is right
+# --------------------------------------
+# *The idle.* g groups can keep min(g, n) of n secondaries busy, and no more. P5 fills idle secondaries first, as they
+# have no groups. So f fresh groups on top of settled ones that keep k secondaries busy make it min(k + f, n), and P1
+# asks of s settled groups exactly that k ≥ min(s, n - f). Fresh groups cost nothing in P2 to P4. What is left is to
+# assign the settled groups at the least cost, so that at least that many secondaries are busy.
 #
 # *The cost.* A performer that moves costs 1 by P2, and 1 by P3 unless its levels changed. With a base larger than the
 # number of performers, both are digits of one number, which adds up over groups: (P2, P3) is the order of the sums. P4

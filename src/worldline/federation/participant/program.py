@@ -1,4 +1,4 @@
-"""A federation as its author writes it: programs by name, and the network between them."""
+"""A federation as its author writes it: programs by name, the network between them, and how a program's run ends."""
 
 from __future__ import annotations
 

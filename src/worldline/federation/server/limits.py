@@ -61,11 +61,6 @@ class Limits:
         return (self.unreachable_s if self.silence_s is None else self.silence_s) / 4
 
 
-# What becomes of a run when one of its participants is lost, or its server.
-
-"""What a server does when a participant is lost: end the run, or wait for it to come back."""
-
-
 # How many files this process may have open: every connection is one, and so is every process that is listened to.
 
 _SPARE = 8  # For what is opened now and then besides: recordings, journals, modules that are loaded late.

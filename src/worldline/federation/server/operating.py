@@ -1,4 +1,4 @@
-"""The operator's desk: the server's end of a connection over which somebody looks at a run and operates it.
+"""The operator's desk: the server's end of a connection over which an operator looks at a run and drives it.
 
 To the host, the connection is one that carries no participants: it is heard like a trunk, and gives up nobody when it
 ends. Everything here happens in the server's thread, between two turns, so the arbiter stands still while it is looked

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.agreement import as_agreement
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.participant.call import as_agreement
 from worldline.federation.participant.declaration import Declaration, Declared, Plain
 from worldline.federation.peer_process import is_another_users
 from worldline.federation.registry import enter

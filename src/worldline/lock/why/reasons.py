@@ -1,4 +1,4 @@
-"""Reads an arbiter's state to say why somebody waits."""
+"""Why a participant can't go on yet: read from an arbiter's state, as values that every front end renders."""
 
 from __future__ import annotations
 
