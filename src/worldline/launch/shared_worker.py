@@ -48,8 +48,8 @@ _STAMPED = re.compile(rf"{_BEGIN}(?P<time>[0-9]{{1,19}}){_END}(?P<text>.*)", re.
 
 # Whose program runs in a process that several share, noted where others can read it, even after the process is gone.
 #
-# A process that a program ends by `os._exit`, or that crashes, says nothing any more. So who runs is noted in four bytes
-# of a file that is mapped into the process's memory, which costs hardly more than an assignment.
+# A process that a program ends by `os._exit`, or that crashes, says nothing any more. So who runs is noted in four
+# bytes of a file that is mapped into the process's memory, which costs hardly more than an assignment.
 
 _NOBODY = 0
 _BYTE_ORDER: Final = "little"

@@ -19,9 +19,9 @@ from typing import Protocol, Self
 
 from worldline.federation.address import Address
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant.client import InterruptibleParticipant
 from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.participant.declaration import Declaration
+from worldline.federation.participant.interruptible import InterruptibleParticipant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
 from worldline.federation.server.host import Host
 from worldline.federation.server.session import OtherEnd, Session
