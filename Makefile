@@ -7,7 +7,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
 TOOLS := .venv/.tools
-TYPED := $(wildcard src/worldline/*/*.pxd)
+TYPED := $(wildcard src/worldline/*/*.pxd src/worldline/*/*/*.pxd)
 HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(subst /_,/,$(TYPED:.pxd=.py))) \
     src/worldline/kernel/draws.py src/worldline/kernel/loop.py
 CODE := $(wildcard src tests benchmarks examples)
@@ -103,7 +103,7 @@ sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worl
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	rm -f src/worldline/*/*.so
+	rm -f src/worldline/*/*.so src/worldline/*/*/*.so
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A name on PATH proves nothing: version managers leave shims there for interpreters that aren't active, and some systems

@@ -151,8 +151,9 @@ class Edges:
         """
         if not self._invites:
             return min((latency for _, latency in self.into(receiver)), default=FOREVER)
-        topics = (topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0)
-        return min([self._control_latency, *(self._paths.least_into(topic, receiver.name) for topic in topics)])
+        topics = [topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0]
+        fastest = [self._paths.least_into(topic, receiver.name) for topic in topics]
+        return min(self._control_latency, min(fastest, default=FOREVER))
 
     def _publishers_of(self, topic: str) -> Iterable[Member]:
         return (*self._publishers.get(topic, {}).values(), *self._publishers.get(None, {}).values())
