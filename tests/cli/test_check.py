@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
 from worldline.cli import bar
-from worldline.federation.inprocess.run import run as inprocess
+from worldline.federation.inprocess import run as inprocess
 from worldline.model import InternalError, LossError, ModelError, PeerError, Stuck, UsageError, WorldlineError
 
 CLEAN = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.federation.inprocess.run import strand
+from worldline.federation.inprocess import strand
 
 
 @pytest.fixture(params=["greenlets", "threads"])

@@ -27,12 +27,12 @@ from tests.federation.transports import (
     nothing_left,
     states,
 )
-from worldline import Network, Participant, RunEnded, Server, connect, link, plan
+from worldline import Network, Participant, RunEnded, Server, connect, link, plan, run_program
 from worldline.federation.environment import SHAKE, LaunchEnvironment
+from worldline.federation.participant import call as call_module
+from worldline.federation.participant import connection as connection_module
+from worldline.federation.participant import greeting as answering
 from worldline.federation.participant.client import Client
-from worldline.federation.participant.participant import call as call_module
-from worldline.federation.participant.participant import connection as connection_module
-from worldline.federation.participant.participant import greeting as answering
 from worldline.federation.server.limits import Limits
 from worldline.model import (
     MS,
@@ -527,6 +527,7 @@ def test_a_guest_that_nobody_invites_is_let_go_in_peace(monkeypatch: pytest.Monk
 
     def come(me: Participant) -> bool:
         server.wait(PROMPT_S)
+        run_program(lambda _: pytest.fail("its program has run"), me)  # There is no server any more to talk to.
         return me.ended
 
     with Server(plan(["a"], guests=["g"])) as server:

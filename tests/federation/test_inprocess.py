@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
-from worldline.federation.inprocess.run import run as inprocess
+from worldline.federation.inprocess import run as inprocess
 from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError

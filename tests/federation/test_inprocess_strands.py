@@ -23,9 +23,9 @@ from tests.federation.transports import Strand, eventually, nothing_left
 from tests.lock.harness import Harness
 from tests.lock.worlds import Op, Result, World, behave, make_world
 from worldline import Federation, Network, Participant, Program, link, run
+from worldline.federation.inprocess import run as inprocess
 from worldline.federation.inprocess.checker import SampledSchedule
 from worldline.federation.inprocess.run import InOrder, Schedule
-from worldline.federation.inprocess.run import run as inprocess
 from worldline.lock import Arbiter
 from worldline.model import MS, BrokenPromise, ModelError, UsageError
 

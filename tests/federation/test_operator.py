@@ -33,9 +33,9 @@ from worldline.federation import operator as operator_module
 from worldline.federation import peer_process
 from worldline.federation.operator import Operator
 from worldline.federation.peer_process import is_another_users
+from worldline.federation.server import operating as desk_module
+from worldline.federation.server import server as server_module
 from worldline.federation.server.operating import OPERATORS_MAX, look_at
-from worldline.federation.server.server import operating as desk_module
-from worldline.federation.server.server import server as server_module
 from worldline.lock import Cause
 from worldline.lock.why.chains import holds
 from worldline.lock.why.situation import Situation

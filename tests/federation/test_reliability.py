@@ -48,8 +48,8 @@ from worldline import (
     plan,
     run,
 )
+from worldline.federation.participant import connection as connection_module
 from worldline.federation.participant.client import Client
-from worldline.federation.participant.participant import connection as connection_module
 from worldline.federation.peer_process import is_stopped
 from worldline.federation.server.limits import Limits
 from worldline.lock import Next, State

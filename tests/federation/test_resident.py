@@ -25,7 +25,7 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
-from worldline.federation.participant.participant import connection as connection_module
+from worldline.federation.participant import connection as connection_module
 from worldline.federation.server.limits import Limits
 from worldline.federation.server.resident import ResidentParticipant
 from worldline.history import Status

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from worldline.federation.server import run_journal
 from worldline.federation.server.run_journal import JournalError, RecordKind, RunJournal
-from worldline.federation.server.server import run_journal
 from worldline.model import UsageError
 
 HEADER = {"federation": "cell", "plan": {"seed": 1, "roster": ["a", "b"]}}

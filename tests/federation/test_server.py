@@ -31,9 +31,9 @@ from tests.federation.transports import (
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.server import connection as connection_module
+from worldline.federation.server import server as server_module
 from worldline.federation.server.limits import Limits
-from worldline.federation.server.server import connection as connection_module
-from worldline.federation.server.server import server as server_module
 from worldline.history import Status
 from worldline.history.observer import Observer
 from worldline.lock import Join

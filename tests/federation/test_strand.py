@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from worldline.federation.inprocess.run import strand as strand_module
+from worldline.federation.inprocess import strand as strand_module
 from worldline.federation.inprocess.strand import GreenletStrand, StrandBroken, ThreadStrand, strand_kind
 from worldline.model import UsageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worldline import Federation, Participant, Program
-from worldline.federation.inprocess.run import run as inprocess
+from worldline.federation.inprocess import run as inprocess
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.model.errors import Stuck
 from worldline.search.searching import deadline

@@ -13,8 +13,8 @@ import pytest
 from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.server import limits as open_files
 from worldline.federation.server.operating import look_at
-from worldline.federation.server.server import limits as open_files
 from worldline.history.status import Status
 from worldline.launch import launcher
 from worldline.launch.file.setup import Setup, read_setup, stated_by

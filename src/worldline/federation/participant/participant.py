@@ -533,7 +533,7 @@ class Participant(Operations):
             waits = self._ledger.revive() is None
             if waits:
                 self._take_asked()
-            else:
+            elif not self._ledger.ended:  # To a guest that wasn't invited, the server has said so, and gone.
                 self._say()
         if waits:
             self._wait()

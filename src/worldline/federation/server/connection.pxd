@@ -5,7 +5,6 @@ from worldline.federation.server.session cimport Session
 from worldline.wire.frames cimport Frames
 
 
-cdef int READ, WRITE
 cdef Py_ssize_t _LEAST
 
 
