@@ -71,7 +71,7 @@ def said(program: str, *, folder: Path = ROOT.parent, **environment: str) -> str
 
 
 def test_whatever_has_its_types_beside_it_is_compiled_and_nothing_else() -> None:
-    typed = {path for path in ROOT.glob("*/*.pxd") if not path.name.startswith("_")}
+    typed = {path for path in ROOT.rglob("*.pxd") if not path.name.startswith("_")}
     assert {ROOT.joinpath(*name.split(".")[1:]).with_suffix(".pxd") for name in builds.COMPILED} == typed
     assert all(path.with_suffix(".py").exists() for path in typed)
 

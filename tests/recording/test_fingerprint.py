@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from worldline.recording import facts as fingerprint
+from worldline.recording import fingerprint
 
 
 def test_it_is_the_same_each_time() -> None:

@@ -46,12 +46,9 @@ from worldline.recording.facts import (
     MemberFacts,
     Provenance,
     RunFacts,
-    byte_order,
-    float_fingerprint,
-    platform_name,
-    python_name,
     to_metadata,
 )
+from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output, RecordingTarget
 from worldline.recording.pending import Pending, Publication
 
