@@ -121,7 +121,7 @@ def test_a_fork_while_a_line_is_let_go_goes_on() -> None:
     """Another thread may have closed it, but not have forgotten it yet; the lines after it are dropped all the same."""
     program = """
 import os
-from worldline import lifeline
+from worldline.processes import lifeline
 
 going, staying = lifeline.Lifeline(), lifeline.Lifeline()
 os.close(going._held)  # And no further.

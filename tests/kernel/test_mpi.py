@@ -196,7 +196,7 @@ import sys
 from mpi4py import MPI
 from tests.kernel.culprits import accident
 from worldline.kernel import mpi
-from worldline.workers import assembly
+from worldline.processes import ranks as assembly
 assembly._NOTICE_S = assembly._ANSWER_S = 0.3
 accident("nothing").run(executor=mpi(patience_s=1))
 if MPI.COMM_WORLD.Get_rank() not in map(int, sys.argv[1]):
@@ -226,7 +226,7 @@ from mpi4py import MPI
 from tests.federation.transports import eventually
 from tests.kernel.culprits import accident
 from worldline.kernel import mpi
-from worldline.workers import assembly
+from worldline.processes import ranks as assembly
 assembly._NOTICE_S = assembly._ANSWER_S = 0.05
 said = Path(sys.argv[1], "said")
 say, assembly._say = assembly._say, lambda text: (say(text), said.touch())

@@ -24,7 +24,8 @@ from worldline.model.time import FOREVER
 from worldline.processes.executor import Mpi, Processes
 from worldline.processes.failures import Failure, first_failure
 from worldline.processes.forking import check_guarded
-from worldline.processes.mesh import PeerGone, Peers
+from worldline.processes.mesh import PeerGone
+from worldline.processes.peers import Peers
 from worldline.processes.pool import WorkerLine, WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling

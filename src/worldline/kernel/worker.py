@@ -17,7 +17,7 @@ from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.errors import InternalError, WorldlineError
 from worldline.model.time import FOREVER, format_time
 from worldline.processes.failures import Failure, begin_run
-from worldline.processes.mesh import Peers
+from worldline.processes.peers import Peers
 from worldline.processes.status_timer import Look
 
 Letter = tuple[int, int, str, int, str, int, str, object]

@@ -13,7 +13,8 @@ from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.processes.executor import Mpi, Processes
 from worldline.processes.failures import Failure, begin_run, first_error, told
 from worldline.processes.forking import check_guarded
-from worldline.processes.mesh import PeerGone, Peers
+from worldline.processes.mesh import PeerGone
+from worldline.processes.peers import Peers
 from worldline.processes.pool import WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling

@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from worldline.processes.mesh import Peers
+from worldline.processes.peers import Peers
 from worldline.processes.status_timer import Look
 from worldline.spacetime.build import Body, Core, new_lambda
 from worldline.spacetime.moving import packed_if_possible, unpacked
