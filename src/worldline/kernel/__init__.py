@@ -1,9 +1,11 @@
 """The kernel: many entities in one program, the same result on any number of workers."""
 
-from worldline.kernel.build import Process, ScheduledEvent, build
+from worldline.builds import build
+from worldline.kernel.engine import ScheduledEvent
 from worldline.kernel.entity import Entity, process
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.outcome import KernelOutcome
+from worldline.kernel.process import Process
 from worldline.kernel.resource import Resource
 from worldline.kernel.simulation import Simulation
 from worldline.kernel.waiting import EntityMessage, Interrupt, Signal, receive, wait

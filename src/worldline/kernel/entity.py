@@ -7,8 +7,9 @@ from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
 from worldline.kernel.account import tell_log
-from worldline.kernel.build import EntityBase, Process, begin_process, end_entity
+from worldline.kernel.engine import EntityBase
 from worldline.kernel.monitor import Monitor
+from worldline.kernel.process import Process, begin_process, end_entity
 from worldline.kernel.roster import extras_of
 from worldline.kernel.taken import METHODS, PROPERTIES, check_class
 from worldline.model.errors import UsageError, shown

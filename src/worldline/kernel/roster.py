@@ -18,9 +18,10 @@ from typing import Any, NoReturn
 
 from worldline.history.observer import OUTSIDE
 from worldline.kernel.account import tell_unheard
-from worldline.kernel.build import Engine, EntityBase, Handlers, handlers_of, refused_generator
+from worldline.kernel.engine import Engine, EntityBase, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.packing import fingerprint, size_of
+from worldline.kernel.process import refused_generator
 from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.waiting import EntityMessage

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from worldline.history.observer import OUTSIDE
 from worldline.history.outcome import End
 from worldline.history.telling import Key
-from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending, WorkerReport
 from worldline.kernel.pacing import Pacing, WorkerProgress
 from worldline.kernel.packing import fingerprint
+from worldline.kernel.process import advance
 from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.errors import InternalError, WorldlineError
 from worldline.model.time import FOREVER, format_time

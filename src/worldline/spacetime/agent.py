@@ -9,8 +9,10 @@ from worldline.kernel.taken import check_class
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.message import check_name
-from worldline.spacetime.build import Body, Core, Vector, as_vector, current_core
+from worldline.spacetime.core import Core, current_core
 from worldline.spacetime.functions import METHODS
+from worldline.spacetime.geometry import Vector, as_vector
+from worldline.spacetime.lanes import Body
 from worldline.spacetime.reference import RemoteReference
 from worldline.spacetime.space import Minkowski, Point
 
@@ -217,4 +219,5 @@ def current() -> Agent:
     core = current_core()
     if core is None or core.acting is None:
         raise UsageError("no agent acts now", advice="this is for functions that are executed on agents")
-    return core.acting.agent
+    agent: Agent = core.acting.agent
+    return agent

@@ -8,7 +8,7 @@ from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.agent import current
-from worldline.spacetime.build import Vector, product
+from worldline.spacetime.geometry import Vector, product
 from worldline.spacetime.space import Point, sign_of_interval
 
 Action = str | Callable[[Any, "Boundary"], None]

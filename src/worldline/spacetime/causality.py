@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from worldline.model.text import counted
-from worldline.spacetime.build import LambdaField
+from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import AgentRecord, Coordinates
 

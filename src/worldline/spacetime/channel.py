@@ -13,7 +13,9 @@ from typing import Any
 from worldline.kernel.packing import teach
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.spacetime.agent import Agent
-from worldline.spacetime.build import Body, ChannelEnd, Core, Lane, Vector, current_core
+from worldline.spacetime.core import ChannelEnd, Core, current_core
+from worldline.spacetime.geometry import Vector
+from worldline.spacetime.lanes import Body, Lane
 from worldline.spacetime.reference import RemoteReference, lane_found, lane_told, moving
 
 

@@ -17,7 +17,7 @@ from worldline.processes.mesh import PeerGone, Peers
 from worldline.processes.pool import WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
-from worldline.spacetime.build import Core
+from worldline.spacetime.core import Core
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
 from worldline.spacetime.placement import Placing, as_placing, resident_of

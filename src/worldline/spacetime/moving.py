@@ -15,7 +15,8 @@ from worldline.kernel.model import restored, state_of
 from worldline.kernel.share import LeftBehind
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.agent import Agent, AgentWrapper
-from worldline.spacetime.build import Body, Core
+from worldline.spacetime.core import Core
+from worldline.spacetime.lanes import Body
 from worldline.spacetime.reference import moving
 
 _OWN = ("_wl_body", "_wl_core")

@@ -10,7 +10,8 @@ from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
 from worldline.model.errors import UsageError, WorldlineError
 from worldline.model.time import SECOND
-from worldline.spacetime.build import Core, Vector
+from worldline.spacetime.core import Core
+from worldline.spacetime.geometry import Vector
 from worldline.spacetime.story import AgentRecord, in_order, records_of
 
 

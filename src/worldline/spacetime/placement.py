@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from worldline.kernel.placement import grouped
 from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
-from worldline.spacetime.build import Body
+from worldline.spacetime.lanes import Body
 
 BY_POSITIONS = "positions"
 BY_CHANNELS = "channels"

@@ -6,7 +6,8 @@ from typing import Any
 
 from worldline.kernel.packing import teach
 from worldline.model.errors import ModelError, UsageError
-from worldline.spacetime.build import Body, ChannelEnd, Core, Lane, current_core
+from worldline.spacetime.core import ChannelEnd, Core, current_core
+from worldline.spacetime.lanes import Body, Lane
 
 
 class _Moving:

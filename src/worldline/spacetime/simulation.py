@@ -19,8 +19,9 @@ from worldline.processes.failures import begin_run, is_from_outside
 from worldline.processes.status_timer import Look, looks
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
-from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
+from worldline.spacetime.core import Core, make_current
 from worldline.spacetime.functions import blamed
+from worldline.spacetime.geometry import COORDINATE_MAX, LambdaField
 from worldline.spacetime.nanoseconds import nanoseconds, shown_time
 from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
 from worldline.spacetime.space import Minkowski
@@ -233,7 +234,7 @@ class ForwardSimulation:
             ends = [each for each in self._core.boundaries if each.normal[0] < 0 and not any(list(each.normal)[1:])]
             if not ends:
                 raise UsageError("the run has no end", advice="say until when it runs, in lab time: run(until=100)")
-            return min(each.offset / -each.normal[0] for each in ends)
+            return float(min(each.offset / -each.normal.t for each in ends))
         if isinstance(until, bool) or not isinstance(until, int | float) or not abs(until) <= COORDINATE_MAX:
             raise UsageError(f"{shown(until)} isn't an end", advice="it's a lab time: run(until=100)")
         if until < 0:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.spacetime.build import Vector, as_vector, as_velocity, from_speeds
+from worldline.spacetime.geometry import Vector, as_vector, as_velocity, from_speeds
 
 Point = Vector | Sequence[float]
 

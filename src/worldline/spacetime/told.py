@@ -23,7 +23,7 @@ from worldline.history.observer import DEAD, LOG, META, OUTSIDE, UNDER_WAY, Obse
 from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
-from worldline.spacetime.build import LambdaField
+from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.space import Minkowski

@@ -7,7 +7,7 @@ from math import dist, sqrt
 from typing import NamedTuple
 
 from worldline.model.errors import Stuck
-from worldline.spacetime.build import Core
+from worldline.spacetime.core import Core
 from worldline.spacetime.nanoseconds import time_of_failure
 from worldline.spacetime.outcome import SpacetimeOutcome, broken_off
 from worldline.spacetime.story import AgentRecord, Coordinates

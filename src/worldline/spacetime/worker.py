@@ -22,7 +22,8 @@ from typing import Any
 
 from worldline.processes.mesh import Peers
 from worldline.processes.status_timer import Look
-from worldline.spacetime.build import Body, Core, new_lambda
+from worldline.spacetime.core import Core
+from worldline.spacetime.lanes import Body, new_lambda
 from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.nanoseconds import shown_time
 from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, moves, resident_of

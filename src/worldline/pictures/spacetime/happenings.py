@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from worldline.model.errors import UsageError, shown
-from worldline.spacetime.build import LambdaField
+from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.story import AgentRecord, Coordinates
 
 Each = TypeVar("Each")

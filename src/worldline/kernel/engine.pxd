@@ -2,7 +2,10 @@
 
 cimport cython
 
-from worldline.kernel._queue cimport HeapQueue
+from worldline.kernel._native cimport hash_of_four, is_word
+from worldline.kernel.draws cimport Draws
+from worldline.kernel.heap cimport BARE, LADEN, OWN
+from worldline.kernel.heap cimport HeapQueue as Queue
 
 
 # What an entity is to an engine. ABSENT: named by a sender, but not here (yet).
@@ -28,7 +31,7 @@ cdef class Handlers:
 
 @cython.final
 cdef class Engine:
-    cdef readonly HeapQueue queue
+    cdef readonly Queue queue
     cdef readonly object roster
     cdef readonly dict directory
     cdef readonly dict dropped
