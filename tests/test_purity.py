@@ -45,7 +45,7 @@ FOUNDATIONS: dict[str, set[str]] = {
 # Modules that belong to no room, and need none: rooms that aren't pure may use them.
 LEAVES = {"builds", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
-PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
+PURE_IN_KERNEL = ("monitor", "pacing", "queue", "topology", "waiting")
 PURE_IN_PICTURES = ("axis", "chart", "labels", "plane", "player_page", "svg", "waits")
 PURE_IN_WORLD = ("levels", "groups", "discovery/peers")
 

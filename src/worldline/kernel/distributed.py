@@ -12,12 +12,24 @@ from typing import NamedTuple
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.history.telling import Call, Merging, Teller, merged
-from worldline.kernel.framing import endless, tell_beginning, tell_end
-from worldline.kernel.model import Model, WorkerReport, restored, state_of
-from worldline.kernel.outcome import KernelOutcome, combined
+from worldline.kernel.model import (
+    KernelOutcome,
+    Model,
+    Share,
+    WorkerReport,
+    combined,
+    endless,
+    packed_state,
+    restored,
+    shares_of,
+    state_of,
+    tell_beginning,
+    tell_end,
+    unpacked,
+    unpacked_share,
+)
 from worldline.kernel.pacing import Pacing
-from worldline.kernel.placement import place
-from worldline.kernel.share import Share, packed_state, shares_of, unpacked, unpacked_share
+from worldline.kernel.topology import place
 from worldline.kernel.worker import DistributedWorker, Worker
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import FOREVER

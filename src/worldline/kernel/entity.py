@@ -11,7 +11,7 @@ from worldline.kernel.engine import EntityBase
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.process import Process, begin_process, end_entity
 from worldline.kernel.roster import extras_of
-from worldline.kernel.taken import METHODS, PROPERTIES, check_class
+from worldline.kernel.trouble import METHODS, PROPERTIES, check_class
 from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.randomness import Stream

@@ -22,8 +22,8 @@ from worldline.kernel.engine import Engine, EntityBase, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.packing import fingerprint, size_of
 from worldline.kernel.process import refused_generator
-from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.trouble import METHODS, advice_on
 from worldline.kernel.waiting import EntityMessage
 from worldline.model.blame import line_of, located, models, said_of
 from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown

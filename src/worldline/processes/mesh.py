@@ -11,11 +11,13 @@ import selectors
 import socket
 import time
 from collections import deque
-from multiprocessing import connection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from worldline.model.errors import LossError
 from worldline.model.frames import Cutter, frame
+
+if TYPE_CHECKING:
+    from multiprocessing import connection  # A run in one process has no use for all that it loads.
 
 # The way from one worker to the others, whatever carries it.
 #

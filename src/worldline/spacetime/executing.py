@@ -18,12 +18,20 @@ from worldline.processes.pool import WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
 from worldline.spacetime.core import Core
-from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
-from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
+from worldline.spacetime.outcome import (
+    HeldBack,
+    SpacetimeOutcome,
+    Tally,
+    combined,
+    failed,
+    living,
+    records_of,
+    stood_still,
+    tally_of,
+    waits_of,
+)
 from worldline.spacetime.placement import Placing, as_placing, resident_of
-from worldline.spacetime.story import records_of
-from worldline.spacetime.waiting import HeldBack, living, stood_still, waits_of
-from worldline.spacetime.worker import SpacetimeWorker
+from worldline.spacetime.worker import SpacetimeWorker, bring_back, packed, states_of, unpacked
 from worldline.spacetime.worker_messages import WorkerFailed, packed_frame
 
 

@@ -14,10 +14,10 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any, NamedTuple
 
 from worldline.kernel.packing import PackedCopy, fingerprint, seal
-from worldline.kernel.taken import advice_on
+from worldline.kernel.trouble import advice_on
 from worldline.model.blame import described, models, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
-from worldline.spacetime.nanoseconds import time_of_failure
+from worldline.spacetime.space import time_of_failure
 
 METHODS = ("after", "die", "jump_to", "log", "reference")
 """Those of every agent."""

@@ -22,12 +22,21 @@ from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.core import Core, make_current
 from worldline.spacetime.functions import blamed
 from worldline.spacetime.geometry import COORDINATE_MAX, LambdaField
-from worldline.spacetime.nanoseconds import nanoseconds, shown_time
-from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
-from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import AgentRecord
-from worldline.spacetime.told import Scene, check_end, scene_of, tell
-from worldline.spacetime.waiting import living, stood_still, waits_of
+from worldline.spacetime.outcome import (
+    AgentRecord,
+    Scene,
+    SpacetimeOutcome,
+    check_end,
+    combined,
+    failed,
+    living,
+    scene_of,
+    stood_still,
+    tally_of,
+    tell,
+    waits_of,
+)
+from worldline.spacetime.space import Minkowski, nanoseconds, shown_time
 
 _LOOK_EVERY = 10_000
 

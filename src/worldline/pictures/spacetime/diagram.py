@@ -61,7 +61,7 @@ from worldline.pictures.svg import (
 )
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField
-from worldline.spacetime.story import AgentRecord, Coordinates
+from worldline.spacetime.outcome import AgentRecord, Coordinates
 
 # Draws light cones: where a lambda can be absorbed that is emitted at a point.
 

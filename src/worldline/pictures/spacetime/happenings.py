@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from worldline.model.errors import UsageError, shown
 from worldline.spacetime.geometry import LambdaField
-from worldline.spacetime.story import AgentRecord, Coordinates
+from worldline.spacetime.outcome import AgentRecord, Coordinates
 
 Each = TypeVar("Each")
 Fate = Literal["absorbed", "vanished", "under way"]
