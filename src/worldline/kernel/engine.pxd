@@ -42,7 +42,7 @@ cdef class Engine:
     cdef readonly long long events
     cdef readonly object actor
     cdef public object failed  # Who was acting when something went wrong.
-    cdef public object observer  # Who looks on (E5); mostly nobody does.
+    cdef public object observer  # Who looks on (E5); mostly None.
     cdef tuple _entry  # The event at hand, uncompiled; compiled, the queue has it.
     cdef Py_ssize_t _canceled  # How many events in the queue are dead, about.
     cdef Py_ssize_t _patience  # How many may be, until it is time to do something about it.

@@ -27,9 +27,9 @@ E2. An event from another entity, or from outside, is at least 1 ns under way; w
     So whatever arrives at one moment was sent before it, and entities of different workers can act at the same moment
     in any order.
 E3. What isn't an entity's own (another's state, the queue, the clock of the machine) never enters a chain.
-E4. Whoever is named by a waiting event keeps its number in the table: who has an even rank for ever, the others while
+E4. An entity that a waiting event names keeps its number in the table: one of even rank for ever, the others while
     `pins` counts an event.
-E5. Nothing depends on whether somebody looks on: an observer is only told, by the functions of `account.py`. Nobody
+E5. Nothing depends on whether there is an observer: it is only told, by the functions of `account.py`. None
     comes or goes while events are handled, so that the loop needn't ask each time.
 """
 
@@ -459,7 +459,7 @@ class EntityBase:
 
     @property
     def _wl_observer(self) -> Any:
-        """Who is told of what happens, for an entity that tells it itself; None if nobody looks."""
+        """Who is told of what happens, for an entity that tells it itself; None without an observer."""
         return self._wl_engine.observer if self._wl_engine is not None else None
 
     @property
@@ -671,7 +671,7 @@ class EntityBase:
 
 @cython.cfunc
 def acting(entity: EntityBase) -> Engine:
-    """Return the engine of an entity whose turn it is; nobody else may act."""
+    """Return the engine of an entity whose turn it is; no other may act."""
     engine: Engine = entity._wl_engine
     if engine is None or engine.actor is not entity or entity._wl_state != ALIVE:
         refuse_to_act(entity, engine)

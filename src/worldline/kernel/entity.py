@@ -58,7 +58,7 @@ class Entity(EntityBase):
         monitors[what].record(self.now, value)
 
     def log(self, text: object) -> None:
-        """Write a line for whoever looks on: observers are told, and recordings keep it. It is in no digest."""
+        """Write a line for those who look on: observers are told, and recordings keep it. It is in no digest."""
         engine = self._wl_roster.engine
         if engine.observer is not None:
             tell_log(engine, self, text)

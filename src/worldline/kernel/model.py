@@ -276,7 +276,7 @@ def tell_from_outside(observer: Observer, number: int, sending: Sending, entitie
 
 
 def tell_end(observer: Observer, members: Mapping[str, End], now: int) -> None:
-    """Tell what has become of everybody."""
+    """Tell what has become of all entities."""
     for name, (at, chain) in sorted(members.items()):
         observer.ended(name, at, chain)
     observer.passed(now)

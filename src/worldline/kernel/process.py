@@ -101,9 +101,7 @@ class Process:
         """Let the process go on with a value; what it waited for has happened."""
         owner: EntityBase = self._owner
         engine: Engine = owner._wl_engine
-        if (
-            engine.actor is not None
-        ):  # Otherwise somebody fires a signal from outside, or everything is being thrown away.
+        if engine.actor is not None:  # Otherwise a signal is fired from outside, or everything is being thrown away.
             acting(owner)
         if owner._wl_state == ALIVE and self._generator is not None:
             self._waits_on = None

@@ -272,7 +272,7 @@ class Simulation:
 
 
 def _check_receiver(sending: Sending, entities: Mapping[str, Entity]) -> None:
-    """Refuse a message from outside to a name that nobody has or can get."""
+    """Refuse a message from outside to a name that no entity has or can get."""
     beginning = sending.to
     while beginning:
         if beginning in entities:

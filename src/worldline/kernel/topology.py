@@ -50,7 +50,7 @@ class KernelNetwork:
     def path(self, topic: str, sender: tuple[str, str], receiver: tuple[str, str]) -> Path | None:
         """Return the path between two entities, each given by its place and its name.
 
-        The places decide which link it is; the names, that everybody has draws of its own.
+        The places decide which link it is; the names, that each has draws of its own.
         """
         (source, sender_name), (goal, receiver_name) = sender, receiver
         if self.declared_only and (source, goal) not in self._declared:
@@ -72,7 +72,7 @@ class KernelNetwork:
         return least
 
     def _lookahead_of_rules(self, names: Sequence[str], workers: Sequence[int], count: int) -> list[list[int]]:
-        """Everybody may talk to everybody: the default link counts for each two workers, and every rule that can."""
+        """All may talk to all: the default link counts for each two workers, and every rule that can."""
         default = self.network.default.latency.minimum
         least = [[FOREVER if here == there else default for there in range(count)] for here in range(count)]
         if self.network.rules:

@@ -135,7 +135,7 @@ class Signal(Awaited):
         self.waiters: list[Any] = []
 
     def fire(self, value: Any = None) -> None:
-        """Let everybody who waits go on, in the order in which they came; who comes later doesn't wait."""
+        """Let all processes that wait go on, in the order in which they came; one that comes later doesn't wait."""
         if self.fired:
             raise ModelError("a signal was fired twice", advice="make a new one for the next time")
         self.fired = True
@@ -220,7 +220,7 @@ class Resource:
             self._waiting.remove(turn)
 
     def check_withdrawn(self, turn: Claim) -> None:
-        """Refuse a claim that nobody has ever waited for: what was done under it was done without it."""
+        """Refuse a claim that no process has ever waited for: what was done under it was done without it."""
         if turn in self._waiting:
             raise ModelError(
                 "a with block of a resource was left before its turn, and nothing has waited for it",

@@ -41,7 +41,7 @@ class Worker:
             self.send(sending, number)
 
     def send(self, sending: Sending, number: int) -> None:
-        """Take in what is sent from outside, if its receiver is here; its history is everybody's."""
+        """Take in what is sent from outside, if its receiver is here; its history is that of all."""
         receiver = self.roster.sender(sending.to)
         said = (self._sent_from_outside, sending.at, sending.content, sending.topic.encode(), sending.to.encode())
         self._sent_from_outside = fingerprint(b"%x %x %x %s %s" % said)
@@ -158,7 +158,7 @@ class DistributedWorker:
                 self._pacing.count_sent(other, len(self._letters[other]))
 
     def _tell(self, progress: WorkerProgress) -> None:
-        """Send what is for others, and tell everybody where this one stands, unless they know."""
+        """Send what is for others, and tell all where this one stands, unless they know."""
         if progress == self._told:
             return
         self._told = progress

@@ -92,7 +92,7 @@ class Mesh:
                 return heard
 
     def linger(self) -> None:
-        """Keep sending what others haven't taken yet, until the parent has heard from everybody and closes its pipe."""
+        """Keep sending what others haven't taken yet, until the parent has heard all workers and closes its pipe."""
         for end in self._sockets.values():
             self._selector.unregister(end)
         while True:

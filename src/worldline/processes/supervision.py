@@ -25,13 +25,13 @@ from worldline.processes.standard_output import guard_output
 # -- Processes that hold a run up because they were stopped: such a one neither goes on nor ends, and may yet do
 
 STOPPED_EVERY_S = 1.0
-"""How often somebody looks whether workers are stopped."""
+"""How often it is looked whether workers are stopped."""
 
 
 class StoppedWorkers:
     """Looks at workers from time to time, and says on stderr which of them are stopped, once for each time.
 
-    A worker isn't ended for it: whoever has stopped it may let it go on. `describe(number)` says which one it is.
+    A worker isn't ended for it: what has stopped it may let it go on. `describe(number)` says which one it is.
     """
 
     def __init__(self, describe: Callable[[int], str]) -> None:
@@ -100,7 +100,7 @@ class Supervision:
             raise
 
     def end(self, patience_s: float = 0.0) -> None:
-        """Let everybody go, or make them, if they take longer than that."""
+        """Let all go, or make them, if they take longer than that."""
         for pipe in self._pipes:
             pipe.close()
         for process in self.processes:
@@ -173,7 +173,7 @@ def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
     except WorldlineError as error:
         say(pipe, FAILED, raised_outside(error))
     except (ConnectionError, EOFError):
-        pass  # The program is gone, and nobody is left who could be told.
+        pass  # The program is gone, and none is left that could be told.
     except BaseException:
         if os.getpid() != me:  # Forked in an event; it has nothing to say here.
             raise
@@ -222,16 +222,16 @@ class WorkerFarm(Generic[Piece, Done]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End everybody: nobody waits for what doesn't matter any more."""
+        """End all: none waits for what doesn't matter any more."""
         self._workers.end()
 
     @property
     def has_room(self) -> bool:
-        """Whether somebody can take another piece."""
+        """Whether a worker can take another piece."""
         return any(len(each) < _EACH for each in self._under_way)
 
     def give(self, number: int, piece: Piece) -> None:
-        """Let somebody do a piece of work, who has the least to do."""
+        """Let the worker do a piece of work that has the least to do."""
         worker = min(range(len(self._under_way)), key=lambda each: len(self._under_way[each]))
         self._under_way[worker][number] = piece
         self._workers.tell(worker, (number, piece))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Moving:
-    """Says that agents are being moved, from or to a core: then their channels go along, which else nobody copies."""
+    """Says that agents are being moved, from or to a core: then their channels go along, and are copied only then."""
 
     core: Core | None = None
 
@@ -52,7 +52,7 @@ class RemoteReference:
         self._channel = channel  # While there is a reference, the channel that it leads along isn't given up.
         self._lane = lane  # One that leads there; None if it's who acts.
         self._body = body
-        self._is_end = is_end  # Whether it is the end of a channel that nobody has made a Channel of yet.
+        self._is_end = is_end  # Whether it is the end of a channel that no Channel has been made of yet.
         if is_end and lane is not None:
             lane.handle = id(self)
 
@@ -62,7 +62,7 @@ class RemoteReference:
         return str(self._body.name)
 
     def lane_for(self, holder: Body, channel: ChannelEnd) -> Lane:
-        """Return a lane to the agent for a channel of somebody who is here."""
+        """Return a lane to the agent for a channel of an agent that is here."""
         core = self._core
         if self._lane is None:
             self._check_here()
@@ -76,7 +76,7 @@ class RemoteReference:
         return lane
 
     def _check_here(self) -> None:
-        """Refuse an agent's reference to itself in somebody else's hands: it hasn't been sent there."""
+        """Refuse an agent's reference to itself in another's hands: it hasn't been sent there."""
         if not self._core.acts(self._body):
             raise UsageError(
                 f"this reference is {self.name}'s own, and {self.name} isn't here",
@@ -130,7 +130,7 @@ def _moved_reference(
 def lane_found(
     name: str, source: str = "", target: str = "", home: int = 0, is_open: bool = True, told: bool = False
 ) -> Lane:
-    """Return the lane of a channel that has moved here with its agent; one that is closed is nobody else's."""
+    """Return the lane of a channel that has moved here with its agent; one that is closed is no other's."""
     core = moving.core
     assert core is not None
     if is_open and name in core.lanes:

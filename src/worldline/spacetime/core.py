@@ -16,7 +16,7 @@ The body looks at the front of each lane:
 If the earliest of these is a lambda, it is executed; if it is a block, the body goes there, says so by publishing its
 position, and frees the processor until the source has published a new position of its own. Dues are kept from
 event to event as long as the trajectory stays: they are measured from its start, which only a change of velocity or a
-jump moves. So they are numbers that depend on what was sent alone, not on how often somebody looked.
+jump moves. So they are numbers that depend on what was sent alone, not on how often they were looked at.
 
 A lane's `due` is exact if it belongs to its front lambda, and otherwise a bound that nothing on it can come before. It
 is made better only when it is the least.
@@ -28,7 +28,7 @@ S1. A body executes at tau only if every other lane's due is later, or exact and
     number on it.
 S2. A block is earlier than the due of anything that its source sends from then on, by more than rounding can amount
     to (`_MARGIN`). A published position only bounds; it never enters a result.
-S3. Whoever blocks, blocks on somebody in its past. So among all that are blocked there is one that isn't, as long as
+S3. A body that blocks, blocks on one in its past. So among all that are blocked there is one that isn't, as long as
     a lambda takes any time. If none is left, floats can't tell the light cones apart, which is an error.
 S4. What is not causal in the simulation is never visible in it: that a lane is given up, that a target is gone. An
     agent learns of a death by a lambda on a lane of its own (`is_news`), which blocks like others.
@@ -239,7 +239,7 @@ class Core:
                     continue
                 due = self._block(body, best)
                 if due > least:
-                    if due == _NEVER and (best.gone or best.source.done):  # Nobody is left who could send on it.
+                    if due == _NEVER and (best.gone or best.source.done):  # None is left that could send on it.
                         drop_lane(body, best)
                         self.lanes.pop(best.name, None)
                     else:
@@ -256,7 +256,7 @@ class Core:
                     best.source.waiters.append(body)
                 return handled
             if least == _NEVER or body.trajectory.start.x[0] + body.trajectory.velocity.x[0] * least > self.cap:
-                # Nothing will ever happen to it; or somebody has failed before, and only what was before counts.
+                # Nothing will ever happen to it; or an agent has failed before, and only what was before counts.
                 body.parked = True
                 self._publish(body)
                 return handled
@@ -432,7 +432,7 @@ class Core:
             self.acting = None
             _current = before
             if body.done and body.name in self.graves:
-                body.agent = body.receiver = None  # They refer to each other, and nobody else needs them.
+                body.agent = body.receiver = None  # They refer to each other, and nothing else needs them.
         if self.trace is not None:
             self._look_around(body)
         return 0
@@ -471,7 +471,7 @@ class Core:
         if lane.head is None and lane.place >= 0 and lane.target.dues[lane.place] == _NEVER:
             put_due(lane.target, lane, lane.target.tau)
         lane.push(item)
-        # Whoever waits, waits for an earlier block than this; but a lane without a source that counts blocks nobody.
+        # A body that waits, waits for an earlier block than this; but a lane without a source that counts blocks none.
         if lane.source is lane.target or not lane.source.is_here:
             self._wake(lane.target)
         return 0
@@ -479,7 +479,7 @@ class Core:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _publish(self, body: Body) -> cython.int:
-        """Let everybody know where a body is, and wake those who wait for it."""
+        """Let all know where a body is, and wake those that wait for it."""
         waiter: Body
         body.moved = False
         body.trajectory.put(body.tau, body.here)
@@ -515,7 +515,7 @@ class Core:
         if SEPARATOR in kind:
             raise UsageError(f"a class named {shown(kind)} can't name agents", advice="what is before a / is a maker's")
         name = f"{kind}-{maker.count(kind)}"
-        while f"/{name}" in maker.counts:  # Somebody was given it.
+        while f"/{name}" in maker.counts:  # Another was given it.
             name = f"{kind}-{maker.count(kind)}"
         body: Body = Body(self._name_below(maker, name), self.n, self.me)
         body.agent = body.receiver = agent
@@ -581,7 +581,7 @@ class Core:
         body.home = self.me
         return body
 
-    def everybody(self) -> list[Body]:
+    def all_bodies(self) -> list[Body]:
         """Return all bodies that anything here has to do with."""
         return [*self.bodies.values(), *self.elsewhere.values()]
 
@@ -631,7 +631,7 @@ class Core:
             body.chain = linked(body.chain, _TURN, point.x[i], i, 0, 0)
             body.chain = linked(body.chain, _TURN, velocity.x[i], i, 1, 0)
         if body is not self.acting:
-            self._publish(body)  # It isn't running, so nobody else does it.
+            self._publish(body)  # It isn't running, so nothing else does it.
 
     def set_timer(self, body: Body, delay: float, function: Any, arguments: Any, content: int) -> None:
         """Let a body call a function of its own after so much local time."""
@@ -665,7 +665,7 @@ class Core:
 
     def wake_all(self) -> None:
         body: Body
-        for body in self.everybody():
+        for body in self.all_bodies():
             body.waiters = []
             body.waits_for = None
         for body in self.bodies.values():
@@ -681,7 +681,7 @@ class Core:
     def look(self, body: Body) -> None:
         """Note what an agent is shown as, if it isn't what it was. That is for pictures alone, and in no history.
 
-        Nobody acts meanwhile, so an agent can't do anything when it is asked; what it draws then doesn't count.
+        No agent acts meanwhile, so it can't do anything when it is asked; what it draws then doesn't count.
         """
         draws = body.random
         body.random = None
@@ -734,7 +734,7 @@ class Core:
         return lane
 
     def derive(self, via: Lane, holder: Body) -> Lane:
-        """Make a lane to the target of another, for whoever holds its end: who acts, or whom that is sent to.
+        """Make a lane to the target of another, for the holder of its end: the acting body, or the one it is sent to.
 
         The other end goes to the target along the old lane. Nothing that is sent on the new one can be there earlier.
         """
@@ -745,10 +745,10 @@ class Core:
         self.note("created", via.source, name, via.target.name)
         if via.target.is_here or holder.is_here:
             return self.lane(name, holder, via.target)
-        return Lane(name, 0, holder, via.target)  # Nobody here has anything to do with it.
+        return Lane(name, 0, holder, via.target)  # Nothing here has to do with it.
 
     def derive_own(self, body: Body, holder: Body) -> Lane:
-        """Make a lane to who acts, for somebody whom its end is sent to."""
+        """Make a lane to the acting body, for another that its end is sent to."""
         lane: Lane = self.lane(self._channel_name(), holder, body)
         lane.floor = body.point
         self.note("created", body, lane.name, body.name)
@@ -767,7 +767,7 @@ class Core:
         self.note("attached", lane.target, lane.name, lane.source.name)
 
     def take_end(self, name: str, target: str, home: int) -> Lane:
-        """Let who acts hold the end of a lane that has come to it."""
+        """Let the acting body hold the end of a lane that has come to it."""
         body: Body = self.acting  # type: ignore[assignment] # A lambda is opened by the agent that absorbs it.
         lane: Lane = self.lane(name, body, self.body(target, home))
         body.outs.append(lane)
@@ -793,9 +793,9 @@ class Core:
         self.give_up(lane)
 
     def give_up(self, lane: Lane) -> None:
-        """Say that nobody can send on a lane any more. Its target just no longer waits for it, which nobody sees (S4).
+        """Say that nothing can be sent on a lane any more. Its target just no longer waits, which no agent sees (S4).
 
-        So it may happen at any moment, such as when the garbage collector finds that nobody has the channel.
+        So it may happen at any moment, such as when the garbage collector finds that nothing has the channel.
         """
         if not lane.open:
             return
@@ -806,7 +806,7 @@ class Core:
         self.lose(lane.name, lane.target)
 
     def let_go(self) -> None:
-        """Give up the lanes of channels that nobody has any more.
+        """Give up the lanes of channels that nothing has any more.
 
         That isn't done when the last one lets go of a channel, since this may be in the middle of anything.
         """
@@ -826,7 +826,7 @@ class Core:
             self.outbox.append((target, LaneGone(name, target.name)))
 
     def end(self, body: Body, silently: bool) -> None:
-        """Take a body out. At the end of everything that is silent: nobody could hear of it."""
+        """Take a body out. At the end of everything that is silent: no agent could hear of it."""
         lane: Lane
         body.chain = linked(body.chain, _DEATH, body.last, 0, body.events, silently)
         self.note("ended" if silently else "died", body, "", None)
@@ -907,7 +907,7 @@ class Core:
     def _take_news(self, body: Body, news: Lane) -> None:
         """Learn of a death: the channel that leads there is closed.
 
-        Nobody notices but who still has such a channel: the news themselves are no event, and in no history.
+        Only an agent that still has such a channel notices: the news themselves are no event, and in no history.
         """
         lane: Lane
         for lane in list(body.outs):
@@ -990,7 +990,7 @@ class Core:
         """Take in where a body of another worker is; None if it is gone."""
         body: Body | None = self.elsewhere.get(name)
         i: cython.Py_ssize_t
-        if body is None:  # Nobody here has to do with it any more.
+        if body is None:  # Nothing here has to do with it any more.
             return
         if position is None:
             body.done = True

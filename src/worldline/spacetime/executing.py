@@ -32,7 +32,7 @@ from worldline.spacetime.outcome import (
 )
 from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.worker import SpacetimeWorker, bring_back, packed, states_of, unpacked
-from worldline.spacetime.worker_messages import WorkerFailed, packed_frame
+from worldline.spacetime.worker_messages import packed_frame
 
 
 class Task(NamedTuple):
@@ -126,7 +126,7 @@ def _work(number: int, peers: Peers, task: Task, look: Look) -> WorkerSummary | 
     except WorldlineError as error:
         for other in range(task.workers):
             if other != number:
-                peers.post(other, packed_frame(WorkerFailed(error)))
+                peers.post(other, packed_frame(error))
         raise
 
 

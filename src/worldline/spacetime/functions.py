@@ -1,8 +1,8 @@
 """Functions on their way to another agent.
 
 A function that can be imported, or the name of a method, travels by reference. Any other, a lambda or one with
-variables of its surroundings, takes copies of what it has captured along, so that nobody sees what its sender does to
-them afterwards; its code is sent as it is, which only workers of the same run can take in.
+variables of its surroundings, takes copies of what it has captured along, so that what its sender does to them
+afterwards never shows; its code is sent as it is, which only workers of the same run can take in.
 """
 
 from __future__ import annotations

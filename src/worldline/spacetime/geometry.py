@@ -213,7 +213,7 @@ def product(a: Vector, b: Vector) -> tuple[float, float]:
 
 @cython.cfunc
 def new_doubles(n: cython.Py_ssize_t) -> cython.p_double:
-    """Return room for so many floats; whoever asks for it frees it."""
+    """Return room for so many floats; the caller frees it."""
     made: cython.p_double
     if cython.compiled:
         made = cython.cast(cython.p_double, PyMem_Malloc(n * cython.sizeof(cython.double)))

@@ -28,7 +28,7 @@ _EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 
 @cython.final
-@cython.no_gc  # What it carries has been copied, and refers to nobody.
+@cython.no_gc  # What it carries has been copied, and refers to nothing else.
 @cython.freelist(256)
 @cython.cclass
 class Lambda:

@@ -116,7 +116,7 @@ def _what(item: int, function: Any) -> str:
 def _carried(function: Any, arguments: Any, content: int, ends: Any) -> dict[str, Any]:
     """Return what a function takes along, as JSON has it.
 
-    References can't be looked at on their way, since whoever opens one has it; nor can what a closure has captured. A
+    References can't be looked at on their way, since what opens one has it; nor can what a closure has captured. A
     hash stands for these.
     """
     if ends is not None:
@@ -212,7 +212,7 @@ class HeldBack(NamedTuple):
 
 
 def waits_of(core: Core) -> dict[str, HeldBack]:
-    """Return for whom everybody here waits."""
+    """Return what each agent here waits for."""
     return {
         body.name: HeldBack(body.blocked_by.source.name, body.position(core.n))
         for body in core.bodies.values()
@@ -226,7 +226,7 @@ def living(core: Core) -> list[str]:
 
 
 def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, HeldBack], alive: Sequence[str]) -> SpacetimeOutcome:
-    """Return that a run can't go on, with where everybody waits, and who is the cause of it."""
+    """Return that a run can't go on, with where all wait, and which agents are the cause of it."""
     error = stuck(waits, alive)
     lasts: dict[str, AgentRecord] = {}
     for record in outcome.kept or ():
@@ -302,7 +302,7 @@ def _point(at: Coordinates) -> str:
 # before.
 
 SCENE = "worldline/setting"
-"""The topic of what a run takes place in: the first note, and nobody's."""
+"""The topic of what a run takes place in: the first note, which is no agent's."""
 
 
 _encode = json.Encoder(order="deterministic").encode
@@ -379,14 +379,14 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
             observer.arrives(who, number, record.peer, arrival, 0, lost)
         else:
             observer.noted(who, LOG if record.kind == "log" else META, at, _encode(record), record)
-    if outcome.failure is None:  # Otherwise nobody has got to the end.
+    if outcome.failure is None:  # Otherwise no agent has got to the end.
         for name, member in outcome.members.items():
             observer.ended(name, *member)
     observer.passed(end + 1)
 
 
 def _firsts(records: Iterable[AgentRecord]) -> dict[str, AgentRecord]:
-    """Return the first record of everybody; they are in the order of lab time."""
+    """Return the first record of each agent; they are in the order of lab time."""
     found: dict[str, AgentRecord] = {}
     for record in records:
         found.setdefault(record.agent, record)
@@ -394,7 +394,7 @@ def _firsts(records: Iterable[AgentRecord]) -> dict[str, AgentRecord]:
 
 
 def _as_done(records: Sequence[AgentRecord]) -> list[AgentRecord]:
-    """Sort records by lab time, but everybody's own as they were made (H1): before a run agents jump back in time."""
+    """Sort records by lab time, but each agent's own as they were made (H1): before a run agents jump back in time."""
     keys: dict[tuple[str, int], float] = {}
     latest: dict[str, float] = {}
     for record in sorted(records, key=lambda record: (record.agent, record.number)):

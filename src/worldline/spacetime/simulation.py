@@ -77,7 +77,7 @@ class ForwardSimulation:
         """Why an observer couldn't be told of a run that has failed itself."""
         self.is_traced = trace
         self._core = Core(space, self.field, check_boundaries(boundary, space.n), seed)
-        self._core.trace = []  # Until the run begins nobody knows whether somebody will observe it.
+        self._core.trace = []  # Until the run begins it isn't known whether it will be observed.
         self._outer: Any = None
         self._is_over = False
 
@@ -90,7 +90,7 @@ class ForwardSimulation:
 
     def __exit__(self, *_: object) -> None:
         self._core.setting_up = False
-        self._core.stamp += 1  # From now on nobody has just been made.
+        self._core.stamp += 1  # From now on no agent has just been made.
         make_current(self._outer)
 
     def _look_at_all(self) -> None:
@@ -224,7 +224,7 @@ class ForwardSimulation:
         steps = -1
         while core.live and not core.failures and core.steps > steps:
             steps = core.steps
-            gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
+            gc.collect()  # A channel that is only garbage holds no agent up, whenever it is found to be.
             self._run_down(look)
         outcome = combined([tally_of(core)], end, is_traced=core.trace is not None)
         if core.failures:

@@ -108,5 +108,5 @@ def shown_time(lab_time: float) -> int:
 
 
 def time_of_failure(lab_time: float) -> int | None:
-    """Return when something has failed; None, if nobody can count to that."""
+    """Return when something has failed; None, if that is too late to be counted."""
     return nanoseconds(lab_time) if lab_time * SECOND < TIME_MAX else None

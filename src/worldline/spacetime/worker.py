@@ -32,7 +32,6 @@ from worldline.spacetime.lanes import Body, new_lambda
 from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, moves, resident_of
 from worldline.spacetime.space import shown_time
 from worldline.spacetime.worker_messages import (
-    BalanceRequest,
     Dispatch,
     Gathering,
     IdleReport,
@@ -45,7 +44,6 @@ from worldline.spacetime.worker_messages import (
     Update,
     WatchedFor,
     WatchFor,
-    WorkerFailed,
     opened_frame,
     packed_frame,
 )
@@ -101,7 +99,7 @@ def packed_if_possible(core: Core, bodies: Sequence[Body]) -> tuple[list[str], b
 def _is_able(core: Core, body: Body) -> bool:
     try:
         packed(core, [body])
-    except ConfigurationError:  # It stays where it is, and nobody notices.
+    except ConfigurationError:  # It stays where it is, which shows nowhere.
         return False
     return True
 
@@ -271,7 +269,7 @@ def take(core: Core, letter: Letter) -> None:
 def _take_lambda(core: Core, letter: LambdaInFlight) -> None:
     name, source, home, target, *parts = letter
     if name.endswith("!") and name not in core.lanes:
-        return  # News that nobody waits for any more.
+        return  # News that aren't waited for any more.
     lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, core.me))
     core.deliver(lane, new_lambda(*parts))
 
@@ -387,7 +385,7 @@ class SpacetimeWorker:
         self._peers.post(other, packed_frame(frame))
 
     def _tell(self) -> None:
-        """Send everybody what is for them."""
+        """Send all others what is for them."""
         core = self._core
         letters: list[list[Letter]] = [[] for _ in range(self._count)]
         positions: list[list[Any]] = [[] for _ in range(self._count)]
@@ -424,7 +422,7 @@ class SpacetimeWorker:
                 self._post(_LEADER, said)
 
     def _order(self, order: Order) -> None:
-        """Tell everybody to do something, as the leader, and do it."""
+        """Tell all workers to do something, as the leader, and do it."""
         for other in self._others:
             self._post(other, order)
         self._hear(self._me, order)
@@ -444,15 +442,15 @@ class SpacetimeWorker:
                 self._steps_at_sweep = self._core.steps
             case Order.FINISH:
                 self._is_over = True
-            case BalanceRequest():
+            case Order.BALANCE:
                 self._grant()
             case Pause(number):
                 self._round_wanted = max(self._round_wanted, number)
-            case Gathering(number):  # Whoever says it is ahead: the leader's wish may have come to it earlier.
+            case Gathering(number):  # The sender is ahead: the leader's wish may have come to it earlier.
                 self._round_wanted = max(self._round_wanted, number)
                 self._unheard.append((other, frame))
-            case WorkerFailed(error):
-                raise error
+            case WorldlineError():
+                raise frame
 
     def _take_in(self, other: int, update: Update) -> None:
         core = self._core
@@ -484,7 +482,7 @@ class SpacetimeWorker:
             if self._me == _LEADER:
                 self._grant()
             else:
-                self._post(_LEADER, BalanceRequest())
+                self._post(_LEADER, Order.BALANCE)
 
     def _grant(self) -> None:
         """Let the run stand still, as the leader, unless that is about to happen, or isn't worth it."""
@@ -549,10 +547,10 @@ class SpacetimeWorker:
         for worker, (names, _) in enumerate(ready):
             for name in names:
                 core.depart(core.bodies[name], worker)
-        everybody = [name for names, _ in ready for name in names]
-        for gone in self._gathered("leaving", [everybody] * self._count):
+        leavers = [name for names, _ in ready for name in names]
+        for gone in self._gathered("leaving", [leavers] * self._count):
             core.homes.update((name, agreed[name]) for name in gone)
-        for body in core.everybody():
+        for body in core.all_bodies():
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()
@@ -561,7 +559,7 @@ class SpacetimeWorker:
         self._idle = [None] * self._count
         for arrived in self._gathered("bodies", [data for _, data in ready]):
             unpacked(core, arrived)
-        self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
+        self._gathered("settled", [None] * self._count)  # Until then nothing may be sent to an agent on the move.
         watch_sources(core)
         self._tell()
         core.wake_all()
