@@ -8,8 +8,7 @@ STAMP := .venv/.installed
 BUILT := .venv/.compiled
 TOOLS := .venv/.tools
 TYPED := $(wildcard src/worldline/*/*.pxd src/worldline/*/*/*.pxd)
-HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(subst /_,/,$(TYPED:.pxd=.py))) \
-    src/worldline/kernel/draws.py src/worldline/kernel/loop.py
+HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(TYPED:.pxd=.pyx))
 CODE := $(wildcard src tests benchmarks examples)
 
 # Tests start hundreds of processes, and each would compile all that it imports anew where somebody has forbidden Python

@@ -12,10 +12,6 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-HOT = (
-    *("kernel/draws", "kernel/queue", "kernel/engine", "kernel/process", "kernel/loop"),
-    *(f"spacetime/{name}" for name in ("geometry", "lanes", "stepping", "population", "traffic", "core")),
-)
 # Ordinary Python; all C types are in the .pxd beside each.
 BUILDS = runpy.run_path("src/worldline/builds.py")
 
@@ -23,7 +19,10 @@ BUILDS = runpy.run_path("src/worldline/builds.py")
 OBSERVERS = ("worldline.history.observer", "worldline.history.guarding", "worldline.recording.writer")
 
 # Of these, what only Python calls is hot, too.
-CALLED_BY_PROGRAMS = ("worldline.federation.participant.participant", "worldline.federation.inprocess.run")
+CALLED_BY_PROGRAMS = (
+    *("worldline.federation.participant.participant", "worldline.federation.inprocess.run"),
+    *("worldline.kernel.", "worldline.spacetime."),
+)
 
 # With gcc, what -O2 gains here is mostly its inlining, and the rest of it takes as long again; the kernel, which is
 # small, gains 4 % by all of it. Clang has other levels.
@@ -46,9 +45,9 @@ def extensions():
         print("worldline: Cython isn't there, so Worldline will run as plain Python", file=sys.stderr)
         return []
 
-    def translated(names_and_sources, **directives):
+    def translated(names, **directives):
         return cythonize(
-            [_extension(name, source) for name, source in names_and_sources],
+            [_extension(name) for name in names],
             build_dir="build/cython",
             nthreads=os.cpu_count(),
             quiet=True,
@@ -56,27 +55,27 @@ def extensions():
         )
 
     print("Translating the hot modules into C", flush=True)
-    in_place = {name: f"{name.partition('.')[2].replace('.', '/')}.py" for name in BUILDS["COMPILED"]}
-    # Annotations are for readers and mypy: one such as `type` or `tuple` would refuse what derives from it.
+    # Annotations are for readers and mypy: one such as `type` or `tuple` would refuse what derives from it. The kernel
+    # and spacetime say themselves that theirs count, which name the C types of variables.
     as_they_are = {"language_level": 3, "annotation_typing": False}
     made = [
-        *translated(((f"worldline.{module.replace('/', '._')}", f"{module}.py") for module in HOT), binding=False),
-        *translated(((name, in_place[name]) for name in OBSERVERS), **as_they_are),
-        *translated((each for each in in_place.items() if each[0] not in OBSERVERS), binding=False, **as_they_are),
+        *translated(OBSERVERS, **as_they_are),
+        *translated((name for name in BUILDS["COMPILED"] if name not in OBSERVERS), binding=False, **as_they_are),
     ]
     for extension in made:
         extension.optional = True  # Here, because cythonize forgets it.
     return sorted(made, key=lambda extension: -Path(extension.sources[0]).stat().st_size)  # Small ones fill the gaps.
 
 
-def _extension(name, source):
+def _extension(name):
+    place = Path("src", *name.split("."))
     return Extension(
         name,
-        [str(Path("src/worldline") / source)],
+        [str(next(source for source in (place.with_suffix(".py"), place.with_suffix(".pyx")) if source.exists()))],
         # No fused multiply-add: it would change the last bit of floats, and with it digests. Debug symbols would take a
         # quarter of the time, and warnings, which Python's own flags ask for, a sixth.
         extra_compile_args=[
-            *(("-O2",) if source.startswith("kernel/") else LEVEL),
+            *(("-O2",) if name.startswith("worldline.kernel.") else LEVEL),
             "-g0",
             "-Wno-all",
             "-ffp-contract=off",
@@ -94,7 +93,7 @@ class Compiling(build_ext):
     def build_extension(self, extension):
         self._begun += 1
         print(f"[{self._begun}/{len(self.extensions)}] Compiling {extension.name}", flush=True)
-        if IS_GCC and extension.name in BUILDS["COMPILED"] and extension.name not in CALLED_BY_PROGRAMS:
+        if IS_GCC and not extension.name.startswith(CALLED_BY_PROGRAMS):
             _leave_cold_functions(Path(extension.sources[0]))
         super().build_extension(extension)
 

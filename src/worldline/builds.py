@@ -1,9 +1,9 @@
-"""Chooses the build of the lock and of what goes with it: compiled, or the sources.
+"""Chooses the build of the hot modules: compiled, or the sources.
 
 The modules named here are ordinary Python. Each has a `.pxd` beside it that gives its classes C types, and `setup.py`
 compiles it in place, under its own name, which Python prefers to the source. Compiled classes are built into one
 another, so it's all of them or none: the sources are used if one of them isn't compiled for this Python, or if
-WORLDLINE_UNCOMPILED is set.
+WORLDLINE_UNCOMPILED is set. One is Cython alone, a `.pyx`, and uncompiled nothing imports it: `kernel.heap`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,13 @@ COMPILED = (
     "worldline.federation.server.server",
     "worldline.federation.inprocess.strand",
     "worldline.federation.inprocess.run",
+    "worldline.kernel.draws",
+    "worldline.kernel.heap",
+    "worldline.kernel.engine",
+    "worldline.kernel.process",
+    "worldline.spacetime.geometry",
+    "worldline.spacetime.lanes",
+    "worldline.spacetime.core",
 )
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
@@ -57,7 +64,7 @@ _FOLDER = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would double the t
 
 
 def is_unwanted() -> bool:
-    """Whether whoever started this process wants nothing compiled."""
+    """Whether the environment of this process asks for the sources."""
     return os.environ.get(UNCOMPILED, "0") not in ("", "0")
 
 
@@ -65,14 +72,20 @@ def _place(name: str, suffix: str) -> str:
     return os.path.join(_FOLDER, *name.split(".")[1:]) + suffix  # noqa: PTH118
 
 
+def first_uncompiled() -> str:
+    """Return the first module that isn't compiled for this Python; nothing if all are."""
+    for name in COMPILED:
+        if not any(os.path.exists(_place(name, suffix)) for suffix in EXTENSION_SUFFIXES):  # noqa: PTH110
+            return name
+    return ""
+
+
 def _reason() -> str:
     """Say why the sources are to be used; nothing if they aren't."""
     if is_unwanted():
         return f"{UNCOMPILED} is set"
-    for name in COMPILED:
-        if not any(os.path.exists(_place(name, suffix)) for suffix in EXTENSION_SUFFIXES):  # noqa: PTH110
-            return f"{name} isn't compiled for this Python"
-    return ""
+    missing = first_uncompiled()
+    return f"{missing} isn't compiled for this Python" if missing else ""
 
 
 class _Sources:
@@ -86,7 +99,7 @@ class _Sources:
 
 
 reason = _reason()
-"""Why the lock isn't compiled; empty if it is."""
+"""Why the sources are used; empty if what is compiled is."""
 
 build = f"plain Python ({reason})" if reason else "compiled"
 

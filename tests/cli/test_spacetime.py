@@ -17,7 +17,7 @@ from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
 from worldline.spacetime.examples import NAMES, find
-from worldline.spacetime.story import AgentRecord
+from worldline.spacetime.outcome import AgentRecord
 
 PING_DIGEST = "9 events, digest "
 PROBE = Path(__file__).parent.parent.parent / "examples" / "spacetime" / "probe.py"

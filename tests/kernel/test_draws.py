@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import importlib.util
 import pickle
 import random
 from collections.abc import Callable
@@ -14,11 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.builds import source_of
+from worldline import builds
+from worldline.kernel import draws as used
 from worldline.model import ConfigurationError, Stream, UsageError
 
-PLAIN = "worldline.kernel.draws"
-COMPILED = "worldline.kernel._draws"
-MODULES = [name for name in (PLAIN, COMPILED) if importlib.util.find_spec(name)]
+MODULES = {"plain": source_of("worldline.kernel.draws")} | ({} if builds.reason else {"compiled": used})
 
 Draws = Callable[..., Any]
 Call = tuple[str, tuple[Any, ...]]
@@ -27,7 +26,7 @@ Call = tuple[str, tuple[Any, ...]]
 @pytest.fixture(params=MODULES)
 def draws(request: pytest.FixtureRequest) -> Draws:
     """The class of each build that there is."""
-    made: Draws = importlib.import_module(request.param).Draws
+    made: Draws = MODULES[request.param].Draws
     return made
 
 
@@ -85,7 +84,7 @@ def test_every_draw_is_that_of_the_stream_of_the_same_names(seed: int, names: li
     stream = Stream(seed, *names)
     expected = [outcome(stream, call) for call in calls]
     for module in MODULES:
-        made = importlib.import_module(module).Draws(seed, *names)
+        made = MODULES[module].Draws(seed, *names)
         assert [outcome(made, call) for call in calls] == expected, module
 
 
@@ -94,7 +93,7 @@ def test_draws_below_any_number_are_those_of_the_stream(n: int, skipped: int) ->
     stream = Stream(0, "x")
     expected = [stream.randrange(n) for _ in range(skipped + 3)]
     for module in MODULES:
-        made = importlib.import_module(module).Draws(0, "x")
+        made = MODULES[module].Draws(0, "x")
         assert [made.randrange(n) for _ in range(skipped + 3)] == expected
 
 
@@ -124,13 +123,13 @@ def test_uniform_draws_between_large_whole_numbers_are_those_of_the_stream(a: in
     # Times are whole numbers, and beyond 104 days they have more than 53 bits.
     stream = Stream(0, "x")
     expected = [stream.uniform(a, b) for _ in range(20)]
-    made = importlib.import_module(PLAIN).Draws(0, "x")
+    made = MODULES["plain"].Draws(0, "x")
     assert [made.uniform(a, b) for _ in range(20)] == expected
 
 
-@pytest.mark.skipif(COMPILED not in MODULES, reason="there is no compiled build")
+@pytest.mark.skipif("compiled" not in MODULES, reason="there is no compiled build")
 def test_compiled_uniform_draws_between_large_whole_numbers_are_those_of_the_stream() -> None:
-    stream, made = Stream(0, "x"), importlib.import_module(COMPILED).Draws(0, "x")
+    stream, made = Stream(0, "x"), used.Draws(0, "x")
     a, b = 2**53 + 1, 2**53 + 3
     assert [made.uniform(a, b) for _ in range(20)] == [stream.uniform(a, b) for _ in range(20)]
 
@@ -139,7 +138,7 @@ def test_compiled_uniform_draws_between_large_whole_numbers_are_those_of_the_str
 def test_exponential_draws_are_whole_and_those_of_expovariate_but_for_rounding(mean: int, skipped: int) -> None:
     drawn = []
     for module in MODULES:
-        made, stream = importlib.import_module(module).Draws(0, "x"), Stream(0, "x")
+        made, stream = MODULES[module].Draws(0, "x"), Stream(0, "x")
         for _ in range(skipped):
             made.random(), stream.random()
         drawn.append([made.exponential(mean) for _ in range(5)])
@@ -165,7 +164,7 @@ def test_exponential_draws_have_their_mean(draws: Draws) -> None:
 def test_exponential_draws_of_any_mean_are_the_same_in_both_builds() -> None:
     drawn = []
     for module in MODULES:
-        made = importlib.import_module(module).Draws(0, "x")
+        made = MODULES[module].Draws(0, "x")
         drawn.append([made.exponential(2**60) for _ in range(2_000)])
     assert all(each == drawn[0] for each in drawn)
     assert max(drawn[0]) > 2**60

@@ -40,7 +40,7 @@ from tests.kernel.culprits import (
 from tests.kernel.models import MODELS
 from tests.liveness import is_running
 from worldline.kernel import Entity, Simulation, processes
-from worldline.kernel.share import LeftBehind
+from worldline.kernel.model import LeftBehind
 from worldline.model import MS, US, ConfigurationError, LossError, ModelError, UsageError, WorldlineError
 
 ROOT = Path(__file__).parents[2]

@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from tests.soaking import later
 from worldline.kernel import Simulation
-from worldline.kernel.model import Model
-from worldline.kernel.outcome import KernelOutcome, combined
+from worldline.kernel.model import KernelOutcome, Model, combined
 from worldline.kernel.pacing import Pacing, WorkerProgress
 from worldline.kernel.worker import DistributedWorker, Letter, Worker
 from worldline.lock.bounds import Clock, fixpoint

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.kernel.placement import place
-from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.topology import KernelNetwork, place
 from worldline.model import ConfigurationError, Network, Rule, link
 
 NAMES = [f"n{number:02}" for number in range(12)]

@@ -45,7 +45,7 @@ DEBIANS = "/usr/lib/python3/dist-packages/numeric/core.py"
 PYTHONS = json.__file__
 COMPILED = "src/worldline/kernel/engine.py"  # As a compiled module names its file.
 RAFT = str(Path(worldline.__file__).parent / "nodes" / "algorithms" / "raft.py")
-NAMES = {COMPILED: "worldline.kernel._engine", RAFT: "worldline.nodes.algorithms.raft"}
+NAMES = {COMPILED: "worldline.kernel.engine", RAFT: "worldline.nodes.algorithms.raft"}
 
 
 @pytest.mark.parametrize(

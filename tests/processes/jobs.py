@@ -12,8 +12,7 @@ from tests.federation.transports import eventually
 from tests.liveness import is_running
 from worldline.model import ConfigurationError, ModelError
 from worldline.processes.failures import Failure
-from worldline.processes.mesh import Mesh, PeerGone
-from worldline.processes.peers import Peers
+from worldline.processes.mesh import Mesh, PeerGone, Peers
 from worldline.processes.status_timer import Look
 
 Job = tuple[str, Sequence[int]]  # What to do, and the numbers of the others.

@@ -9,7 +9,7 @@ import pytest
 from tests.processes.jobs import begin, doubled
 from worldline.model import ConfigurationError, LossError, WorldlineError
 from worldline.model.errors import InternalError
-from worldline.processes.farm import WorkerFarm
+from worldline.processes.supervision import WorkerFarm
 
 
 def done(*pieces: Any, workers: int = 2, given: Any = 2) -> dict[int, Any]:

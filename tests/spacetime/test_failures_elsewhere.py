@@ -34,7 +34,7 @@ from tests.spacetime.culprits import (
     wall,
 )
 from worldline.kernel import processes
-from worldline.kernel.share import LeftBehind
+from worldline.kernel.model import LeftBehind
 from worldline.model import ConfigurationError, LossError, ModelError, UsageError, WorldlineError
 from worldline.model.errors import Stuck
 from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, LambdaField, Minkowski, RemoteReference

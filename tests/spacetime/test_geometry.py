@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
@@ -15,12 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builds import source_of
+from worldline import builds
 from worldline.model.errors import ConfigurationError, UsageError
 from worldline.spacetime import LambdaField, Minkowski, Trajectory, Vector, geometry
 from worldline.spacetime.geometry import COORDINATE_MAX
 from worldline.spacetime.space import sign_of_interval
 
-HAS_COMPILED = importlib.util.find_spec("worldline.spacetime._geometry") is not None
+SOURCE = source_of("worldline.spacetime.geometry")
 
 # How far a root may be from the true one, in units of 2**-53 of itself. Where the terms of the quadratic cancel, their
 # own rounding counts too, which happens in twice the precision: so many units of 2**-106 of the terms.
@@ -157,12 +158,10 @@ def numbers(random: Random, n: int) -> list[float]:
     return [random.choice((0.0, 1.0, -1.0, random.uniform(-1, 1) * 10 ** random.uniform(-60, 60))) for _ in range(n)]
 
 
-@pytest.mark.skipif(not HAS_COMPILED, reason="needs the compiled build")
+@pytest.mark.skipif(bool(builds.reason), reason="needs the compiled build")
 @given(st.integers(0, 2**32))
 @settings(max_examples=300)
 def test_both_builds_give_the_same_bits(seed: int) -> None:
-    from worldline.spacetime import _geometry
-
     random = Random(seed)
     n = random.randrange(1, 6)
     velocity = list(drawn_velocity(random, n, 10 ** random.uniform(0, 5.9) if n > 1 else 1.0))
@@ -171,7 +170,7 @@ def test_both_builds_give_the_same_bits(seed: int) -> None:
     c = random.choice((0.0, 10 ** random.uniform(-9, 9)))
     speeds = [random.uniform(-1, 1) / n for _ in range(n - 1)]
     found = []
-    for module in (geometry, _geometry):
+    for module in (geometry, SOURCE):
         trajectory = module.Trajectory(module.Vector(start), module.as_velocity(velocity, n))
         field = module.LambdaField([delay] + [0.0] * (n - 1), c)
         met = trajectory.meets(emitted, field)

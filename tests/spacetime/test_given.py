@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski
-from worldline.spacetime.story import AgentRecord
+from worldline.spacetime.outcome import AgentRecord
 
 
 class Friend(Agent):

@@ -13,8 +13,8 @@ from worldline.model import ModelError, Plan, UsageError
 from worldline.recording import Recorder
 from worldline.spacetime import Agent, AgentRecord, Channel, ForwardSimulation, LambdaField, Minkowski
 from worldline.spacetime.examples import find
-from worldline.spacetime.nanoseconds import nanoseconds
-from worldline.spacetime.told import SCENE, Scene, recall
+from worldline.spacetime.outcome import SCENE, Scene, recall
+from worldline.spacetime.space import nanoseconds
 
 
 class Listener:

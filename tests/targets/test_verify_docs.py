@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.leaks.running import ROOT, command_of
+from worldline.builds import first_uncompiled
 from worldline.targets.variants import Factor, variants_of
 
 PAGE = (ROOT / "docs" / "verify.md").read_text()
@@ -20,7 +20,7 @@ def untimed(text: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(find_spec("worldline.kernel._engine") is None, reason="the page shows what is compiled, too")
+@pytest.mark.skipif(bool(first_uncompiled()), reason="the page shows what is compiled, too")
 def test_the_page_shows_what_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

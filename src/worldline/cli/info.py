@@ -16,19 +16,17 @@ from msgspec import json
 from rich.console import Console
 from rich.table import Table
 
-from worldline.builds import build as lock_build
+from worldline.builds import build
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.recorded import losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.history.diff.steps import named
-from worldline.kernel.build import build
 from worldline.launch.file.setup import Setup, nobody, read_setup
 from worldline.model import Network, Plan, format_time
 from worldline.model.links import Outage
 from worldline.model.text import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
-from worldline.spacetime.build import build as spacetime_build
 
 _COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
 _TEXT_CHAIN = re.compile(rb"([0-9a-f]{1,16})(?: ([0-9a-f]+))?")
@@ -70,9 +68,9 @@ def _installation() -> Table:
         ("worldline", version("worldline")),
         ("python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
-        ("lock, wire", lock_build),
+        ("lock, wire", build),
         ("kernel", build),
-        ("spacetime", spacetime_build),
+        ("spacetime", build),
         ("in-process", "greenlets" if strand_kind() is GreenletStrand else "threads"),
         ("mpi", mpi),
         ("floats", float_fingerprint()),

@@ -24,9 +24,8 @@ from worldline.processes.executor import Executor
 from worldline.recording import Condition, Recording, Shelf
 from worldline.spacetime.causality import check
 from worldline.spacetime.loading import Example
+from worldline.spacetime.outcome import AgentRecord, Scene, recall
 from worldline.spacetime.simulation import ForwardSimulation
-from worldline.spacetime.story import AgentRecord
-from worldline.spacetime.told import Scene, recall
 from worldline.targets.spacetime import ReadySpacetime
 
 _SHOWN_MAX = 10

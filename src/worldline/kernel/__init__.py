@@ -1,12 +1,13 @@
 """The kernel: many entities in one program, the same result on any number of workers."""
 
-from worldline.kernel.build import Process, ScheduledEvent, build
+from worldline.builds import build
+from worldline.kernel.engine import ScheduledEvent
 from worldline.kernel.entity import Entity, process
+from worldline.kernel.model import KernelOutcome
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.outcome import KernelOutcome
-from worldline.kernel.resource import Resource
+from worldline.kernel.process import Process
 from worldline.kernel.simulation import Simulation
-from worldline.kernel.waiting import EntityMessage, Interrupt, Signal, receive, wait
+from worldline.kernel.waiting import EntityMessage, Interrupt, Resource, Signal, receive, wait
 from worldline.processes.executor import as_executor, inline, mpi, processes
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What an observer is told of entities: the engine comes here only if somebody looks on.
+"""What an observer is told of entities: the engine comes here only if there is an observer.
 
 What isn't a message between two entities is a note of the one to which it happens: a timer that rings, a process that
 goes on, a value that is recorded, a line in its log. What comes from outside has no sender, and takes no time: it is

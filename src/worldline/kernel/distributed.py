@@ -12,20 +12,31 @@ from typing import NamedTuple
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.history.telling import Call, Merging, Teller, merged
-from worldline.kernel.framing import endless, tell_beginning, tell_end
-from worldline.kernel.model import Model, WorkerReport, restored, state_of
-from worldline.kernel.outcome import KernelOutcome, combined
+from worldline.kernel.model import (
+    KernelOutcome,
+    Model,
+    Share,
+    WorkerReport,
+    combined,
+    endless,
+    packed_state,
+    restored,
+    shares_of,
+    state_of,
+    tell_beginning,
+    tell_end,
+    unpacked,
+    unpacked_share,
+)
 from worldline.kernel.pacing import Pacing
-from worldline.kernel.placement import place
-from worldline.kernel.share import Share, packed_state, shares_of, unpacked, unpacked_share
+from worldline.kernel.topology import place
 from worldline.kernel.worker import DistributedWorker, Worker
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import FOREVER
 from worldline.processes.executor import Mpi, Processes
 from worldline.processes.failures import Failure, first_failure
 from worldline.processes.forking import check_guarded
-from worldline.processes.mesh import PeerGone
-from worldline.processes.peers import Peers
+from worldline.processes.mesh import PeerGone, Peers
 from worldline.processes.pool import WorkerLine, WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling

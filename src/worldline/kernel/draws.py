@@ -1,4 +1,5 @@
 # cython: language_level=3, binding=False
+# cython: annotation_typing=True
 """Keyed draws in a few bytes: the numbers of `model.randomness.Stream`, without its 2.5 KB.
 
 An entity's `random` is one of these. It has the methods of `random.Random`, and each gives exactly what the stream of
@@ -6,23 +7,27 @@ the same names gives; a test compares them. The everyday ones are written out he
 others are borrowed from the standard library, which builds them on these.
 """
 
-from datetime import timedelta
-from math import log
-from random import Random
+from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 from worldline.model.errors import UsageError
 from worldline.model.randomness import key_of
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 
-if cython.compiled:
-    from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
-    from cython.cimports.libc.math import log
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Compiled, it is C's.
+    from math import log
 
 # SplitMix64, as in `model.randomness`.
 _GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
@@ -52,7 +57,7 @@ def _mix(x: cython.ulonglong) -> cython.ulonglong:
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.inline
-def _as_word(n: object) -> cython.longlong:
+def _as_word(n: Any) -> cython.longlong:
     """Return n if it fits into 63 bits, otherwise 0 or less."""
     if cython.compiled:
         overflow: cython.int = 0
@@ -67,10 +72,10 @@ class Draws:
 
     __slots__ = ("_drawn", "_key", "gauss_next")
 
-    _key: cython.ulonglong
-    _drawn: cython.ulonglong
-    if cython.compiled:
-        gauss_next = cython.declare(object, visibility="public")
+    if not cython.compiled:
+        _key: int
+        _drawn: int
+        gauss_next: float | None
 
     def __init__(self, seed: int, *names: str) -> None:
         self._key = key_of(seed, "stream", *names)
@@ -135,7 +140,7 @@ class Draws:
         if type(mean) is not int and type(mean) is not float and isinstance(mean, (str, timedelta)):
             mean = as_time(mean, "a mean")
         drawn: cython.double = (self._bits() >> 11) * _UNIT
-        delay: cython.double = -log(1.0 - drawn) * mean + 0.5
+        delay: cython.double = -log(1.0 - drawn) * mean + 0.5  # type: ignore[operator] # What is no number, Python refuses.
         if cython.compiled and -1e18 < delay < 1e18:
             return cython.cast(cython.longlong, delay)
         return int(delay)
@@ -171,7 +176,7 @@ class Draws:
     def getstate(self) -> tuple[object, ...]:
         return int(self._key), int(self._drawn), self.gauss_next
 
-    def setstate(self, state: tuple[object, ...]) -> None:
+    def setstate(self, state: tuple[Any, ...]) -> None:
         self._key, self._drawn, self.gauss_next = state
 
     def seed(self, *_: object) -> None:

@@ -1,13 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
+# cython: annotation_typing=True
 """The engine: the clock of one worker, and what its entities need to send each other messages.
 
 Theory of operation
 -------------------
 This is ordinary Python, and in Cython's pure-Python mode also C: what is marked `cython.` turns into C types when the
-module is compiled and means nothing when it isn't. Its C types are in `_engine.pxd`. `process.py` stands on it, and on
-both the loop, which is `loop.py` compiled and `plain.py` uncompiled, as the queue is `queue.py` or `buckets.py`. All
-else the two builds share, but for the lines that ask for `cython.compiled`. Loops and branches are written out, because
-calls are what its time goes into; what is rare is in plain modules, `trouble.py` and `account.py`.
+module is compiled and means nothing when it isn't. Its C types are in `engine.pxd`. `process.py` stands on it, and has
+the loop. The builds share all of it but the queue, which is `heap.pyx` compiled and `queue.py` uncompiled, and the
+lines that ask for `cython.compiled`. Loops and branches are written out, because calls are what its time goes into;
+what is rare is in plain modules, `trouble.py` and `account.py`.
 
 The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in
 the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbors by
@@ -17,7 +18,7 @@ link made.
 
 Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of
 the chain is CPython's hash of a tuple of small ints: in plain Python that is one fast call; compiled it is written out
-in `_chain.pxd`.
+in `_native.pxd`.
 
 Invariants
 ----------
@@ -26,20 +27,18 @@ E2. An event from another entity, or from outside, is at least 1 ns under way; w
     So whatever arrives at one moment was sent before it, and entities of different workers can act at the same moment
     in any order.
 E3. What isn't an entity's own (another's state, the queue, the clock of the machine) never enters a chain.
-E4. Whoever is named by a waiting event keeps its number in the table: who has an even rank for ever, the others while
+E4. An entity that a waiting event names keeps its number in the table: one of even rank for ever, the others while
     `pins` counts an event.
-E5. Nothing depends on whether somebody looks on: an observer is only told, by the functions of `account.py`. Nobody
+E5. Nothing depends on whether there is an observer: it is only told, by the functions of `account.py`. None
     comes or goes while events are handled, so that the loop needn't ask each time.
 """
 
-from typing import Any
+from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+from typing import TYPE_CHECKING, Any
 
 from worldline.kernel.account import tell_note, tell_sending
+from worldline.kernel.draws import Draws
 from worldline.kernel.packing import fingerprint, seal
 from worldline.kernel.trouble import (
     check_delay,
@@ -55,16 +54,16 @@ from worldline.model.message import check_name
 from worldline.model.reading import as_time
 from worldline.model.time import TIME_MAX, TimeLike
 
-if cython.compiled:
-    from cython.cimports.worldline.kernel._chain import hash_of_four
-    from cython.cimports.worldline.kernel._python import is_word
-    from cython.cimports.worldline.kernel._queue import BARE, LADEN, OWN
-    from cython.cimports.worldline.kernel._queue import HeapQueue as Queue
-
-    from worldline.kernel._draws import Draws
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
 else:
-    from worldline.kernel.buckets import BucketQueue as Queue
-    from worldline.kernel.draws import Draws
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # What isn't a class is imported by `engine.pxd`.
+    from worldline.kernel.queue import BucketQueue as Queue
 
     # What an entity is to an engine. ABSENT: named by a sender, but not here (yet).
     NEW, ALIVE, ENDED, ABSENT, REMOTE = range(5)
@@ -105,12 +104,12 @@ class Handlers:
 
     def __init__(self, by_topic: dict[Any, Any]) -> None:
         self.by_topic = by_topic
-        self.topic = None
-        self.function = None
+        self.topic: Any = None
+        self.function: Any = None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def find(self, topic: object) -> cython.int:
+    def find(self, topic: Any) -> cython.int:
         self.function = self.by_topic.get(topic)
         self.topic = topic
         return 0
@@ -118,7 +117,7 @@ class Handlers:
 
 def handlers_of(kind: type) -> Handlers:
     """Return the handlers of a class: `on_x` for the topic x, and `handle`, if there is one, for all others."""
-    table = {name[3:]: getattr(kind, name) for name in dir(kind) if name.startswith("on_")}
+    table: dict[Any, Any] = {name[3:]: getattr(kind, name) for name in dir(kind) if name.startswith("on_")}
     for name, topic in (("handle", None), ("start", STARTS)):
         if hasattr(kind, name):
             table[topic] = getattr(kind, name)
@@ -139,34 +138,45 @@ class Engine:
         self.roster = roster
         self.directory: dict[str, Any] = {}
         self.dropped: dict[tuple[str, str, str], int] = {}
-        self.outbox: list[Any] = []
+        self.outbox: list[Any] = []  # Letters to other workers.
         self.latency = latency
         self.least = least
         self.now = self.events = 0
-        self.actor = self.failed = self.observer = self._entry = self._topic = self._text = None
+        self.actor: Any = None
+        self.failed: Any = None
+        self.observer: Any = None
+        self._entry: Any = None
+        self._topic: Any = None
+        self._text: Any = None
         self._number_of_topic = -1
         self._canceled = self._chain_of_topic = 0
         self._patience = _CANCELED_MAX
-        self._leaving = []
-        self._free_numbers = []
-        self._topics = []
-        self._numbers_of_topics = {}
+        self._leaving: list[EntityBase] = []
+        self._free_numbers: list[int] = []
+        self._topics: list[tuple[Any, int]] = []
+        self._numbers_of_topics: dict[Any, int] = {}
         self._learn(STARTS)
 
     @property
     def sender(self) -> Any:
         """Who sent the event that is being handled."""
-        return self.queue.table[self.queue.event.sender] if cython.compiled else self._entry[5]
+        if cython.compiled:
+            return self.queue.table[self.queue.event.sender]
+        return self._entry[5]
 
     @property
     def sent(self) -> int:
         """When the event was sent that is being handled, or was last."""
-        return self.queue.event.sent if cython.compiled else self._entry[1]
+        if cython.compiled:
+            return self.queue.event.sent
+        return int(self._entry[1])
 
     @property
     def order(self) -> int:
         """The order of the event that is being handled, or was last."""
-        return self.queue.event.order if cython.compiled else self._entry[3]
+        if cython.compiled:
+            return self.queue.event.order
+        return int(self._entry[3])
 
     def enter(
         self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers, *, since: int
@@ -195,7 +205,7 @@ class Engine:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _introduce(self, entity: object, name: object, rank: object, place: object, key: object) -> cython.int:
+    def _introduce(self, entity: Any, name: Any, rank: Any, place: Any, key: Any) -> cython.int:
         core: EntityBase = entity
         core._wl_engine = self
         core._wl_name = name
@@ -222,10 +232,10 @@ class Engine:
         time: cython.longlong,
         sent: cython.longlong,
         order: cython.longlong,
-        sender: object,
-        target: object,
-        topic: object,
-        payload: object,
+        sender: Any,
+        target: Any,
+        topic: Any,
+        payload: Any,
     ) -> cython.int:
         """Let a message arrive at a time."""
         if cython.compiled:
@@ -257,7 +267,7 @@ class Engine:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _learn(self, topic: object) -> cython.int:
+    def _learn(self, topic: Any) -> cython.int:
         """Make this the topic at hand; refuse what can't be one."""
         text = topic
         if type(topic) is not str and not _is_engines(topic):  # Members of enums become the text that they are.
@@ -273,53 +283,55 @@ class Engine:
         self._chain_of_topic = self._topics[number][1]
         return 0
 
-    # -- The table of those whom events name; uncompiled, events hold them themselves.
+    # -- The table of the entities that events name; uncompiled, events hold them themselves.
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _enter_table(self, entity: object) -> cython.int:
-        core: EntityBase = entity
-        if self._free_numbers:
-            core._wl_number = self._free_numbers.pop()
-            self.queue.table[core._wl_number] = core
-        else:
-            core._wl_number = len(self.queue.table)
-            self.queue.table.append(core)
-        return 0
+    if cython.compiled:
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _unpin(self, number: cython.int) -> cython.int:
-        """Note that one event less names an entity that was created during the run."""
-        core: EntityBase = self.queue.table[number]
-        core._wl_pins -= 1
-        return self._leave_table(core)
+        @cython.cfunc
+        @cython.exceptval(-1, check=False)
+        def _enter_table(self, entity: Any) -> cython.int:
+            core: EntityBase = entity
+            if self._free_numbers:
+                core._wl_number = self._free_numbers.pop()
+                self.queue.table[core._wl_number] = core
+            else:
+                core._wl_number = len(self.queue.table)
+                self.queue.table.append(core)
+            return 0
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _leave_table(self, entity: object) -> cython.int:
-        """Take an entity out of the table if it isn't alive and no event names it any more."""
-        core: EntityBase = entity
-        if core._wl_pins == 0 and core._wl_state != ALIVE and core._wl_rank & 1 and core._wl_number >= 0:
-            self.queue.table[core._wl_number] = None
-            self._free_numbers.append(core._wl_number)
-            core._wl_number = -1
-        return 0
+        @cython.cfunc
+        @cython.exceptval(-1, check=False)
+        def _unpin(self, number: cython.int) -> cython.int:
+            """Note that one event less names an entity that was created during the run."""
+            core: EntityBase = self.queue.table[number]
+            core._wl_pins -= 1
+            return self._leave_table(core)
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _let_go(self) -> cython.int:
-        """Forget those who have ended during the last event."""
-        for entity in self._leaving:
-            self._leave_table(entity)
-        self._leaving = []
-        return 0
+        @cython.cfunc
+        @cython.exceptval(-1, check=False)
+        def _leave_table(self, entity: Any) -> cython.int:
+            """Take an entity out of the table if it isn't alive and no event names it any more."""
+            core: EntityBase = entity
+            if core._wl_pins == 0 and core._wl_state != ALIVE and core._wl_rank & 1 and core._wl_number >= 0:
+                self.queue.table[core._wl_number] = None
+                self._free_numbers.append(core._wl_number)
+                core._wl_number = -1
+            return 0
+
+        @cython.cfunc
+        @cython.exceptval(-1, check=False)
+        def _let_go(self) -> cython.int:
+            """Forget those who have ended during the last event."""
+            for entity in self._leaving:
+                self._leave_table(entity)
+            self._leaving = []
+            return 0
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _is_engines(topic: object) -> cython.bint:
+def _is_engines(topic: Any) -> cython.bint:
     return topic is STARTS or topic is INTERRUPTS
 
 
@@ -355,10 +367,29 @@ class EntityBase:
     )
 
     if not cython.compiled:  # Compiled, all of these are 0 or None from the start.
+        _wl_ahead: int
+        _wl_burst: int
+        _wl_burst_at: int
+        _wl_chain: int
+        _wl_engine: Engine
+        _wl_extras: Any
+        _wl_handlers: Handlers
+        _wl_inbox: Any
+        _wl_key: int
+        _wl_main: Any
+        _wl_name: str
+        _wl_number: int
+        _wl_order: int
+        _wl_others: list[Any] | None
+        _wl_pins: int
+        _wl_place: int
+        _wl_random: Any
+        _wl_rank: Any
+        _wl_state: int
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
             """Set up what an entity has before its own `__init__`, which then needn't call this one's."""
-            core = object.__new__(cls)
+            core: Any = object.__new__(cls)
             core._wl_state = core._wl_burst = core._wl_burst_at = core._wl_order = core._wl_chain = core._wl_key = 0
             core._wl_rank = core._wl_place = core._wl_number = core._wl_pins = core._wl_ahead = 0
             core._wl_engine = core._wl_handlers = core._wl_inbox = core._wl_main = core._wl_others = core._wl_random = (
@@ -389,7 +420,7 @@ class EntityBase:
     def sender(self) -> str:
         """Who sent the message that is being handled; the entity itself for its own timers."""
         engine: Engine = acting(self)
-        return engine.sender.name
+        return str(engine.sender.name)
 
     @sender.setter
     def sender(self, _: object) -> None:
@@ -411,7 +442,8 @@ class EntityBase:
         engine: Engine = acting(self)
         if self._wl_random is None:
             self._wl_random = Draws(engine.roster.seed, self._wl_name)
-        return self._wl_random
+        draws: Draws = self._wl_random
+        return draws
 
     @random.setter
     def random(self, _: object) -> None:
@@ -427,7 +459,7 @@ class EntityBase:
 
     @property
     def _wl_observer(self) -> Any:
-        """Who is told of what happens, for an entity that tells it itself; None if nobody looks."""
+        """Who is told of what happens, for an entity that tells it itself; None without an observer."""
         return self._wl_engine.observer if self._wl_engine is not None else None
 
     @property
@@ -463,7 +495,11 @@ class EntityBase:
         if found is None:
             found = engine.roster.locate(to)
         # Without a look at its class, which takes a while for users' classes.
-        target: EntityBase = cython.cast(EntityBase, found) if cython.compiled else found
+        target: EntityBase
+        if cython.compiled:  # noqa: SIM108 - mypy reads what isn't C.
+            target = cython.cast(EntityBase, found)
+        else:
+            target = found
         latency: cython.longlong = 1
         if delay is not None:
             if not cython.compiled and type(delay) is int and 0 <= delay <= _LAST:
@@ -549,7 +585,7 @@ class EntityBase:
         return self._wl_schedule(topic, payload, _nanoseconds(at) - engine.now)
 
     @cython.cfunc
-    def _wl_schedule(self, topic: object, payload: object, delay: cython.longlong) -> object:
+    def _wl_schedule(self, topic: Any, payload: Any, delay: cython.longlong) -> object:
         if topic is not self._wl_engine._topic:
             self._wl_engine._learn(topic)
         timer = ScheduledEvent(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
@@ -635,7 +671,7 @@ class EntityBase:
 
 @cython.cfunc
 def acting(entity: EntityBase) -> Engine:
-    """Return the engine of an entity whose turn it is; nobody else may act."""
+    """Return the engine of an entity whose turn it is; no other may act."""
     engine: Engine = entity._wl_engine
     if engine is None or engine.actor is not entity or entity._wl_state != ALIVE:
         refuse_to_act(entity, engine)
@@ -643,7 +679,7 @@ def acting(entity: EntityBase) -> Engine:
 
 
 @cython.cfunc
-def _nanoseconds(value: object) -> cython.longlong:
+def _nanoseconds(value: Any) -> cython.longlong:
     """Take a delay in nanoseconds, or as text."""
     if type(value) is int and is_word(value):
         time: cython.longlong = value
@@ -653,7 +689,7 @@ def _nanoseconds(value: object) -> cython.longlong:
 
 
 @cython.cfunc
-def _is_of_small(parts: tuple) -> cython.bint:
+def _is_of_small(parts: tuple[Any, ...]) -> cython.bint:
     """Whether these are whole numbers whose hash is made of all of their bits: as the tuple's is then, everywhere."""
     word: cython.longlong
     for part in parts:
@@ -671,7 +707,7 @@ class ScheduledEvent:
     """An event that an entity has scheduled for itself."""
 
     def __init__(self, owner: Any, topic: Text, payload: Any, time: int) -> None:
-        self._owner = owner
+        self._owner: EntityBase = owner
         self.topic = topic
         self.payload = payload
         self.time = time

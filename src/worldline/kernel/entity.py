@@ -7,10 +7,11 @@ from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
 from worldline.kernel.account import tell_log
-from worldline.kernel.build import EntityBase, Process, begin_process, end_entity
+from worldline.kernel.engine import EntityBase
 from worldline.kernel.monitor import Monitor
+from worldline.kernel.process import Process, begin_process, end_entity
 from worldline.kernel.roster import extras_of
-from worldline.kernel.taken import METHODS, PROPERTIES, check_class
+from worldline.kernel.trouble import METHODS, PROPERTIES, check_class
 from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.randomness import Stream
@@ -57,7 +58,7 @@ class Entity(EntityBase):
         monitors[what].record(self.now, value)
 
     def log(self, text: object) -> None:
-        """Write a line for whoever looks on: observers are told, and recordings keep it. It is in no digest."""
+        """Write a line for those who look on: observers are told, and recordings keep it. It is in no digest."""
         engine = self._wl_roster.engine
         if engine.observer is not None:
             tell_log(engine, self, text)

@@ -1,15 +1,24 @@
-"""A simulation as it is given to executors: who takes part, the links, and what is sent from outside."""
+"""A simulation as executors are given it, the share of each worker, and what comes of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from worldline.history.outcome import End
+from worldline.history.journal import run_digest
+from worldline.history.observer import OUTSIDE, Observer
+from worldline.history.outcome import End, Outcome
+from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.topology import KernelNetwork
+from worldline.model.errors import ConfigurationError, Stuck, UsageError, shown
+from worldline.model.links import Network
+from worldline.model.nearest import nearest
 
 Made = TypeVar("Made")
 
@@ -78,3 +87,205 @@ def restored(entity: Made, state: dict[str, Any]) -> Made:
     for name, value in state.items():
         setattr(entity, name, value)
     return entity
+
+
+# -- What comes of a run, whatever executed it
+
+_NAMED_MAX = 8
+
+
+class Monitors(dict[tuple[str, str], Monitor]):
+    """The monitors of a run, by (entity, name)."""
+
+    def __missing__(self, key: object) -> Monitor:
+        raise UsageError(f"there is no monitor {shown(key)}", advice=self._advice(key))
+
+    def _advice(self, key: object) -> str:
+        entity, what = key if isinstance(key, tuple) and len(key) == 2 else (key, "")
+        names = sorted({name for name, _ in self})
+        own = sorted(each for name, each in self if name == entity)
+        if own:
+            return nearest(what, own) or f"{entity} has recorded {', '.join(own[:_NAMED_MAX])}"
+        return nearest(entity, names) or 'write monitors["entity", "name"], of what was recorded'
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOutcome(Outcome):
+    """What a simulation has come to so far, with the monitors of its entities, by (entity, name).
+
+    Who hasn't ended is among the members with the time FOREVER.
+    """
+
+    monitors: Monitors = field(default_factory=Monitors)
+
+
+def combined(parts: Sequence[WorkerReport], until: int | None) -> KernelOutcome:
+    """Put together what the workers tell."""
+    members: dict[str, End] = {}
+    dropped: dict[tuple[str, str, str], int] = {}
+    monitors: dict[tuple[str, str], Monitor] = {}
+    for part in parts:
+        members.update(part.members)
+        for what, number in part.dropped.items():
+            dropped[what] = dropped.get(what, 0) + number
+        monitors.update(part.monitors)
+    now = max(part.now for part in parts) if until is None else until
+    for monitor in monitors.values():
+        if monitor.end is None:
+            monitor.end = now
+    return KernelOutcome(
+        digest=run_digest((name, at, chain) for name, (at, chain) in members.items()),
+        now=now,
+        events=sum(part.events for part in parts),
+        members=members,
+        dropped=dict(sorted(dropped.items())),
+        monitors=Monitors(sorted(monitors.items())),
+    )
+
+
+# -- What a worker in another process is given, and what it gives back, as bytes
+
+
+class Share(NamedTuple):
+    """A model, of whose entities only one worker's are there."""
+
+    names: tuple[str, ...]
+    workers: list[int]
+    entities: dict[str, bytes]
+    network: Network
+    declared_only: bool
+    seed: int
+    sendings: tuple[Sending, ...]
+
+    def model(self) -> Model:
+        topology = KernelNetwork(self.network, self.seed, declared_only=self.declared_only)
+        entities = {name: unpacked(packed) for name, packed in self.entities.items()}
+        return Model(self.names, entities, topology, self.seed, self.sendings)
+
+
+def shares_of(model: Model, workers: Sequence[int], count: int) -> list[bytes]:
+    """Return each worker's share; refuse what can't be sent, before anything has started."""
+    entities: list[dict[str, bytes]] = [{} for _ in range(count)]
+    for name, worker in zip(model.names, workers, strict=True):
+        entities[worker][name] = _packed_entity(name, model.entities[name])
+    network, declared_only = model.topology.network, model.topology.declared_only
+    main = sys.modules.get("__main__")
+    if not Path(getattr(main, "__file__", None) or "").is_file() and any(
+        type(each).__module__ == "__main__" for each in model.entities.values()
+    ):
+        raise ConfigurationError(
+            "workers can't load what was typed in, or comes from a pipe", advice="put the entities' classes into a file"
+        )
+    return [
+        _dumps(Share(model.names, list(workers), own, network, declared_only, model.seed, model.sendings))
+        for own in entities
+    ]
+
+
+class LeftBehind:
+    """Stands for an attribute that couldn't be brought back from a worker."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<left behind in the worker: {self.reason}>"
+
+
+def packed_state(entity: Entity) -> bytes | None:
+    """Return an entity's class and attributes after a run; what can't leave the process is said to be left behind.
+
+    None if its class can't be found from outside, as it may be for one that was created during the run.
+    """
+    if isinstance(_sendable(type(entity)), LeftBehind):
+        return None
+    state = state_of(entity)
+    try:
+        return _dumps((type(entity), state))
+    except Exception:  # An attribute's own code may raise anything; which one it was is found below.
+        return _dumps((type(entity), {name: _sendable(value) for name, value in state.items()}))
+
+
+def unpacked(packed: bytes) -> Entity:
+    """Return the entity that was packed, new."""
+    kind, state = pickle.loads(packed)
+    entity: Entity = restored(kind.__new__(kind), state)
+    return entity
+
+
+def unpacked_share(packed: bytes) -> Share:
+    share: Share = pickle.loads(packed)
+    return share
+
+
+def _packed_entity(name: str, entity: Entity) -> bytes:
+    state = state_of(entity)
+    try:
+        packed = _dumps((type(entity), state))
+        if type(entity).__module__ != "__main__":  # That module exists only here until a worker has made its own.
+            pickle.loads(packed)
+    except Exception:  # As above.
+        for attribute, value in state.items():
+            _check(value, f"its attribute {attribute}", name)
+        _check(type(entity), "its class", name)
+        raise
+    return packed
+
+
+def _check(value: Any, what: str, name: str) -> None:
+    try:
+        pickle.loads(_dumps(value))
+    except Exception as error:  # As above.
+        raise ConfigurationError(
+            f"{what} can't be sent to a worker: {error}",
+            participant=name,
+            advice="make it something that can be pickled, or make it in start(), which runs in the worker",
+        ) from error
+
+
+def _sendable(value: Any) -> Any:
+    try:
+        pickle.loads(_dumps(value))
+    except Exception as error:  # As above.
+        return LeftBehind(str(error))
+    return value
+
+
+def _dumps(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=5)
+
+
+# -- What an observer is told once for all entities: the beginning of a run, and its end
+
+
+def tell_beginning(observer: Observer, model: Model) -> None:
+    """Tell who takes part from the start, and what is sent from outside as far as that is known."""
+    observer.began(OUTSIDE, 0)
+    for name in model.names:
+        observer.began(name, 0)
+    for number, sending in sorted(enumerate(model.sendings), key=lambda each: each[1].at):
+        tell_from_outside(observer, number, sending, model.entities)
+
+
+def tell_from_outside(observer: Observer, number: int, sending: Sending, entities: Mapping[str, Entity]) -> None:
+    """Tell of a message from outside, unless its receiver does."""
+    if getattr(entities.get(sending.to), "_wl_tells_itself", False):
+        return
+    observer.sent(OUTSIDE, number, sending.topic, sending.at, payload_told(sending.payload), sending.at)
+    observer.arrives(OUTSIDE, number, sending.to, sending.at, 0, None)
+
+
+def tell_end(observer: Observer, members: Mapping[str, End], now: int) -> None:
+    """Tell what has become of all entities."""
+    for name, (at, chain) in sorted(members.items()):
+        observer.ended(name, at, chain)
+    observer.passed(now)
+
+
+def endless(events_max: int, now: int) -> Stuck:
+    """Say that a run goes on for too long to have an end."""
+    return Stuck(
+        f"it hasn't ended after {events_max:,} events",
+        at=now,
+        advice="does it ever end? If it takes longer, raise --events-max, or events_max",
+    )

@@ -13,7 +13,7 @@ long; the way from w back to itself counts as well. `value(v)` is a time before 
 
 - its *promise*, which holds for ever: v said it when its own bound was known;
 - its *base*, the time of its next event, if v said that it waits, and nothing is under way to it that it hadn't
-  counted then. Whatever wakes it earlier is a message that somebody sends later, at or after that one's value; so it is
+  counted then. Whatever wakes it earlier is a message that another sends later, at or after that one's value; so it is
   covered by the way through v.
 
 The base is what makes idle time free: with promises alone, two workers without events for an hour would promise
@@ -25,7 +25,7 @@ Invariants
 ----------
 P1. No message arrives at a worker before a bound that it has worked out.
 P2. When all wait and have heard all that was said, the one with the least base has a bound beyond it: lookaheads are
-    positive. So somebody can always go on, and nobody waits for nothing.
+    positive. So one worker can always go on, and none waits for nothing.
 """
 
 from __future__ import annotations

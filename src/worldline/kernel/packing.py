@@ -124,7 +124,7 @@ def size_of(carried: Any) -> int:
 
 
 def _constant_form(value: Any) -> Any:
-    """Return a value that nobody can change as `_ordered` has it, but faster; `_CHANGES` if somebody can.
+    """Return a value that can't be changed as `_ordered` has it, but faster; `_CHANGES` if it can be.
 
     Sets and dicts count as changing: it takes a while to find out what is in them.
     """

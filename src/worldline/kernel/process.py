@@ -1,18 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
-"""Processes of entities: generators that wait, and what they are given.
+# cython: annotation_typing=True
+"""What entities do: the loop that hands them their events, and their processes, which are generators that wait.
 
 In Cython's pure-Python mode, as `engine.py`, on which it stands: what is marked `cython.` means nothing uncompiled.
 """
 
+from __future__ import annotations
+
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-try:
-    import cython
-except ImportError:
-    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
-
-from worldline.kernel.account import tell_interruption, tell_unheard
+from worldline.kernel.account import tell_interruption, tell_timer, tell_unheard, tell_waking
+from worldline.kernel.engine import INTERRUPTION, Engine, EntityBase, Handlers, ScheduledEvent
+from worldline.kernel.packing import PackedCopy
+from worldline.kernel.trouble import check_idle, fail
 from worldline.kernel.waiting import (
     EntityInbox,
     EntityMessage,
@@ -27,33 +28,16 @@ from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.reading import as_time, resembles_time
 from worldline.model.time import TIME_MAX
 
-if cython.compiled:
-    from cython.cimports.cpython.object import PyObject
-    from cython.cimports.cpython.ref import Py_DECREF
-    from cython.cimports.worldline.kernel._engine import (
-        ALIVE,
-        ENDED,
-        INTERRUPTS,
-        Engine,
-        EntityBase,
-        ScheduledEvent,
-        acting,
-    )
-    from cython.cimports.worldline.kernel._python import PYGEN_RETURN, PyIter_Send, is_word
-
-    from worldline.kernel._engine import INTERRUPTION
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
 else:
-    from worldline.kernel.engine import (
-        ALIVE,
-        ENDED,
-        INTERRUPTION,
-        INTERRUPTS,
-        Engine,
-        EntityBase,
-        ScheduledEvent,
-        acting,
-        is_word,
-    )
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # What isn't a class is imported by `process.pxd`.
+    from worldline.kernel.engine import ALIVE, ENDED, INTERRUPTS, STARTS, acting, is_word
 
 NOTHING_TO_INTERRUPT = "had nothing to interrupt"
 
@@ -61,6 +45,8 @@ _LAST = cython.declare(cython.longlong, TIME_MAX)
 _NEVER = cython.declare(cython.longlong, -1)  # No order is negative.
 _PENDING = cython.declare(object, object())
 _CANCELED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
+_CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
+_Parcel = cython.declare(object, PackedCopy)
 _Generator = cython.declare(object, GeneratorType)
 
 
@@ -68,6 +54,14 @@ _Generator = cython.declare(object, GeneratorType)
 @cython.cclass
 class Process:
     """A generator that an entity runs: what it yields is what it waits for."""
+
+    if not cython.compiled:
+        _owner: EntityBase
+        _generator: Any
+        _ticket: int  # The order of the event that wakes it; any other such event is stale.
+        _waits_on: Any
+        _value: Any
+        _done: Signal | None
 
     @property
     def has_ended(self) -> bool:
@@ -107,9 +101,7 @@ class Process:
         """Let the process go on with a value; what it waited for has happened."""
         owner: EntityBase = self._owner
         engine: Engine = owner._wl_engine
-        if (
-            engine.actor is not None
-        ):  # Otherwise somebody fires a signal from outside, or everything is being thrown away.
+        if engine.actor is not None:  # Otherwise a signal is fired from outside, or everything is being thrown away.
             acting(owner)
         if owner._wl_state == ALIVE and self._generator is not None:
             self._waits_on = None
@@ -218,7 +210,7 @@ if cython.compiled:
 
 
 @cython.cfunc
-def _wait(process: Process, yielded: object) -> object:
+def _wait(process: Process, yielded: Any) -> Any:
     """Return what a process waits for if it is there already; otherwise see to it that it is told."""
     owner: EntityBase = process._owner
     limit: cython.longlong = -1
@@ -274,7 +266,8 @@ def _finish(process: Process, value: object) -> cython.int:
         process._done.fire(value)
     if owner._wl_main is process:
         owner._wl_main = None
-        if type(owner).ends_with_its_process and owner._wl_state == ALIVE:
+        kind: Any = type(owner)
+        if kind.ends_with_its_process and owner._wl_state == ALIVE:
             end_entity(owner)
     elif owner._wl_others is not None and process in owner._wl_others:
         owner._wl_others.remove(process)
@@ -295,7 +288,7 @@ def wake(process: Process) -> cython.int:
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def deliver(engine: Engine, target: EntityBase, topic: object, payload: object) -> cython.int:
+def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cython.int:
     """Give a message to an entity that has no handler of its own for the topic."""
     process: Process
     if topic is INTERRUPTS:
@@ -335,7 +328,7 @@ def deliver(engine: Engine, target: EntityBase, topic: object, payload: object) 
     return _resume(process, message, None)
 
 
-def begin_process(entity: Any, generator: Any) -> Any:
+def begin_process(entity: Any, generator: Any) -> Process:
     """Start a `Process` beside what the entity does already: ``charging = self.process(self.charge())``."""
     owner: EntityBase = entity
     acting(owner)
@@ -390,10 +383,12 @@ def purge(engine: Engine) -> cython.int:
     """
     if 2 * engine._canceled > len(engine.queue):
         engine._canceled = 0
-        for number in engine.queue.purge(_is_dead):
-            core: EntityBase = engine.queue.table[number]
-            if core._wl_rank & 1:
-                engine._unpin(number)
+        owners = engine.queue.purge(_is_dead)
+        if cython.compiled:
+            for number in owners:
+                core: EntityBase = engine.queue.table[number]
+                if core._wl_rank & 1:
+                    engine._unpin(number)
     engine._patience = max(_CANCELED_MAX, 2 * engine._canceled)
     return 0
 
@@ -418,3 +413,127 @@ def _is_dead(event: Any, order: int) -> bool:
     if is_dead:
         owner._wl_ahead -= 1
     return is_dead
+
+
+def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
+    """Handle the events before `end`, at most `limit` of them, and return how many it were.
+
+    Compiled, the queue has the event at hand, and its entities by number; uncompiled it hands out whole events, since
+    there the time goes into calls and attributes.
+    """
+    handled: cython.longlong = 0
+    time: cython.longlong
+    order: cython.longlong
+    sender_key: cython.ulonglong
+    rank: cython.int
+    goal: cython.int
+    is_own: cython.bint
+    is_live: cython.bint
+    is_observed: cython.bint = engine.observer is not None
+    target: EntityBase | None = None
+    process: Process
+    timer: ScheduledEvent
+    handlers: Handlers
+    check_idle(engine)
+    what = payload = None
+    if cython.compiled:
+        queue: Queue = engine.queue
+    else:
+        events = engine.queue.until(end)
+    try:
+        while handled < limit:
+            if cython.compiled:
+                if not queue.pop(end):
+                    break
+                time = queue.time
+                order = queue.event.order
+                rank = queue.event.rank
+                goal = queue.event.target
+                what = queue.cell
+                is_own = goal < 0
+            else:
+                engine._entry = next(events, None)
+                if engine._entry is None:
+                    break
+                time, _, _, order, what, sender, target, payload = engine._entry
+                is_own = target is None
+            if is_own and type(what) is Process:
+                process = what
+                target = process._owner
+                target._wl_ahead -= 1
+                if process._ticket == order and target._wl_state == ALIVE:
+                    handled += 1
+                    engine.now = time
+                    engine.actor = target
+                    if cython.compiled:
+                        target._wl_chain = hash_of_four(target._wl_chain, time, order, 0)
+                    else:
+                        target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
+                    if is_observed:
+                        tell_waking(engine, target, process._generator)
+                    wake(process)
+            else:
+                if is_own:
+                    timer = what
+                    target = timer._owner
+                    target._wl_ahead -= 1
+                    what = timer.topic
+                    payload = timer.payload
+                    if cython.compiled:
+                        sender_key = target._wl_key
+                    is_live = timer.is_live and target._wl_state == ALIVE
+                    timer.is_live = False
+                    if is_observed and is_live:
+                        engine.now = time
+                        tell_timer(engine, target, what, payload)
+                else:
+                    if cython.compiled:
+                        target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))
+                        payload = what if queue.event.kind == LADEN else None
+                        what = cython.cast(tuple, PyList_GET_ITEM(engine._topics, queue.event.topic))[0]
+                        sender_key = queue.event.sender_key
+                    is_live = True
+                    if target._wl_state != ALIVE:
+                        engine.now = time
+                        target = engine.roster.arrived(target, engine.sender, what, time)
+                        is_live = target is not None
+                if is_live:
+                    handled += 1
+                    engine.now = time
+                    engine.actor = target
+                    if cython.compiled:
+                        target._wl_chain = hash_of_four(target._wl_chain, time, order, sender_key)
+                    else:
+                        target._wl_chain = hash((target._wl_chain, time, order, sender._wl_key)) & _CHAIN
+                    if type(payload) is _Parcel:
+                        payload = payload.open()
+                    handlers = target._wl_handlers
+                    if what is not handlers.topic:
+                        handlers.find(what)
+                    if handlers.function is None:
+                        deliver(engine, target, what, payload)
+                    else:
+                        function = handlers.function
+                        result = function(target) if what is STARTS else function(target, payload)
+                        if result is not None:
+                            adopt(target, result, what is STARTS)
+            if cython.compiled:
+                queue.settle()
+                if rank & 1:
+                    engine._unpin(queue.event.sender)
+                if goal >= 0:
+                    target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))
+                    if target._wl_rank & 1:
+                        engine._unpin(goal)
+                if engine._leaving:
+                    engine._let_go()
+            if engine._canceled > engine._patience:
+                purge(engine)
+    except BaseException as error:
+        fail(engine, error, target, what)
+    finally:
+        engine.events += handled
+        engine.actor = None
+        if cython.compiled:
+            queue.settle()
+    return handled

@@ -1,228 +1,134 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
-"""The queue of the compiled engine: events in the order of their keys. The other one's is in `buckets.py`.
+"""The queue of the uncompiled engine: events in the order of their keys. The compiled one's is in `heap.pyx`.
 
-A key is (time, sent, sender's rank, sender's name if the rank is odd, order). The queue is a heap of C structs with
-four children each: a node is just a time and the number of a slot, so that four of them fill one line of the
-processor's cache. The rest of an event is kept by slot, in numbers as far as possible; the object that it carries, if
-any, is in a list, where the garbage collector can see it.
+An event is a tuple that begins with its key: (time, sent, sender's rank, order). In plain Python one heap of all events
+is slow, since every step up or down compares two tuples; to sort a list takes much less. So events wait in buckets,
+unsorted, and a bucket is sorted when it is reached; its number is the upper bits of its events' times. What is pushed
+into a bucket after it was reached, or before it, is late, and goes into a heap. That is right however much is late, and
+if everything is, it is as fast as one heap for all.
 
-While an event is handled, its place at the top is a hole. The first event that is pushed fills it, which saves half of
-the work in the usual case that one event causes one other.
+How wide a bucket should be depends on how close events follow each other, so that is measured. It is looked at after as
+many turns off the fast path (a bucket reached, a late event taken) as there were events in the queue: to spread these
+over other buckets then takes no longer, all in all, than those turns did.
 """
 
-from typing import Any
+from __future__ import annotations
 
-import cython
-from cython.cimports.cpython.list import PyList_GET_ITEM, PyList_SET_ITEM
-from cython.cimports.cpython.ref import Py_DECREF, Py_INCREF
-from cython.cimports.libc.stdint import uintptr_t
-from cython.cimports.libc.stdlib import free, malloc, realloc
-from cython.cimports.libc.string import memcpy
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import chain
+from typing import Any
 
 from worldline.model.time import FOREVER
 
-_LINE = cython.declare(cython.Py_ssize_t, 64)  # Bytes in a line of the cache.
+Entry = tuple[Any, ...]  # Time, sent, rank, order, what happens; the rest is the engine's.
+
+_SHIFT_AT_FIRST = 20  # Buckets of a millisecond.
+_FULL = 256  # So many events in a bucket are worth its while, and still few beside those that wait in large models.
+_TURNS_MIN = 1_000
 
 
-@cython.cclass
-class HeapQueue:
-    """Events that wait. `table` has the entities that they name by number: names decide between equal odd ranks."""
+class BucketQueue:
+    """Events that wait."""
+
+    __slots__ = ("_buckets", "_late", "_numbers", "_present", "_reached", "_shift", "_since", "_taken", "_turns")
 
     def __init__(self) -> None:
-        self.table: list[Any] = []
-        self._cells = []
-
-    def __dealloc__(self) -> None:
-        free(self._block)
-        free(self._records)
-        free(self._free)
+        self._shift = _SHIFT_AT_FIRST
+        self._buckets: dict[int, list[Entry]] = {}  # Those that haven't been reached.
+        self._numbers: list[int] = []  # Theirs, a heap.
+        self._present: list[Entry] = []  # What is left of the bucket that was reached last: the next event is the last.
+        self._reached = -1
+        self._late: list[Entry] = []  # A heap.
+        self._turns = _TURNS_MIN  # How many are left until the width is looked at.
+        self._since = 0  # When that was the last time, and how many events were taken since.
+        self._taken = 0
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._present) + len(self._late) + sum(map(len, self._buckets.values()))
+
+    def push(self, entry: Entry) -> None:
+        number = entry[0] >> self._shift
+        bucket = self._buckets.get(number)
+        if bucket is not None:
+            bucket.append(entry)
+        elif number > self._reached:
+            self._buckets[number] = [entry]
+            heappush(self._numbers, number)
+        else:
+            heappush(self._late, entry)
 
     def next_time(self) -> int:
         """Return when the next event is due; FOREVER if there is none."""
-        return self._heap[0].time if self._size else FOREVER
+        first = [*self._present[-1:], *self._late[:1]]
+        if not first and self._numbers:
+            first = self._buckets[self._numbers[0]]
+        return int(min(first)[0]) if first else FOREVER
 
-    def purge(self, is_dead: Any) -> list[int]:
-        """Take out the events of entities' own that are dead, and return the numbers of their owners."""
-        owners: list[int] = []
-        dead: list[Any] = []  # Let go at the end, because that may run code of the model's.
-        total: cython.Py_ssize_t = self._size
-        self._size = 0
-        place: cython.Py_ssize_t
-        for place in range(total):  # Those that stay move to places that have been looked at.
-            node: Node = self._heap[place]
-            record: cython.pointer(Record) = cython.address(self._records[node.slot])
-            if record.kind == OWN and is_dead(self._cells[node.slot], record.order):
-                owners.append(record.sender)
-                dead.append(self._cells[node.slot])
-                self._cells[node.slot] = None
-                self._free[self._free_count] = node.slot
-                self._free_count += 1
+    def until(self, end: int) -> Iterator[Entry]:
+        """Take out the events before `end`, one by one; what is pushed meanwhile has its place among them."""
+        present, late = self._present, self._late
+        pop = present.pop
+        while present or late or self._reach(end):
+            if late and not (present and present[-1] < late[0]):
+                if late[0][0] >= end:
+                    return
+                yield self._pop_late()
+            elif not late and present[0][0] < end:  # Then all of the bucket is: the usual case.
+                while present and not late:
+                    yield pop()
+            elif present[-1][0] < end:
+                yield pop()
             else:
-                self._size += 1
-                self._sift_up(node)
-        del dead
-        return owners
+                return
 
-    def push(self, time, sent, rank, order, sender_key, sender, target, topic, kind, cell):
-        if self._free_count == 0:
-            self._grow()
-        self._free_count -= 1
-        node: Node
-        node.time = time
-        node.slot = self._free[self._free_count]
-        record: cython.pointer(Record) = cython.address(self._records[node.slot])
-        record.sent = sent
-        record.order = order
-        record.sender_key = sender_key
-        record.rank = rank
-        record.kind = kind
-        record.sender = sender
-        record.target = target
-        record.topic = topic
-        if kind >= LADEN:
-            Py_INCREF(cell)
-            PyList_SET_ITEM(self._cells, node.slot, cell)
-            Py_DECREF(None)  # What an empty cell holds.
-        if self._hole:
-            self._hole = False
-            self._sift_down(node)
-        else:
-            self._size += 1
-            self._sift_up(node)
-        return 0
+    def purge(self, is_dead: Callable[[Any, int], bool]) -> list[int]:
+        """Take out the events of entities' own that are dead. Owners have no numbers here, so none are returned."""
+        entries = self._entries()  # Let go at the end, because that may run code of the model's.
+        self._spread([entry for entry in entries if not is_dead(entry[4], entry[3])])
+        return []
 
-    def pop(self, end):
-        """Make the next event before `end` the one at hand: `time`, `event` and `cell`. Its place is a hole now."""
-        if self._size == 0 or self._heap[0].time >= end:
+    def _reach(self, end: int) -> bool:
+        """Go on to the next bucket, if it begins before `end`, and return whether there is one."""
+        if not self._numbers or self._numbers[0] << self._shift >= end:
             return False
-        last = self.cell  # Let go at the end, because that may run code of the model's.
-        slot: cython.Py_ssize_t = self._heap[0].slot
-        self.time = self._heap[0].time
-        self.event = self._records[slot]
-        self._hole = True
-        if self.event.kind >= LADEN:
-            self.cell = cython.cast(object, PyList_GET_ITEM(self._cells, slot))
-            Py_INCREF(None)
-            PyList_SET_ITEM(self._cells, slot, None)
-            Py_DECREF(self.cell)
-        else:
-            self.cell = None
-        self._free[self._free_count] = slot
-        self._free_count += 1
-        del last
+        self._count_turn(self._numbers[0] << self._shift)
+        self._reached = heappop(self._numbers)
+        bucket = self._buckets.pop(self._reached)
+        bucket.sort(reverse=True)
+        self._present += bucket
+        self._taken += len(bucket)
         return True
 
-    def settle(self):
-        """Close the hole, if nothing has filled it."""
-        if self._hole:
-            self._hole = False
-            self._size -= 1
-            if self._size:
-                self._sift_down(self._heap[self._size])
+    def _pop_late(self) -> Entry:
+        entry = heappop(self._late)
+        self._taken += 1
+        self._count_turn(entry[0])
+        return entry
 
-    def _grow(self):
-        """Make room for twice as many events. Every slot has its place in all arrays, so they grow together."""
-        slots: cython.Py_ssize_t = 2 * self._slots if self._slots else 64
-        # Children of a node begin at places 1, 5, 9 and so on: these are the ones that must begin a line.
-        block: cython.p_void = malloc((slots + 3) * cython.sizeof(Node) + _LINE)
-        if block == cython.NULL:
-            raise MemoryError
-        aligned: uintptr_t = (cython.cast(uintptr_t, block) + 63) // 64 * 64
-        heap: cython.pointer(Node) = cython.cast(cython.pointer(Node), aligned) + 3
-        if self._size:
-            memcpy(heap, self._heap, self._size * cython.sizeof(Node))
-        free(self._block)
-        self._block = block
-        self._heap = heap
-        records: cython.pointer(Record) = cython.cast(
-            cython.pointer(Record), realloc(self._records, slots * cython.sizeof(Record))
-        )
-        if records == cython.NULL:
-            raise MemoryError
-        self._records = records
-        freed: cython.pointer(cython.Py_ssize_t) = cython.cast(
-            cython.pointer(cython.Py_ssize_t), realloc(self._free, slots * cython.sizeof(cython.Py_ssize_t))
-        )
-        if freed == cython.NULL:
-            raise MemoryError
-        self._free = freed
-        self._cells.extend([None] * (slots - self._slots))
-        slot: cython.Py_ssize_t
-        for slot in range(slots - 1, self._slots - 1, -1):
-            self._free[self._free_count] = slot
-            self._free_count += 1
-        self._slots = slots
-        return 0
+    def _count_turn(self, now: int) -> None:
+        self._turns -= 1
+        if self._turns == 0:
+            self._adapt(now)
 
-    def _precedes(self, a, b):
-        return a.time < b.time or (a.time == b.time and self._precedes_in_tie(a.slot, b.slot))
+    def _adapt(self, now: int) -> None:
+        """Make buckets as wide as they should be by the events since the last time, unless they are nearly that."""
+        if now > self._since and self._taken:
+            shift = (_FULL * (now - self._since) // self._taken).bit_length()
+            if abs(shift - self._shift) > 1:
+                self._shift = shift
+                self._spread(self._entries())
+            self._since, self._taken = now, 0
+        self._turns = max(_TURNS_MIN, len(self))
 
-    def _precedes_in_tie(self, first, second):
-        a: cython.pointer(Record) = cython.address(self._records[first])
-        b: cython.pointer(Record) = cython.address(self._records[second])
-        if a.sent != b.sent:
-            return a.sent < b.sent
-        if a.rank != b.rank:
-            return a.rank < b.rank
-        if a.rank & 1 and a.sender != b.sender:  # A sender at another worker may have several numbers here.
-            name, other = self.table[a.sender].name, self.table[b.sender].name
-            if name != other:
-                return name < other
-        return a.order < b.order
+    def _entries(self) -> list[Entry]:
+        return [*self._present, *self._late, *chain.from_iterable(self._buckets.values())]
 
-    def _sift_up(self, node):
-        """Put a node into the heap, whose last place is free."""
-        place: cython.Py_ssize_t = self._size - 1
-        while place > 0:
-            parent: cython.Py_ssize_t = (place - 1) >> 2
-            if not self._precedes(cython.address(node), cython.address(self._heap[parent])):
-                break
-            self._heap[place] = self._heap[parent]
-            place = parent
-        self._heap[place] = node
-
-    def _sift_down(self, node):
-        """Put a node into the heap, whose first place is free.
-
-        Of four siblings the least is found by their times alone, in two rounds, and without branches, since a processor
-        couldn't foresee where they go. Only if times are equal do the rest of the keys matter.
-        """
-        heap: cython.pointer(Node) = self._heap
-        last: cython.Py_ssize_t = self._size - 4  # The last place whose three siblings to the right are all there.
-        place: cython.Py_ssize_t = 0
-        child: cython.Py_ssize_t = 1
-        while child < self._size:
-            if child <= last:
-                a: cython.longlong = heap[child].time
-                b: cython.longlong = heap[child + 1].time
-                c: cython.longlong = heap[child + 2].time
-                d: cython.longlong = heap[child + 3].time
-                first: cython.longlong = b if b < a else a
-                second: cython.longlong = d if d < c else c
-                if (a == b) | (c == d) | (first == second):
-                    child = self._least_of(child, child + 4)
-                else:
-                    left: cython.Py_ssize_t = b < a
-                    right: cython.Py_ssize_t = 2 + (d < c)
-                    child += left ^ ((left ^ right) & -cython.cast(cython.Py_ssize_t, second < first))
-            else:
-                child = self._least_of(child, self._size)
-            if not self._precedes(cython.address(heap[child]), cython.address(node)):
-                break
-            heap[place] = heap[child]
-            place = child
-            child = 4 * place + 1
-        heap[place] = node
-
-    def _least_of(self, child, end):
-        """Return the place of the least of some siblings."""
-        least: cython.Py_ssize_t = child
-        child += 1
-        while child < end:
-            if self._precedes(cython.address(self._heap[child]), cython.address(self._heap[least])):
-                least = child
-            child += 1
-        return least
+    def _spread(self, entries: list[Entry]) -> None:
+        """Put these events, which are all that there are, into buckets that haven't been reached."""
+        self._present.clear()
+        self._late.clear()
+        self._buckets.clear()
+        self._reached = -1
+        for entry in entries:
+            self._buckets.setdefault(entry[0] >> self._shift, []).append(entry)
+        self._numbers[:] = sorted(self._buckets)

@@ -18,11 +18,12 @@ from typing import Any, NoReturn
 
 from worldline.history.observer import OUTSIDE
 from worldline.kernel.account import tell_unheard
-from worldline.kernel.build import Engine, EntityBase, Handlers, handlers_of, refused_generator
+from worldline.kernel.engine import Engine, EntityBase, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.packing import fingerprint, size_of
-from worldline.kernel.taken import METHODS, advice_on
+from worldline.kernel.process import refused_generator
 from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.trouble import METHODS, advice_on
 from worldline.kernel.waiting import EntityMessage
 from worldline.model.blame import line_of, located, models, said_of
 from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown
@@ -98,7 +99,7 @@ class Roster:
         self._enter(entity, name, 2 * place, place, since=self.engine.now - 1)
 
     def add_late(self, name: str, entity: EntityBase) -> None:
-        """Let an entity enter that somebody outside adds to a simulation that has begun: it has a place of its own."""
+        """Let an entity enter that is added from outside to a simulation that has begun: it has a place of its own."""
         self._check_free(name)
         place = len(self._names) + len(self._late_names)
         self._late[name] = place
@@ -161,7 +162,7 @@ class Roster:
     # -- Finding
 
     def locate(self, name: str) -> EntityBase:
-        """Return what stands for an entity that isn't in the directory; refuse a name that nobody can have."""
+        """Return what stands for an entity that isn't in the directory; refuse a name that no entity can have."""
         place = self._place_of(name) if isinstance(name, str) else None
         if place is None:
             self._refuse_name(name)
@@ -177,7 +178,7 @@ class Roster:
         return self._workers[place] if place < len(self._workers) else self._me
 
     def outside(self) -> EntityBase:
-        """Return who sends what is sent from outside the simulation: nobody, and after everybody."""
+        """Return who sends what is sent from outside the simulation: no entity, and after all of them."""
         made: EntityBase = self.engine.stand_in(OUTSIDE, _LAST_RANK, -1, 0, remote=False)
         return made
 
@@ -272,9 +273,9 @@ class Roster:
         return None
 
     def _has_been(self, name: str) -> bool:
-        """Whether there was a created entity of that name. If its creator is gone too, nobody knows any more."""
+        """Whether there was a created entity of that name. If its creator is gone too, that isn't known any more."""
         creator, _, last = name.rpartition(SEPARATOR)
-        if is_short(last):  # It stands for the creator of somebody.
+        if is_short(last):  # It stands for the creator of another.
             return True
         found = self.engine.directory.get(creator)
         if found is None:
@@ -301,7 +302,7 @@ class Roster:
             return error
         if isinstance(error, WorldlineError):
             said = located(error, line_of(refused_generator(target)))
-            if name is None or said.participant is not None:  # Otherwise a room above has blamed somebody already.
+            if name is None or said.participant is not None:  # Otherwise a room above has blamed one already.
                 return said
             return models(said).concerning(name, now)
         doing = f"on {topic!r} " if isinstance(topic, str) else ""

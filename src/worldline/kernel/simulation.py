@@ -11,9 +11,16 @@ from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.entity import Entity
-from worldline.kernel.framing import endless, tell_beginning, tell_end, tell_from_outside
-from worldline.kernel.model import Model, Sending
-from worldline.kernel.outcome import KernelOutcome, combined
+from worldline.kernel.model import (
+    KernelOutcome,
+    Model,
+    Sending,
+    combined,
+    endless,
+    tell_beginning,
+    tell_end,
+    tell_from_outside,
+)
 from worldline.kernel.packing import seal
 from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.worker import Worker
@@ -265,7 +272,7 @@ class Simulation:
 
 
 def _check_receiver(sending: Sending, entities: Mapping[str, Entity]) -> None:
-    """Refuse a message from outside to a name that nobody has or can get."""
+    """Refuse a message from outside to a name that no entity has or can get."""
     beginning = sending.to
     while beginning:
         if beginning in entities:

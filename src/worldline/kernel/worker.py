@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from worldline.history.observer import OUTSIDE
 from worldline.history.outcome import End
 from worldline.history.telling import Key
-from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending, WorkerReport
 from worldline.kernel.pacing import Pacing, WorkerProgress
 from worldline.kernel.packing import fingerprint
+from worldline.kernel.process import advance
 from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.errors import InternalError, WorldlineError
 from worldline.model.time import FOREVER, format_time
 from worldline.processes.failures import Failure, begin_run
-from worldline.processes.peers import Peers
+from worldline.processes.mesh import Peers
 from worldline.processes.status_timer import Look
 
 Letter = tuple[int, int, str, int, str, int, str, object]
@@ -41,7 +41,7 @@ class Worker:
             self.send(sending, number)
 
     def send(self, sending: Sending, number: int) -> None:
-        """Take in what is sent from outside, if its receiver is here; its history is everybody's."""
+        """Take in what is sent from outside, if its receiver is here; its history is that of all."""
         receiver = self.roster.sender(sending.to)
         said = (self._sent_from_outside, sending.at, sending.content, sending.topic.encode(), sending.to.encode())
         self._sent_from_outside = fingerprint(b"%x %x %x %s %s" % said)
@@ -158,7 +158,7 @@ class DistributedWorker:
                 self._pacing.count_sent(other, len(self._letters[other]))
 
     def _tell(self, progress: WorkerProgress) -> None:
-        """Send what is for others, and tell everybody where this one stands, unless they know."""
+        """Send what is for others, and tell all where this one stands, unless they know."""
         if progress == self._told:
             return
         self._told = progress

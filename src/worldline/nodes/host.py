@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from worldline.history.observer import LOG, META, OUTSIDE, Observer
 from worldline.history.plain import encoded, plain
-from worldline.kernel.build import Draws
+from worldline.kernel.draws import Draws
 from worldline.kernel.entity import Entity
 from worldline.kernel.packing import size_of
 from worldline.model.blame import located, models, said_of

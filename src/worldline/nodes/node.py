@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 from typing import Protocol as Interface
 
-from worldline.kernel.build import Draws
+from worldline.kernel.draws import Draws
 from worldline.model.errors import ModelError
 from worldline.model.randomness import Stream
 from worldline.model.time import TimeLike

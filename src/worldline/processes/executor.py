@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
 
-# MPI's library, which not everybody has.
+# MPI's library, which isn't installed everywhere.
 
 
 def load_mpi() -> Any:
@@ -31,7 +31,7 @@ def load_mpi() -> Any:
 
 
 PATIENCE_S = 600.0
-"""How long ranks wait for each other where nobody says anything else."""
+"""How long ranks wait for each other unless they are told otherwise."""
 
 _WORKERS_MAX = 64
 _TEXT = re.compile(r"\s*([a-z-]+)\s*(?:\(\s*(-?[0-9]{0,19})\s*\))?\s*")

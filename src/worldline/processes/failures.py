@@ -68,7 +68,7 @@ def _sendable(failure: Failure) -> Failure:
 # Tells what ends a run from outside from what the model's code has raised itself.
 #
 # Whatever a handler raises is a failure of the model, an exit too, and it is told alike on every executor: who, and
-# when. Four things aren't, and pass as they are: a `KeyboardInterrupt` that nobody's code has raised, since it was
+# when. Four things aren't, and pass as they are: a `KeyboardInterrupt` that no code has raised, since it was
 # Ctrl-C; what the program's own handler of a signal raises, such as the exit of one that is asked to terminate; a
 # `BreakOff`; and whatever is raised in a process that a handler has forked, which isn't the one of the run.
 
@@ -78,7 +78,7 @@ _run_by = 0  # The process of the last run that began here; another one has inhe
 
 
 class BreakOff(BaseException):
-    """Ends a run at once, by somebody else's wish: an alarm's, for instance."""
+    """Ends a run at once, by a wish from outside: an alarm's, for instance."""
 
 
 def begin_run() -> None:

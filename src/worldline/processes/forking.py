@@ -57,7 +57,7 @@ if _program is not None:
 
 
 _SAFE_PATH = "PYTHONSAFEPATH"
-_environment = threading.Lock()  # It is everybody's, and runs may begin in several threads.
+_environment = threading.Lock()  # It belongs to all, and runs may begin in several threads.
 _UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
 
 
@@ -96,7 +96,7 @@ class WorkerProcess(ForkServerProcess):
             self.close()
 
     def is_stopped(self) -> bool:
-        """Whether somebody has stopped it, as far as the system lets us know."""
+        """Whether it was stopped, as far as the system lets us know."""
         try:
             state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:

@@ -11,7 +11,7 @@ has asked for, SIGKILL. That works across generations, and in whichever thread t
 thread waits for the end of the pipe: it ends what computes, but not what is stopped.
 
 1. Every descendant has a lifeline of its own: Linux before 5.6 told the readers of a pipe when another reader left.
-2. Nobody but the holder has the writing end. A process that the holder forks, by `os.fork`, closes it at once; one
+2. None but the holder has the writing end. A process that the holder forks, by `os.fork`, closes it at once; one
    that it executes never gets it.
 3. A holder that was gone before the descendant held on is noticed: it looks once the signal is asked for.
 
@@ -44,7 +44,7 @@ class Lifeline:
     """What a process holds for one descendant: the descendant is killed once it is let go, or the process is gone.
 
     `end` is the descendant's: pass it on (no program that is executed inherits it otherwise), for `hold_on` there, and
-    then `hand_over`. Whoever forgets a lifeline without `let_go` holds it until the process ends.
+    then `hand_over`. A process that forgets a lifeline without `let_go` holds it until the process ends.
     """
 
     def __init__(self) -> None:

@@ -11,10 +11,31 @@ import selectors
 import socket
 import time
 from collections import deque
-from multiprocessing import connection
+from typing import TYPE_CHECKING, Protocol
 
 from worldline.model.errors import LossError
 from worldline.model.frames import Cutter, frame
+
+if TYPE_CHECKING:
+    from multiprocessing import connection  # A run in one process has no use for all that it loads.
+
+# The way from one worker to the others, whatever carries it.
+#
+# Frames between two workers keep their order. Local processes have a `Mesh`, the ranks of MPI a `RankPeers`.
+
+
+class Peers(Protocol):
+    """Carries frames to other workers, by number, and brings theirs, with the number of who sent them."""
+
+    def post(self, other: int, frame: bytes) -> None:
+        """Send a frame; never wait."""
+
+    def poll(self) -> list[tuple[int, bytes]]:
+        """Return the frames that have come."""
+
+    def wait(self) -> list[tuple[int, bytes]]:
+        """Wait until there are frames, and return them."""
+
 
 _READ_MAX = 1 << 18
 _ASKED_S = 2e-3
@@ -71,7 +92,7 @@ class Mesh:
                 return heard
 
     def linger(self) -> None:
-        """Keep sending what others haven't taken yet, until the parent has heard from everybody and closes its pipe."""
+        """Keep sending what others haven't taken yet, until the parent has heard all workers and closes its pipe."""
         for end in self._sockets.values():
             self._selector.unregister(end)
         while True:

@@ -31,10 +31,10 @@ _BEREFT = 65  # The exit code of a worker that has ended because another had.
 _NAMES_SHOWN = 3
 
 
-def some_of(names: Sequence[str], nobody: str) -> str:
-    """Return the first names and how many more there are; `nobody`, if there are none."""
+def some_of(names: Sequence[str], without: str) -> str:
+    """Return the first names and how many more there are; `without`, if there are none."""
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f"{', '.join(names[:_NAMES_SHOWN]) or nobody}{more}"
+    return f"{', '.join(names[:_NAMES_SHOWN]) or without}{more}"
 
 
 class WorkerLine(StatusTimer):
@@ -128,7 +128,7 @@ class WorkerPool(Generic[Task, Report]):
             self._reports[number] = said
 
     def _end_of_run(self, number: int | None = None) -> WorldlineError:
-        """Say why a run can't go on in which somebody is gone: because of what that one has said, or it is lost."""
+        """Say why a run can't go on in which a worker is gone: because of what it has said, or it is lost."""
         for speaker, (kind, said) in self._workers.last_words():
             self._note(speaker, kind, said)
         return first_error(self._reports[each] for each in sorted(self._reports)) or self._loss(number)
@@ -136,7 +136,7 @@ class WorkerPool(Generic[Task, Report]):
     def _loss(self, number: int | None) -> WorldlineError:
         """Say what has become of a worker that is gone: that one, unless it went because another had."""
         lost = self._culprit(list(range(self._count)) if number is None else [number, *range(self._count)])
-        at = self._reached[lost][0] or None  # Nobody knows, if it has never said.
+        at = self._reached[lost][0] or None  # Unknown, if it has never said.
         return self._workers.loss(lost, "the run is broken off", at)
 
     def _culprit(self, suspects: list[int]) -> int:
@@ -160,7 +160,7 @@ def _take_part(
     task: Any,
     sockets: dict[int, socket.socket],
 ) -> int | None:
-    """Be one of the workers. Its sockets end with its process: by then it has said why, so nobody takes it for lost."""
+    """Be one of the workers. Its sockets end with its process: by then it has said why, so it isn't taken for lost."""
     mesh = Mesh(sockets, pipe)
     close_in_forks(mesh)
     try:

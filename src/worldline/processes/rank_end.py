@@ -25,13 +25,13 @@ def end_all_at_exit() -> None:
         atexit.register(_end_all, mpi.COMM_WORLD)
 
 
-def _end_all(everybody: Any) -> None:
+def _end_all(all_ranks: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # It comes from the terminal, and from mpiexec once more.
-    rank = everybody.Get_rank()
+    rank = all_ranks.Get_rank()
     if rank != 0:
         time.sleep(_FIRST_RANK_S)
         sys.stderr.write(f"worldline: rank {rank} was interrupted, and with it all others\n")
     sys.stdout.flush()
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # What MPI would say of it reads like a failure.
-    everybody.Abort(Interrupted.exit_code)
+    all_ranks.Abort(Interrupted.exit_code)

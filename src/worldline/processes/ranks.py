@@ -25,7 +25,7 @@ _SLEEP_S = 50e-6
 
 
 class RankPeers:
-    """The channel of one rank to all others of a communicator that nobody else uses."""
+    """The channel of one rank to all others of a communicator that nothing else uses."""
 
     def __init__(self, mpi: Any, world: Any) -> None:
         self._mpi = mpi
@@ -54,12 +54,12 @@ class RankPeers:
         return heard
 
     def finish(self) -> None:
-        """Take in what still comes until everybody has finished: MPI wants every message to be received."""
+        """Take in what still comes until all ranks have finished: MPI wants every message to be received."""
         while not all(sending.Test() for sending, _ in self._under_way):
             self.poll()
-        everybody = self._world.Ibarrier()
+        all_ranks = self._world.Ibarrier()
         asked = 0
-        while not everybody.Test():
+        while not all_ranks.Test():
             self.poll()
             asked += 1
             rest(asked)
@@ -85,7 +85,7 @@ def rest(asked: int) -> None:
 
 _NOTICE_S = 10.0
 _ANSWER_S = 2.0
-_TAG = 30_577  # On the world's communicator, which is everybody's: an unusual one.
+_TAG = 30_577  # On the world's communicator, which is all programs': an unusual one.
 
 _runs = 0
 
@@ -94,8 +94,8 @@ def assembled(mpi: Any, patience_s: float) -> Any:
     """Return a communicator of all ranks for the next run, once all have come to it."""
     global _runs
     _runs += 1
-    everybody = mpi.COMM_WORLD
-    world, coming = everybody.Idup()
+    all_ranks = mpi.COMM_WORLD
+    world, coming = all_ranks.Idup()
     roll = _Roll(mpi, _runs)
     began = time.monotonic()
     notice, end, asked = _NOTICE_S, patience_s, 0
@@ -105,7 +105,7 @@ def assembled(mpi: Any, patience_s: float) -> Any:
         if waited > min(notice, end):
             roll.call()
         if waited > end + _ANSWER_S:
-            _give_up(everybody, roll.missing(), patience_s)
+            _give_up(all_ranks, roll.missing(), patience_s)
         if waited > notice + _ANSWER_S:
             notice = inf
             if roll.is_first():
@@ -160,14 +160,14 @@ class _Roll:
         self._under_way.append(self._world.isend((self._number, what), dest=other, tag=_TAG))
 
 
-def _give_up(everybody: Any, missing: str, patience_s: float) -> NoReturn:
+def _give_up(all_ranks: Any, missing: str, patience_s: float) -> NoReturn:
     """End all ranks: MPI has no way to leave a collective call."""
     error = LossError(
         f"{missing} didn't come to this run within {patience_s:g} seconds",
         advice="every rank runs the same script, and makes the same runs; mpi(patience_s=...) waits longer",
     )
     _say(str(error))
-    everybody.Abort(error.exit_code)
+    all_ranks.Abort(error.exit_code)
     raise error
 
 

@@ -1,6 +1,6 @@
 """Standard output and error that can't be written any more: nobody reads on (`| head -1`), or the disk is full.
 
-Whoever prints then, a command, a model, or a worker, mustn't be blamed for it. So what is raised is an error of ours
+What prints then, a command, a model, or a worker, mustn't be blamed for it. So what is raised is an error of ours
 that says what is the matter, once; what is printed after that goes nowhere.
 """
 
@@ -59,7 +59,7 @@ class _GuardedFile(io.FileIO):
         self.name = {1: "<stdout>", 2: "<stderr>"}.get(descriptor, str(descriptor))
 
     def write(self, data: Any, /) -> int | None:  # type: ignore[override]
-        if not data:  # Somebody tries whether it takes bytes, and doesn't want to hear of anything else.
+        if not data:  # A caller tries whether it takes bytes, and doesn't want to hear of anything else.
             return 0
         try:
             return super().write(data)

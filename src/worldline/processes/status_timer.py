@@ -22,7 +22,7 @@ Look = Callable[[int, int], int]
 
 
 class StatusTimer:
-    """Tells somebody every now and then how far a run is, and decides how many events pass in between."""
+    """Tells a watcher every now and then how far a run is, and decides how many events pass in between."""
 
     def __init__(self, tell: Callable[[int, int], None]) -> None:
         self._tell = tell
@@ -45,7 +45,7 @@ class StatusTimer:
 
 
 def telling(watch: Watch | None, end: int) -> Callable[[int, int], None]:
-    """Return what tells somebody, if there is anybody, how far a run is that has this end."""
+    """Return what tells a watcher, if there is one, how far a run is that has this end."""
 
     def tell(now: int, events: int) -> None:
         if watch is not None:
@@ -55,5 +55,5 @@ def telling(watch: Watch | None, end: int) -> Callable[[int, int], None]:
 
 
 def looks(watch: Watch | None, end: int) -> Look:
-    """Return what looks up now and then to tell somebody how far a run is; if there is nobody, it never needs to."""
+    """Return what looks up now and then to tell a watcher how far a run is; if there is none, it never needs to."""
     return StatusTimer(telling(watch, end)) if watch is not None else lambda _now, _events: FOREVER

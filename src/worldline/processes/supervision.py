@@ -2,7 +2,7 @@
 
 Workers come from a fork server, a process that has Worldline loaded and nothing else, so that they start in
 milliseconds and inherit no threads, locks or open files of the program's. Each has a pipe to the program. What they
-are for is the business of `pool` and `farm`.
+are for is the business of `pool`, and of the farm below, which does many pieces of work.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import connection
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.processes.failures import raised_outside
-from worldline.processes.forking import WorkerProcess, close_in_forks, fork_server
+from worldline.processes.forking import WorkerProcess, check_guarded, close_in_forks, fork_server
 from worldline.processes.standard_output import guard_output
 
-# Says who holds a run up because somebody has stopped it: such a process neither goes on nor ends, and may yet do.
+# -- Processes that hold a run up because they were stopped: such a one neither goes on nor ends, and may yet do
 
 STOPPED_EVERY_S = 1.0
-"""How often somebody looks whether workers are stopped."""
+"""How often it is looked whether workers are stopped."""
 
 
 class StoppedWorkers:
     """Looks at workers from time to time, and says on stderr which of them are stopped, once for each time.
 
-    A worker isn't ended for it: whoever has stopped it may let it go on. `describe(number)` says which one it is.
+    A worker isn't ended for it: what has stopped it may let it go on. `describe(number)` says which one it is.
     """
 
     def __init__(self, describe: Callable[[int], str]) -> None:
@@ -100,7 +100,7 @@ class Supervision:
             raise
 
     def end(self, patience_s: float = 0.0) -> None:
-        """Let everybody go, or make them, if they take longer than that."""
+        """Let all go, or make them, if they take longer than that."""
         for pipe in self._pipes:
             pipe.close()
         for process in self.processes:
@@ -173,7 +173,7 @@ def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
     except WorldlineError as error:
         say(pipe, FAILED, raised_outside(error))
     except (ConnectionError, EOFError):
-        pass  # The program is gone, and nobody is left who could be told.
+        pass  # The program is gone, and none is left that could be told.
     except BaseException:
         if os.getpid() != me:  # Forked in an event; it has nothing to say here.
             raise
@@ -184,3 +184,88 @@ def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
         pipe.close()
     if exit_code is not None:
         sys.exit(exit_code)
+
+
+# -- A farm: worker processes that do pieces of work, each as soon as it can
+
+Piece = TypeVar("Piece")
+Done = TypeVar("Done")
+
+_DONE = "done"
+_EACH = 2  # One that it does, and one more, so that it needn't wait for the next.
+
+
+class WorkerFarm(Generic[Piece, Done]):
+    """So many workers, from their start to their end, whatever happens.
+
+    Each makes what `begin(*given)` returns, once, and then `work(that, piece)` for every piece that it gets. These are
+    functions of a module, which is loaded in the fork server. A `WorldlineError` that they raise comes back in place
+    of what was done. `describe(piece)` says what a worker was doing that is lost.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        begin: Callable[..., Any],
+        given: tuple[Any, ...],
+        work: Callable[[Any, Piece], Done],
+        describe: Callable[[Piece], str],
+    ) -> None:
+        self._task = begin, given, work
+        self._describe = describe
+        self._under_way: list[dict[int, Piece]] = [{} for _ in range(count)]
+        self._workers = Supervision(self._described)
+
+    def __enter__(self) -> WorkerFarm[Piece, Done]:
+        check_guarded()
+        self._workers.start(_help, [self._task] * len(self._under_way), self._task[0].__module__)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all: none waits for what doesn't matter any more."""
+        self._workers.end()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a worker can take another piece."""
+        return any(len(each) < _EACH for each in self._under_way)
+
+    def give(self, number: int, piece: Piece) -> None:
+        """Let the worker do a piece of work that has the least to do."""
+        worker = min(range(len(self._under_way)), key=lambda each: len(self._under_way[each]))
+        self._under_way[worker][number] = piece
+        self._workers.tell(worker, (number, piece))
+
+    def take(self) -> list[tuple[int, Done | WorldlineError]]:
+        """Wait until some pieces are done; return them by their numbers."""
+        taken: list[tuple[int, Done | WorldlineError]] = []
+        while not taken:
+            for worker, (kind, said) in self._workers.hear():
+                if kind == GONE:
+                    self._workers.processes[worker].join(LAST_WORDS_S)
+                    raise self._workers.loss(worker, "was it killed, or out of memory?")
+                if kind == FAILED:
+                    raise said.error
+                number, done = said
+                del self._under_way[worker][number]
+                taken.append((number, done))
+        return taken
+
+    def _described(self, worker: int) -> str:
+        pieces = self._under_way[worker]
+        return self._describe(pieces[min(pieces)]) if pieces else "nothing to do"
+
+
+def _help(pipe: Pipe, begin: Callable[..., Any], given: tuple[Any, ...], work: Callable[[Any, Any], Any]) -> None:
+    """Be one of the workers."""
+    begun = begin(*given)
+    while True:
+        number, piece = pipe.recv()
+        pipe.send((_DONE, (number, _done(work, begun, piece))))
+
+
+def _done(work: Callable[[Any, Any], Any], begun: Any, piece: Any) -> Any:
+    try:
+        return work(begun, piece)
+    except WorldlineError as error:
+        return raised_outside(error).error

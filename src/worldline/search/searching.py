@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from worldline.model.errors import Stuck, UsageError, WorldlineError
 from worldline.processes.failures import BreakOff
-from worldline.processes.farm import WorkerFarm
+from worldline.processes.supervision import WorkerFarm
 from worldline.search.trial import TrialOutcome, Tried
 
 # A limit for code that may never come back: a loop without an end in a user's program.

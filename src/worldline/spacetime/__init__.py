@@ -1,15 +1,14 @@
 """Spacetime: agents with trajectories, that send each other functions at the speed of light."""
 
+from worldline.builds import build
 from worldline.processes.executor import Shuffled
-from worldline.spacetime.agent import Agent, AgentWrapper, current
+from worldline.spacetime.agent import Agent, AgentWrapper, Channel, RemoteReference, current
 from worldline.spacetime.boundary import Boundary, above, below, box
-from worldline.spacetime.build import ClosedError, LambdaField, Trajectory, Vector, build
-from worldline.spacetime.channel import Channel
-from worldline.spacetime.outcome import SpacetimeOutcome
-from worldline.spacetime.reference import RemoteReference
+from worldline.spacetime.core import ClosedError
+from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
+from worldline.spacetime.outcome import AgentRecord, SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import AgentRecord
 
 __all__ = [
     "Agent",

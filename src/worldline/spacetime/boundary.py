@@ -8,7 +8,7 @@ from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.agent import current
-from worldline.spacetime.build import Vector, product
+from worldline.spacetime.geometry import Vector, product
 from worldline.spacetime.space import Point, sign_of_interval
 
 Action = str | Callable[[Any, "Boundary"], None]
@@ -64,7 +64,7 @@ class Boundary:
 
 
 class EndOfTime(Boundary):
-    """The last moment of lab time, which takes everybody out of the run."""
+    """The last moment of lab time, which takes all agents out of the run."""
 
     is_end = True
 
@@ -139,7 +139,7 @@ def reflect(_: object, boundary: Boundary) -> None:
 
 
 def wrap(_: object, boundary: Boundary) -> None:
-    """Take an agent to the opposite side, as late as light gets there: nobody is faster."""
+    """Take an agent to the opposite side, as late as light gets there: none is faster."""
     agent = current()
     assert boundary.period is not None  # Checked when it was made.
     here = agent.position

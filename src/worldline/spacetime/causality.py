@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from worldline.model.text import counted
-from worldline.spacetime.build import LambdaField
+from worldline.spacetime.geometry import LambdaField
+from worldline.spacetime.outcome import AgentRecord, Coordinates
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import AgentRecord, Coordinates
 
 _LAST_PLACES = 8 * 2.0**-53
 _UNITS = 2**1074

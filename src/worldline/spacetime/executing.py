@@ -13,19 +13,26 @@ from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.processes.executor import Mpi, Processes
 from worldline.processes.failures import Failure, begin_run, first_error, told
 from worldline.processes.forking import check_guarded
-from worldline.processes.mesh import PeerGone
-from worldline.processes.peers import Peers
+from worldline.processes.mesh import PeerGone, Peers
 from worldline.processes.pool import WorkerPool, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
-from worldline.spacetime.build import Core
-from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
-from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
+from worldline.spacetime.core import Core
+from worldline.spacetime.outcome import (
+    HeldBack,
+    SpacetimeOutcome,
+    Tally,
+    combined,
+    failed,
+    living,
+    records_of,
+    stood_still,
+    tally_of,
+    waits_of,
+)
 from worldline.spacetime.placement import Placing, as_placing, resident_of
-from worldline.spacetime.story import records_of
-from worldline.spacetime.waiting import HeldBack, living, stood_still, waits_of
-from worldline.spacetime.worker import SpacetimeWorker
-from worldline.spacetime.worker_messages import WorkerFailed, packed_frame
+from worldline.spacetime.worker import SpacetimeWorker, bring_back, packed, states_of, unpacked
+from worldline.spacetime.worker_messages import packed_frame
 
 
 class Task(NamedTuple):
@@ -119,7 +126,7 @@ def _work(number: int, peers: Peers, task: Task, look: Look) -> WorkerSummary | 
     except WorldlineError as error:
         for other in range(task.workers):
             if other != number:
-                peers.post(other, packed_frame(WorkerFailed(error)))
+                peers.post(other, packed_frame(error))
         raise
 
 

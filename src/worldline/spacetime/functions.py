@@ -1,8 +1,8 @@
 """Functions on their way to another agent.
 
 A function that can be imported, or the name of a method, travels by reference. Any other, a lambda or one with
-variables of its surroundings, takes copies of what it has captured along, so that nobody sees what its sender does to
-them afterwards; its code is sent as it is, which only workers of the same run can take in.
+variables of its surroundings, takes copies of what it has captured along, so that what its sender does to them
+afterwards never shows; its code is sent as it is, which only workers of the same run can take in.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any, NamedTuple
 
 from worldline.kernel.packing import PackedCopy, fingerprint, seal
-from worldline.kernel.taken import advice_on
+from worldline.kernel.trouble import advice_on
 from worldline.model.blame import described, models, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
-from worldline.spacetime.nanoseconds import time_of_failure
+from worldline.spacetime.space import time_of_failure
 
 METHODS = ("after", "die", "jump_to", "log", "reference")
 """Those of every agent."""

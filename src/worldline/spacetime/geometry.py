@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
+# cython: annotation_typing=True
 """Minkowski space: vectors, trajectories, and where a trajectory meets a field.
 
-This is ordinary Python, and in Cython's pure-Python mode also C, as the kernel's engine is; `_geometry.pxd` has the C
+This is ordinary Python, and in Cython's pure-Python mode also C, as the kernel's engine is; `geometry.pxd` has the C
 types. Both builds give the same bits: nothing but sums, products, quotients and square roots is used, which IEEE 754
 rounds in one way.
 
@@ -12,20 +13,24 @@ sum and dot product", 2005): a value is a pair (high, low), whose sum counts. Wh
 result, and cancellation beyond 30 digits.
 """
 
-from math import isfinite, sqrt
-from typing import Any
+from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
 
-if cython.compiled:
-    from cython.cimports.cpython.mem import PyMem_Free, PyMem_Malloc
-    from cython.cimports.libc.math import fma, sqrt
-    from cython.cimports.worldline.spacetime._geometry import FEW
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Compiled, it is C's.
+    from math import sqrt
 
 COORDINATE_MAX = 1e100  # Squares of these, and their errors, are numbers still.
 GAMMA_MAX = 1e6  # Beyond that, a float can hardly tell an agent from light.
@@ -75,7 +80,11 @@ class Vector:
 
     __slots__ = ("n", "x")
 
-    def __init__(self, coordinates: object) -> None:
+    if not cython.compiled:
+        n: int
+        x: list[float]
+
+    def __init__(self, coordinates: Iterable[SupportsFloat]) -> None:
         numbers = [float(each) for each in coordinates]
         if not numbers:
             raise UsageError("a vector has at least one coordinate", advice="the first is lab time")
@@ -103,7 +112,7 @@ class Vector:
     def __len__(self) -> int:
         return self.n
 
-    def __getitem__(self, place: object) -> Any:
+    def __getitem__(self, place: Any) -> Any:
         """Return a coordinate; of a slice, such as ``[1:]``, which is space alone, a tuple."""
         i: cython.Py_ssize_t
         if isinstance(place, slice):
@@ -120,7 +129,7 @@ class Vector:
             found.append(self.x[place])  # noqa: PERF401 - A comprehension has variables of its own, that aren't C's.
         return tuple(found)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[float]:
         return iter(self.coordinates())
 
     @property
@@ -136,22 +145,22 @@ class Vector:
     def __hash__(self) -> int:
         return hash(self.coordinates())
 
-    def __add__(self, other: object) -> Any:
+    def __add__(self, other: Any) -> Vector:
         return Vector([a + b for a, b in _paired(self, other)])
 
-    def __sub__(self, other: object) -> Any:
+    def __sub__(self, other: Any) -> Vector:
         return Vector([a - b for a, b in _paired(self, other)])
 
-    def __mul__(self, factor: float) -> Any:
+    def __mul__(self, factor: float) -> Vector:
         return Vector([each * factor for each in self.coordinates()])
 
-    def __rmul__(self, factor: float) -> Any:
+    def __rmul__(self, factor: float) -> Vector:
         return self * factor
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Vector:
         return Vector([-each for each in self.coordinates()])
 
-    def dot(self, other: object) -> float:
+    def dot(self, other: Any) -> float:
         """Return the inner product x₁y₁ − x₂y₂ − x₃y₃ …, rounded once."""
         pair = product(self, _as_vector(other, self.n))
         return pair[0] + pair[1]
@@ -163,7 +172,7 @@ class Vector:
         return Vector, (self.coordinates(),)
 
 
-def _as_vector(given: object, n: int) -> Vector:
+def _as_vector(given: Any, n: int) -> Vector:
     made: Vector = given if isinstance(given, Vector) else Vector(given)
     if made.n != n:
         raise UsageError(
@@ -173,7 +182,7 @@ def _as_vector(given: object, n: int) -> Vector:
     return made
 
 
-def as_vector(given: object, n: int, what: str) -> Vector:
+def as_vector(given: Any, n: int, what: str) -> Vector:
     """Take a vector, or anything that lists its coordinates; refuse another number of them."""
     try:
         return _as_vector(given, n)
@@ -183,7 +192,7 @@ def as_vector(given: object, n: int, what: str) -> Vector:
         raise UsageError(f"{what}: {shown(given)} isn't a vector", advice=f"give {n} numbers, lab time first") from None
 
 
-def _paired(a: Vector, b: object) -> object:
+def _paired(a: Vector, b: Any) -> Iterable[tuple[float, float]]:
     return zip(a.coordinates(), _as_vector(b, a.n).coordinates(), strict=True)
 
 
@@ -204,7 +213,7 @@ def product(a: Vector, b: Vector) -> tuple[float, float]:
 
 @cython.cfunc
 def new_doubles(n: cython.Py_ssize_t) -> cython.p_double:
-    """Return room for so many floats; whoever asks for it frees it."""
+    """Return room for so many floats; the caller frees it."""
     made: cython.p_double
     if cython.compiled:
         made = cython.cast(cython.p_double, PyMem_Malloc(n * cython.sizeof(cython.double)))
@@ -254,12 +263,14 @@ class LambdaField:
 
     __slots__ = ("_given", "c", "r")
 
-    def __init__(self, R: object = None, c: object = 0.0) -> None:  # noqa: N803 - The formula's own names.
-        self._given = None if R is None else R if isinstance(R, Vector) else as_vector(R, _length(R, "R"), "R")
+    def __init__(self, R: Any = None, c: Any = 0.0) -> None:  # noqa: N803 - The formula's own names.
+        self._given: Vector | None = (
+            None if R is None else R if isinstance(R, Vector) else as_vector(R, _length(R, "R"), "R")
+        )
         if isinstance(c, bool) or not isinstance(c, int | float) or not 0.0 <= c <= COORDINATE_MAX:
             raise ConfigurationError(f"c is {shown(c)}", advice="use a number that isn't negative")
         self.c = c
-        self.r = self._given
+        self.r: Vector | None = self._given
         if self.r is not None:
             if self.r[0] < 0.0:
                 raise ConfigurationError(
@@ -274,7 +285,7 @@ class LambdaField:
                 )
 
     @property
-    def R(self) -> object:  # noqa: N802 - The formula's own name.
+    def R(self) -> Vector | None:  # noqa: N802 - The formula's own name.
         return self._given
 
     @property
@@ -285,9 +296,9 @@ class LambdaField:
         rest: cython.double = 0.0
         for each in self.r.coordinates()[1:]:
             rest += each * each
-        return self.r[0] + sqrt(rest + self.c)
+        return self.r.x[0] + sqrt(rest + self.c)
 
-    def of(self, n: int) -> object:
+    def of(self, n: int) -> LambdaField:
         """Return this field in a space of n dimensions, where it has an R."""
         if self._given is not None and len(self._given) != n:
             raise ConfigurationError(
@@ -304,7 +315,7 @@ class LambdaField:
         return LambdaField, (self._given, self.c)
 
 
-def _length(given: object, what: str) -> int:
+def _length(given: Any, what: str) -> int:
     try:
         return len(given)
     except TypeError:
@@ -331,7 +342,7 @@ class Trajectory:
         """Return the point after so much local time."""
         return self.point(tau)
 
-    def meets(self, emitted: object, field: LambdaField) -> float:
+    def meets(self, emitted: Any, field: LambdaField) -> float:
         """Return the local time at which this meets the field of a lambda that was emitted there.
 
         It is negative if that was before the start.
@@ -388,7 +399,7 @@ class Trajectory:
         """Return the larger root τ of (D + Vτ)·(D + Vτ) = c, where D = start − a − R."""
         x: cython.p_double = self.start.x
         v: cython.p_double = self.velocity.x
-        r: cython.p_double = field.r.x
+        r: cython.p_double = field.r.x  # type: ignore[union-attr] # The field is that of a space, `LambdaField.of`.
         b_high: cython.double = 0.0  # V·D
         b_low: cython.double = 0.0
         q_high: cython.double = -field.c  # D·D − c
@@ -463,7 +474,7 @@ def _quotient(high: cython.double, low: cython.double, by: cython.double, by_low
 # -- Velocities
 
 
-def as_velocity(given: object, n: int, what: str = "a velocity") -> Vector:
+def as_velocity(given: Any, n: int, what: str = "a velocity") -> Vector:
     """Take a 4-velocity, V·V = 1 and V₁ > 0; return it with V₁ worked out from the others, as exactly as can be."""
     velocity = as_vector(given, n, what)
     high, low = product(velocity, velocity)
@@ -478,7 +489,7 @@ def as_velocity(given: object, n: int, what: str = "a velocity") -> Vector:
     return _from_rest(velocity.coordinates()[1:])
 
 
-def from_speeds(speeds: object) -> Vector:
+def from_speeds(speeds: Sequence[float]) -> Vector:
     """Return the 4-velocity of an ordinary velocity, whose unit is the speed of light."""
     square: cython.double = 0.0
     for each in speeds:
@@ -494,7 +505,7 @@ def from_speeds(speeds: object) -> Vector:
     return _from_rest([gamma * each for each in speeds])
 
 
-def _from_rest(spatial: object) -> Vector:
+def _from_rest(spatial: Sequence[float]) -> Vector:
     square: cython.double = 1.0
     for each in spatial:
         square += each * each

@@ -1,28 +1,34 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
+# cython: annotation_typing=True
 """Bodies and lanes: what an agent is in spacetime, and what is under way to it. All of this is data.
 
 A lane is a queue of lambdas in the order of emission, from one body to another.
 """
 
+from __future__ import annotations
+
 from math import inf
+from typing import TYPE_CHECKING, Any
 
-try:
-    import cython
-except ImportError:
-    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+from worldline.spacetime.geometry import Trajectory, Vector
 
-if cython.compiled:
-    from cython.cimports.cpython.mem import PyMem_Free
-    from cython.cimports.worldline.spacetime._geometry import FEW, Trajectory, Vector, new_doubles
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
 else:
-    from worldline.spacetime.geometry import Trajectory, Vector, new_doubles
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:
+    from worldline.spacetime.geometry import new_doubles
 
 _NEVER = cython.declare(cython.double, inf)
 _EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 
 @cython.final
-@cython.no_gc  # What it carries has been copied, and refers to nobody.
+@cython.no_gc  # What it carries has been copied, and refers to nothing else.
 @cython.freelist(256)
 @cython.cclass
 class Lambda:
@@ -30,16 +36,25 @@ class Lambda:
 
     __slots__ = ("arguments", "at", "content", "ends", "function", "kind", "order")
 
+    if not cython.compiled:
+        at: Vector
+        order: int
+        kind: int
+        function: Any
+        arguments: Any
+        content: int
+        ends: Any  # The ends of channels that it carries: name, target, home.
+
 
 @cython.ccall
 def new_lambda(
     at: Vector,
     order: cython.longlong,
     kind: cython.int,
-    function: object,
-    arguments: object,
+    function: Any,
+    arguments: Any,
     content: cython.ulonglong,
-    ends: object,
+    ends: Any,
 ) -> Lambda:
     made: Lambda = Lambda.__new__(Lambda)
     made.at = at
@@ -59,10 +74,10 @@ class Body:
 
     def __init__(self, name: str, n: int, home: int) -> None:
         self.name = name
-        self.agent = None
-        self.receiver = None  # What lambdas are called with: the agent, or what it wraps.
-        self.random = None
-        self.trajectory = None
+        self.agent: Any = None  # An `Agent`; None where it only stands for one.
+        self.receiver: Any = None  # What lambdas are called with: the agent, or what it wraps.
+        self.random: dict[Any, Any] | None = None  # Its own draws, by name.
+        self.trajectory: Trajectory = None  # type: ignore[assignment] # Given before anything asks for it.
         if cython.compiled and n <= FEW:
             self.here = self.few
         else:
@@ -71,18 +86,18 @@ class Body:
         self.tau = 0.0  # How far it is: nothing earlier will happen to it.
         self.last = 0.0  # When the last event was.
         self.local_start = 0.0
-        self.point = None
-        self.lanes = []
+        self.point: Vector = None  # type: ignore[assignment] # As above.
+        self.lanes: list[Lane] = []
         self.dues = new_doubles(0)
         self.room = 0
-        self.outs = []
-        self.waiters = []
-        self.waits_for = None
-        self.blocked_by = None
-        self.timer = None
+        self.outs: list[Lane] = []
+        self.waiters: list[Body] = []
+        self.waits_for: Body | None = None
+        self.blocked_by: Lane | None = None
+        self.timer: Lane | None = None
         self.edge = _NEVER
         self.edge_place = -1
-        self.passed = []
+        self.passed: list[int] = []
         self.stale = True
         self.queued = False
         self.moved = False
@@ -91,14 +106,14 @@ class Body:
         self.parked = False  # Nothing that counts will happen to it.
         self.home = home
         self.is_here = True
-        self.death = None
-        self.partners = {}
+        self.death: Vector | None = None
+        self.partners: dict[int, bool] = {}
         self.born = -1
         self.chain = 0
         self.events = 0
         self.notes = 0
         self.shown = ""  # What it was last seen to be shown as.
-        self.counts = {}
+        self.counts: dict[str, int] = {}
 
     if cython.compiled:
 
@@ -117,7 +132,7 @@ class Body:
         self.counts[what] = number
         return number
 
-    def position(self, n: int) -> object:
+    def position(self, n: int) -> Any:
         """Return where it is known to be, as coordinates; None if that isn't known."""
         place: cython.Py_ssize_t
         found = []
@@ -125,13 +140,13 @@ class Body:
             found.append(self.here[place])  # noqa: PERF401 - As in `Vector.coordinates`.
         return tuple(found) if self.known else None
 
-    def state(self) -> tuple[object, ...]:
+    def state(self) -> tuple[Any, ...]:
         """Return what moves to another worker with it, besides its agent and lanes."""
         line = self.trajectory.start, self.trajectory.velocity, self.tau, self.last, self.local_start
         history = self.random, self.chain, self.events, self.notes, self.shown, dict(self.counts), list(self.passed)
         return line, self.done, self.frozen, self.death, history
 
-    def restore(self, state: tuple[object, ...]) -> None:
+    def restore(self, state: tuple[Any, ...]) -> None:
         line, self.done, self.frozen, self.death, history = state
         start, velocity, self.tau, self.last, self.local_start = line
         self.random, self.chain, self.events, self.notes, self.shown, self.counts, self.passed = history
@@ -156,21 +171,22 @@ class Lane:
         self.key = key
         self.source = source
         self.target = target
-        self.floor = None
-        self.head = None  # What is at the front; the rest, of which there is rarely any, from place `first` on.
-        self.rest = None
+        self.floor: Vector | None = None
+        # What is at the front; the rest, of which there is rarely any, from place `first` on.
+        self.head: Lambda | None = None
+        self.rest: list[Lambda] | None = None
         self.first = 0
         self.sent = 0
         self.place = -1  # Among the target's lanes.
         self.exact = False
         self.attached = False  # To the target.
         self.open = True  # As far as the source knows.
-        self.gone = False  # Nobody can send on it any more; what is under way arrives.
+        self.gone = False  # Nothing can be sent on it any more; what is under way arrives.
         self.is_news = False
         self.asked = False  # Another worker has been asked for news, and hasn't answered.
         self.handle = 0  # The identity of the object by which the source holds it.
         self.told = False  # The source knows that the target is dead.
-        self.timers = None
+        self.timers: list[Any] | None = None
 
     def under_way(self) -> list[Lambda]:
         """Return what has been sent and not absorbed."""
@@ -191,7 +207,7 @@ class Lane:
 
     @cython.cfunc
     def pop(self) -> Lambda:
-        item: Lambda = self.head
+        item: Lambda = self.head  # type: ignore[assignment] # There is one, or the lane wouldn't be due.
         if self.rest is None:
             self.head = None
             return item

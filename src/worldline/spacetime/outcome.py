@@ -1,17 +1,133 @@
-"""What comes of a run through spacetime, whatever executed it."""
+"""What comes of a run: its records, its outcome, which agents wait for ever, and what observers are told of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from math import dist, sqrt
+from typing import Any, NamedTuple
+
+from msgspec import MsgspecError, Struct, json
 
 from worldline.history.journal import run_digest
+from worldline.history.observer import DEAD, LOG, META, OUTSIDE, UNDER_WAY, Observer
 from worldline.history.outcome import End, Outcome
-from worldline.model.errors import UsageError, WorldlineError
-from worldline.model.time import SECOND
-from worldline.spacetime.build import Core, Vector
-from worldline.spacetime.story import AgentRecord, in_order, records_of
+from worldline.history.plain import encoded
+from worldline.kernel.packing import PackedCopy
+from worldline.model.errors import Stuck, UsageError, WorldlineError
+from worldline.model.time import SECOND, TIME_MAX
+from worldline.spacetime.agent import kind_of
+from worldline.spacetime.boundary import Boundary
+from worldline.spacetime.core import Core
+from worldline.spacetime.functions import Closure, name_of
+from worldline.spacetime.geometry import LambdaField, Vector
+from worldline.spacetime.space import Minkowski, nanoseconds, time_of_failure
+
+# -- The records of a run that was traced: what happened to which agent, and where
+
+Coordinates = tuple[float, ...]
+
+_ATTACH = "attach"
+
+
+class AgentRecord(Struct, frozen=True, omit_defaults=True):
+    """Something that happened to an agent, at a point. Its number counts the agent's records.
+
+    ========  ===========================================================
+    kind      what
+    ========  ===========================================================
+    born      it began, as a `what`, with a velocity; `peer` made it
+    sent      it sent `what` to `peer` on a channel, as number `order`; `given` are
+              its arguments, `content` a hash of what can't be shown of it
+    absorbed  it absorbed `what` from `peer`, which was emitted at `emitted`
+    timer     it woke itself up, to do `what`
+    turned    it has another velocity
+    jumped    it has come from `emitted`
+    crossed   it reached a boundary, `what`
+    created   a channel to `peer` was created
+    attached  its end of a channel from `peer` was attached
+    held      it has got the end of a channel to `peer`
+    closed    it closed a channel to `peer`
+    died      it ended
+    ended     the run was over
+    log       it noted a text, `what`
+    shown     it is shown as `what` from now on
+    waits     it can't go on: it waits for `peer`, for ever
+    failed    it can't go on: `what` says why
+    ========  ===========================================================
+    """
+
+    agent: str
+    number: int
+    kind: str
+    at: Coordinates
+    local_time: float
+    channel: str = ""
+    order: int = -1
+    what: str = ""
+    peer: str = ""
+    emitted: Coordinates | None = None
+    velocity: Coordinates | None = None
+    given: Any = None
+    content: str = ""
+
+
+def records_of(trace: Iterable[tuple[Any, ...]]) -> list[AgentRecord]:
+    """Make records of what a core has kept."""
+    return [
+        AgentRecord(body.name, number, kind, tuple(point), local_time, **_facts(kind, name, facts))
+        for body, number, kind, point, local_time, name, facts in trace
+    ]
+
+
+def in_order(records: Iterable[AgentRecord]) -> list[AgentRecord]:
+    """Sort records by lab time, agent and number."""
+    return sorted(records, key=lambda record: (record.at[0], record.agent, record.number))
+
+
+def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
+    if kind == "sent":
+        order, item, peer, function, arguments, content, ends = facts
+        carried = _carried(function, arguments, content, ends) if item == 0 else {}
+        return {"channel": name, "order": order, "peer": peer, "what": _what(item, function), **carried}
+    if kind == "absorbed":
+        order, item, peer, emitted, function = facts
+        return {"channel": name, "order": order, "peer": peer, "what": _what(item, function), "emitted": tuple(emitted)}
+    if kind == "timer":
+        return {"channel": name, "order": facts[0], "what": _said(facts[1])}
+    if kind == "born":
+        velocity, agent = facts
+        return {"peer": name, "what": kind_of(agent), "velocity": tuple(velocity)}
+    if kind == "turned":
+        return {"velocity": tuple(facts)}
+    if kind == "jumped":
+        return {"emitted": tuple(facts)}
+    if kind in ("crossed", "log", "shown", "failed"):
+        return {"what": name or facts or ""}
+    if kind in ("created", "attached", "held", "closed"):
+        return {"channel": name, "peer": facts}
+    return {}
+
+
+def _what(item: int, function: Any) -> str:
+    return _said(function) if item == 0 else _ATTACH
+
+
+def _carried(function: Any, arguments: Any, content: int, ends: Any) -> dict[str, Any]:
+    """Return what a function takes along, as JSON has it.
+
+    References can't be looked at on their way, since what opens one has it; nor can what a closure has captured. A
+    hash stands for these.
+    """
+    if ends is not None:
+        return {"content": f"{content:016x}"}
+    given = json.decode(encoded(arguments.open() if isinstance(arguments, PackedCopy) else arguments))
+    hashed = {"content": f"{content:016x}"} if isinstance(function, Closure) else {}
+    return {"given": given, **hashed} if given else hashed
+
+
+def _said(function: Any) -> str:
+    return function.name if isinstance(function, Closure) else name_of(function)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +199,222 @@ def broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequen
     until = max((record.at[0] for record in records), default=0.0)
     kept = None if outcome.kept is None else in_order(records)
     return replace(outcome, failure=error, until=until, now=round(until * SECOND), kept=kept)
+
+
+# -- Which agent waits for which, when none can go on any more
+
+
+class HeldBack(NamedTuple):
+    """For whom an agent waits, and where it stands."""
+
+    waits_for: str
+    at: tuple[float, ...]
+
+
+def waits_of(core: Core) -> dict[str, HeldBack]:
+    """Return what each agent here waits for."""
+    return {
+        body.name: HeldBack(body.blocked_by.source.name, body.position(core.n))
+        for body in core.bodies.values()
+        if not body.done and body.blocked_by is not None
+    }
+
+
+def living(core: Core) -> list[str]:
+    """Return who hasn't ended."""
+    return [body.name for body in core.bodies.values() if not body.done]
+
+
+def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, HeldBack], alive: Sequence[str]) -> SpacetimeOutcome:
+    """Return that a run can't go on, with where all wait, and which agents are the cause of it."""
+    error = stuck(waits, alive)
+    lasts: dict[str, AgentRecord] = {}
+    for record in outcome.kept or ():
+        if record.agent not in lasts or record.number > lasts[record.agent].number:
+            lasts[record.agent] = record
+    found = [
+        AgentRecord(
+            name,
+            lasts[name].number + 1,
+            "failed" if name in error.facts["agents"] else "waits",
+            wait.at,
+            lasts[name].local_time + _passed(lasts[name].at, wait.at),
+            what=f"waits for {wait.waits_for}, at {_point(wait.at)}" if name in error.facts["agents"] else "",
+            peer=wait.waits_for,
+        )
+        for name, wait in waits.items()
+        if name in lasts
+    ]
+    return broken_off(outcome, error, [*(outcome.kept or ()), *found])
+
+
+def _passed(start: Coordinates, end: Coordinates) -> float:
+    """Return how much local time passes on a straight way."""
+    across = dist(start[1:], end[1:])
+    return sqrt(max(0.0, (end[0] - start[0] - across) * (end[0] - start[0] + across)))
+
+
+def stuck(waits: Mapping[str, HeldBack], alive: Sequence[str]) -> Stuck:
+    """Return the error that says why some are still alive when nothing can happen any more.
+
+    If they wait, there is a circle of those who wait for each other.
+    """
+    if not waits:
+        return Stuck(
+            f"{min(alive)} never ends: nothing will happen to it, and no boundary takes it out",
+            advice="say until when it runs: run(until=100)",
+            agents=tuple(sorted(alive)),
+        )
+    seen: list[str] = []
+    name = min(waits)
+    while name in waits and name not in seen:
+        seen.append(name)
+        name = waits[name].waits_for
+    circle = seen[seen.index(name) :] if name in seen else seen
+    first = circle.index(min(circle))
+    circle = circle[first:] + circle[:first]
+    told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
+    where = waits[circle[0]].at
+    return Stuck(
+        f"nobody can go on: {told}, at {_point(where)}; there lambdas between them take less time than floats can tell",
+        advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",
+        at=time_of_failure(where[0]),
+        agents=tuple(circle),
+    )
+
+
+def _point(at: Coordinates) -> str:
+    return f"({', '.join(f'{each:.6g}' for each in at)})"
+
+
+# -- What an observer is told of a run, and how records are made of it again
+#
+# Agents have no common clock, and there is no queue of what they do: some are far ahead of others. So an observer is
+# told when the run is over, in the order of lab time, each agent's records in their own order; of a run that has
+# failed, what was before that. Then everything has passed.
+#
+# An observer counts whole nanoseconds. Lab times are read as seconds and rounded to the nearest one; what is before 0
+# is told as 0, and what is absorbed within the nanosecond in which it was sent, as absorbed in the next. The exact
+# coordinates are in the payloads, which are JSON: its numbers give the same floats back.
+#
+# Topics are what was sent, by the names of functions. A payload is the record of what its sender did, and of nothing
+# else: that it was absorbed is a note of the absorbing agent, whose number and place depend on what that agent did
+# before.
+
+SCENE = "worldline/setting"
+"""The topic of what a run takes place in: the first note, which is no agent's."""
+
+
+_encode = json.Encoder(order="deterministic").encode
+
+
+class Plane(Struct, frozen=True):
+    """A boundary as it was: its plane, and what it is called."""
+
+    normal: tuple[float, ...]
+    offset: float
+    name: str
+
+    def boundary(self) -> Boundary:
+        """Return one to look at; what it does to agents isn't kept."""
+        return Boundary(self.normal, self.offset, name=self.name)
+
+
+class Scene(Struct, frozen=True):
+    """What a run takes place in: n dimensions, the lambda field, boundaries, until when."""
+
+    n: int
+    R: tuple[float, ...] | None
+    c: float
+    until: float
+    walls: tuple[Plane, ...] = ()
+
+    @property
+    def space(self) -> Minkowski:
+        return Minkowski(self.n)
+
+    @property
+    def field(self) -> LambdaField:
+        return LambdaField(self.R, self.c)
+
+    @property
+    def boundaries(self) -> list[Boundary]:
+        return [wall.boundary() for wall in self.walls]
+
+
+def scene_of(n: int, field: LambdaField, boundaries: Iterable[Boundary], until: float) -> Scene:
+    given: Any = field.R
+    walls = tuple(Plane(each.normal.coordinates(), each.offset, each.name) for each in boundaries if not each.is_end)
+    return Scene(n, None if given is None else tuple(given), field.c, until, walls)
+
+
+def check_end(until: float) -> None:
+    """Refuse an end that no observer can count to."""
+    if until * SECOND >= TIME_MAX:
+        raise UsageError(
+            f"a run until {until:g} can't be recorded: recordings end at {TIME_MAX / SECOND:.4g}",
+            advice="lab times are recorded as seconds; choose another unit for them",
+        )
+
+
+def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
+    """Tell all that has happened in a run that was traced: who took part, what was sent, and what became of it."""
+    records = outcome.records
+    end = nanoseconds(scene.until) + 1
+    for name, first in _firsts(records).items():
+        observer.began(name, nanoseconds(first.at[0]))
+    observer.noted(OUTSIDE, SCENE, 0, _encode(scene), scene)
+    absorbed = {(record.channel, record.order): record for record in records if record.kind == "absorbed"}
+    died = {record.agent for record in records if record.kind == "died"}
+    numbers: dict[str, int] = {}
+    for record in _as_done(records):
+        who, at = record.agent, nanoseconds(record.at[0])
+        if record.kind == "sent":
+            number = numbers.get(who, 0)
+            numbers[who] = number + 1
+            taken = absorbed.get((record.channel, record.order))
+            arrival = max(at + 1, end if taken is None else nanoseconds(taken.at[0]))
+            observer.sent(who, number, record.what, at, _encode(record), arrival, record)
+            lost = None if taken is not None else DEAD if record.peer in died else UNDER_WAY
+            observer.arrives(who, number, record.peer, arrival, 0, lost)
+        else:
+            observer.noted(who, LOG if record.kind == "log" else META, at, _encode(record), record)
+    if outcome.failure is None:  # Otherwise no agent has got to the end.
+        for name, member in outcome.members.items():
+            observer.ended(name, *member)
+    observer.passed(end + 1)
+
+
+def _firsts(records: Iterable[AgentRecord]) -> dict[str, AgentRecord]:
+    """Return the first record of each agent; they are in the order of lab time."""
+    found: dict[str, AgentRecord] = {}
+    for record in records:
+        found.setdefault(record.agent, record)
+    return found
+
+
+def _as_done(records: Sequence[AgentRecord]) -> list[AgentRecord]:
+    """Sort records by lab time, but each agent's own as they were made (H1): before a run agents jump back in time."""
+    keys: dict[tuple[str, int], float] = {}
+    latest: dict[str, float] = {}
+    for record in sorted(records, key=lambda record: (record.agent, record.number)):
+        latest[record.agent] = max(record.at[0], latest.get(record.agent, record.at[0]))
+        keys[record.agent, record.number] = latest[record.agent]
+    return sorted(records, key=lambda record: (keys[record.agent, record.number], record.agent, record.number))
+
+
+def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]:
+    """Return what was told: the scene and all records in their order, of topics and payloads in any order."""
+    scene: Scene | None = None
+    records: list[AgentRecord] = []
+    try:
+        for topic, payload in kept:
+            if topic == SCENE:
+                scene = json.decode(payload, type=Scene)
+            else:
+                records.append(json.decode(payload, type=AgentRecord))
+    except MsgspecError as error:
+        raise UsageError("it isn't a recording of agents in spacetime") from error
+    if scene is None:
+        raise UsageError("it isn't a recording of agents in spacetime", advice="record one with --record")
+    return scene, in_order(records)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
-from worldline.kernel.placement import grouped
+from worldline.kernel.topology import grouped
 from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
-from worldline.spacetime.build import Body
+from worldline.spacetime.lanes import Body
 
 BY_POSITIONS = "positions"
 BY_CHANNELS = "channels"
@@ -46,7 +46,7 @@ class Placing:
     moves_every_s: float | None = 0.5
 
     def place(self, residents: Sequence[Resident], count: int) -> dict[str, int]:
-        """Return the worker of everybody."""
+        """Return the worker of each resident."""
         if isinstance(self.by, str):
             return dict(_RULES[self.by](residents, count))
         placed = _ruled(self.by, residents, count) if callable(self.by) else dict(self.by)
@@ -115,7 +115,7 @@ def _extent(group: Sequence[Resident], axis: int) -> float:
 
 
 def _cut(group: Sequence[Resident], share: float) -> int:
-    """Return how many of a group have this share of its load; everybody counts a little, events or not."""
+    """Return how many of a group have this share of its load; each counts a little, events or not."""
     whole = sum(resident.load + 1 for resident in group)
     so_far = 0
     for number, resident in enumerate(group):
@@ -167,7 +167,7 @@ def cut_of(residents: Sequence[Resident], placed: Mapping[str, int]) -> int:
 
 # Decides whether agents are to move to other workers, and which. Pure: the clock is read by others.
 #
-# It takes a while to stand still and to look at everybody. So that is wished for only now and then, and granted only if
+# It takes a while to stand still and to look at all. So that is wished for only now and then, and granted only if
 # what is known anyway speaks for it.
 
 _SHARE = 0.02
@@ -175,7 +175,7 @@ _WORTHWHILE = 1.15  # A move must promise at least so much less work for the bus
 
 
 class BalanceTimer:
-    """When a worker wishes that everybody be looked at."""
+    """When a worker wishes that all be looked at."""
 
     def __init__(self, every_s: float | None, now_s: float) -> None:
         self._every_s = every_s
@@ -192,7 +192,7 @@ class BalanceTimer:
         return True
 
     def granted(self, now_s: float) -> None:
-        """Begin to wait anew: everybody was looked at."""
+        """Begin to wait anew: all were looked at."""
         self._since_s = now_s
 
 
@@ -226,16 +226,16 @@ class Grants:
 
 
 def moves(placing: Placing, told: Sequence[Sequence[Resident]]) -> dict[str, int]:
-    """Return who goes to which worker, of the residents that each has; nobody, if that isn't worth it."""
+    """Return who goes to which worker, of the residents that each has; none, if that isn't worth it."""
     count = len(told)
     now = {resident.name: worker for worker, residents in enumerate(told) for resident in residents}
-    everybody = sorted(resident for residents in told for resident in residents)
-    if not everybody:
+    residents_of_all = sorted(resident for residents in told for resident in residents)
+    if not residents_of_all:
         return {}
-    wanted = placing.place(everybody, count)
+    wanted = placing.place(residents_of_all, count)
     if isinstance(placing.by, str):
-        gain = imbalance(everybody, now, count) / imbalance(everybody, wanted, count)
-        fewer = (1 + cut_of(everybody, now)) / (1 + cut_of(everybody, wanted))
+        gain = imbalance(residents_of_all, now, count) / imbalance(residents_of_all, wanted, count)
+        fewer = (1 + cut_of(residents_of_all, now)) / (1 + cut_of(residents_of_all, wanted))
         if min(gain, fewer) < 1 / _WORTHWHILE or max(gain, fewer) < _WORTHWHILE:
             return {}
     return {name: worker for name, worker in wanted.items() if worker != now[name]}

@@ -19,14 +19,24 @@ from worldline.processes.failures import begin_run, is_from_outside
 from worldline.processes.status_timer import Look, looks
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
-from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
+from worldline.spacetime.core import Core, make_current
 from worldline.spacetime.functions import blamed
-from worldline.spacetime.nanoseconds import nanoseconds, shown_time
-from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
-from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import AgentRecord
-from worldline.spacetime.told import Scene, check_end, scene_of, tell
-from worldline.spacetime.waiting import living, stood_still, waits_of
+from worldline.spacetime.geometry import COORDINATE_MAX, LambdaField
+from worldline.spacetime.outcome import (
+    AgentRecord,
+    Scene,
+    SpacetimeOutcome,
+    check_end,
+    combined,
+    failed,
+    living,
+    scene_of,
+    stood_still,
+    tally_of,
+    tell,
+    waits_of,
+)
+from worldline.spacetime.space import Minkowski, nanoseconds, shown_time
 
 _LOOK_EVERY = 10_000
 
@@ -67,7 +77,7 @@ class ForwardSimulation:
         """Why an observer couldn't be told of a run that has failed itself."""
         self.is_traced = trace
         self._core = Core(space, self.field, check_boundaries(boundary, space.n), seed)
-        self._core.trace = []  # Until the run begins nobody knows whether somebody will observe it.
+        self._core.trace = []  # Until the run begins it isn't known whether it will be observed.
         self._outer: Any = None
         self._is_over = False
 
@@ -80,7 +90,7 @@ class ForwardSimulation:
 
     def __exit__(self, *_: object) -> None:
         self._core.setting_up = False
-        self._core.stamp += 1  # From now on nobody has just been made.
+        self._core.stamp += 1  # From now on no agent has just been made.
         make_current(self._outer)
 
     def _look_at_all(self) -> None:
@@ -214,7 +224,7 @@ class ForwardSimulation:
         steps = -1
         while core.live and not core.failures and core.steps > steps:
             steps = core.steps
-            gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
+            gc.collect()  # A channel that is only garbage holds no agent up, whenever it is found to be.
             self._run_down(look)
         outcome = combined([tally_of(core)], end, is_traced=core.trace is not None)
         if core.failures:
@@ -233,7 +243,7 @@ class ForwardSimulation:
             ends = [each for each in self._core.boundaries if each.normal[0] < 0 and not any(list(each.normal)[1:])]
             if not ends:
                 raise UsageError("the run has no end", advice="say until when it runs, in lab time: run(until=100)")
-            return min(each.offset / -each.normal[0] for each in ends)
+            return float(min(each.offset / -each.normal.t for each in ends))
         if isinstance(until, bool) or not isinstance(until, int | float) or not abs(until) <= COORDINATE_MAX:
             raise UsageError(f"{shown(until)} isn't an end", advice="it's a lab time: run(until=100)")
         if until < 0:

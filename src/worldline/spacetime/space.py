@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.spacetime.build import Vector, as_vector, as_velocity, from_speeds
+from worldline.model.time import SECOND, TIME_MAX
+from worldline.spacetime.geometry import Vector, as_vector, as_velocity, from_speeds
 
 Point = Vector | Sequence[float]
 
@@ -89,3 +90,23 @@ def sign_of_interval(one: Point, other: Point) -> int:
     exact = [Fraction(x) - Fraction(y) for x, y in zip(one, other, strict=True)]
     rest = exact[0] ** 2 - sum((each**2 for each in exact[1:]), Fraction(0))
     return (rest > 0) - (rest < 0)
+
+
+# -- Lab times as observers, recordings and errors count them: as whole nanoseconds, as if their unit was the second
+
+_SHOWN_MAX = 1e9
+
+
+def nanoseconds(lab_time: float) -> int:
+    """Return a lab time as an observer counts it."""
+    return max(0, round(lab_time * SECOND))
+
+
+def shown_time(lab_time: float) -> int:
+    """Return a lab time as a status counts it, which goes no further than a billion."""
+    return nanoseconds(min(lab_time, _SHOWN_MAX))
+
+
+def time_of_failure(lab_time: float) -> int | None:
+    """Return when something has failed; None, if that is too late to be counted."""
+    return nanoseconds(lab_time) if lab_time * SECOND < TIME_MAX else None

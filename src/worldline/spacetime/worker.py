@@ -2,32 +2,36 @@
 
 Theory of operation
 -------------------
-`worker_messages` has what is said, and `post` takes in what concerns single bodies. A position never arrives before
+`worker_messages` has what is said, and `take` takes in what concerns single bodies. A position never arrives before
 what was sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
 
-Worker 0 leads. It finds out when nothing can happen any more (`ending`).
+Worker 0 leads. It finds out when nothing can happen any more (`conclusion`).
 
-Agents move (`balance`) while the run stands still: everybody says `paused` to everybody, after which nothing is under
-way; then all tell the leader about their residents, the leader says who goes where, and bodies are exchanged. Moves
-never change what happens: a body takes all along that its next event depends on, and what others think of its position
-is only a bound.
+Agents move (`placement` says which) while the run stands still: all workers say `paused` to all others, after which
+nothing is under way; then all tell the leader about their residents, the leader says which of them goes where, and
+bodies are exchanged. Moves never change what happens: a body takes all along that its next event depends on, and what
+others think of its position is only a bound.
 """
 
 from __future__ import annotations
 
 import gc
+import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from worldline.processes.peers import Peers
+from worldline.kernel.model import LeftBehind, restored, state_of
+from worldline.model.errors import ConfigurationError, WorldlineError
+from worldline.processes.mesh import Peers
 from worldline.processes.status_timer import Look
-from worldline.spacetime.build import Body, Core, new_lambda
-from worldline.spacetime.moving import packed_if_possible, unpacked
-from worldline.spacetime.nanoseconds import shown_time
+from worldline.spacetime.agent import Agent, AgentWrapper, moving
+from worldline.spacetime.core import Core
+from worldline.spacetime.lanes import Body, new_lambda
 from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, moves, resident_of
+from worldline.spacetime.space import shown_time
 from worldline.spacetime.worker_messages import (
-    BalanceRequest,
     Dispatch,
     Gathering,
     IdleReport,
@@ -40,12 +44,206 @@ from worldline.spacetime.worker_messages import (
     Update,
     WatchedFor,
     WatchFor,
-    WorkerFailed,
     opened_frame,
     packed_frame,
 )
 
-# Takes in the letters that other workers have written to bodies of this one.
+# -- Agents on their way from one core to another, with all that belongs to them: at the start, and when they move
+#
+# What the core knows of them it packs itself; here it is put together with what users' code has a part in.
+
+_OWN = ("_wl_body", "_wl_core")
+
+
+@contextmanager
+def _moving(core: Core) -> Iterator[None]:
+    """Let channels be copied meanwhile."""
+    before = moving.core
+    moving.core = core
+    try:
+        yield
+    finally:
+        moving.core = before
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let the garbage collector rest while many objects are made, of which none is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def packed(core: Core, bodies: Iterable[Body]) -> bytes:
+    """Return bodies with their agents and lanes, as bytes; refuse what can't be sent."""
+    core.let_go()
+    chosen = {body.name: body for body in bodies}
+    with _moving(core), _uncollected():
+        told = [_packed_body(body) for body in chosen.values()]
+        return pickle.dumps((told, core.lanes_of(chosen)), protocol=5)
+
+
+def packed_if_possible(core: Core, bodies: Sequence[Body]) -> tuple[list[str], bytes]:
+    """Return those bodies that can be sent, and their names: an agent may have got hold of something that can't."""
+    try:
+        return [body.name for body in bodies], packed(core, bodies)
+    except ConfigurationError:
+        able = [body for body in bodies if _is_able(core, body)]
+        return [body.name for body in able], packed(core, able)
+
+
+def _is_able(core: Core, body: Body) -> bool:
+    try:
+        packed(core, [body])
+    except ConfigurationError:  # It stays where it is, which shows nowhere.
+        return False
+    return True
+
+
+def unpacked(core: Core, data: bytes) -> None:
+    """Let packed bodies live in a core. Its `homes` say where others do, whatever it was when these were packed."""
+    with _moving(core), _uncollected():
+        bodies, lanes = _loaded(data)
+        arrived = [(core.arrive(name, state), rest) for name, state, *rest in bodies]
+        core.take_lanes(lanes)
+        for body, (timers, kind, state) in arrived:
+            if timers is not None:
+                _take_timers(core, body, *timers)
+            _take_agent(core, body, kind, _loaded(state))
+            core.wake(body)
+        for body, _ in arrived:
+            for each in list(body.outs):
+                if not each.is_news and not each.handle:  # Its channel was garbage, and has stayed behind.
+                    core.give_up(each)
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        return pickle.loads(data)
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"a worker can't load the agents: {error}", advice="define their classes at the top level of a module"
+        ) from error
+    except Exception as error:  # An attribute's own code may raise anything.
+        raise ConfigurationError(
+            f"a worker can't load the agents: {type(error).__name__}: {error}", advice="can they be pickled?"
+        ) from error
+
+
+def _packed_body(body: Body) -> tuple[Any, ...]:
+    timers = None if body.timer is None else (body.timer.sent, body.timer.timers)
+    _check_kind(body)
+    return body.name, body.state(), timers, type(body.agent), _packed_state(body.agent)
+
+
+def _packed_state(agent: Agent) -> bytes:
+    """Return the attributes of an agent; say which it is that can't go."""
+    state = own_state(agent)
+    try:
+        return pickle.dumps(state, protocol=5)
+    except Exception:  # An attribute's own code may raise anything; which one it was is found now.
+        for attribute, value in state.items():
+            try:
+                pickle.dumps(value, protocol=5)
+            except Exception as error:
+                reason = error.problem if isinstance(error, WorldlineError) else str(error)
+                raise ConfigurationError(
+                    f"its attribute {attribute} can't be sent to a worker: {reason}",
+                    participant=agent.name,
+                    advice="keep what can be pickled, and channels to other agents",
+                ) from error
+        raise
+
+
+def _check_kind(body: Body) -> None:
+    try:
+        pickle.dumps(type(body.agent))
+    except Exception as error:  # A class of classes may have code of its own.
+        raise ConfigurationError(
+            f"its class can't be sent to a worker: {error}",
+            participant=body.name,
+            advice="define it at the top level of a module",
+        ) from error
+
+
+def own_state(agent: Agent) -> dict[str, Any]:
+    return {name: value for name, value in state_of(agent, Agent).items() if name not in _OWN}
+
+
+def _take_timers(core: Core, body: Body, sent: int, timers: list[Any]) -> None:
+    lane = core.timer_of(body)
+    lane.sent, lane.timers = sent, timers
+
+
+def _take_agent(core: Core, body: Body, kind: type[Agent], state: dict[str, Any]) -> None:
+    agent = object.__new__(kind)
+    object.__setattr__(agent, "_wl_core", core)
+    object.__setattr__(agent, "_wl_body", body)
+    restored_agent(agent, state)
+    body.agent = agent
+    body.receiver = agent.object if isinstance(agent, AgentWrapper) else agent
+
+
+def restored_agent(agent: Agent, state: dict[str, Any]) -> None:
+    kept = {name: value for name, value in vars(agent).items() if name in _OWN}
+    restored(agent, {**state, **kept})
+
+
+# -- After a run
+
+
+def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes]]:
+    """Return what has become of the agents here; what can't leave the process is said to be left behind."""
+    with _moving(core), _uncollected():
+        return [(body.name, type(body.agent), body.state(), _final_state(body.agent)) for body in core.bodies.values()]
+
+
+def _final_state(agent: Agent) -> bytes:
+    state = own_state(agent)
+    try:
+        return pickle.dumps(state, protocol=5)
+    except Exception:  # As above.
+        return pickle.dumps({name: _sendable(value) for name, value in state.items()}, protocol=5)
+
+
+def _sendable(value: Any) -> Any:
+    try:
+        pickle.dumps(value, protocol=5)
+    except Exception as error:  # As above.
+        return LeftBehind(str(error))
+    return value
+
+
+def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, ...], bytes]]) -> None:
+    """Give agents the state that they had at the end, in whichever process they were."""
+    with _moving(core), _uncollected():
+        for name, kind, state, attributes in states:
+            body = core.house(name)
+            body.restore(state)
+            if body.agent is None:
+                _take_agent(core, body, kind, pickle.loads(attributes))
+            else:
+                _bring_back(body, pickle.loads(attributes))
+
+
+def _bring_back(body: Body, attributes: dict[str, Any]) -> None:
+    """Give an agent its attributes; what it wraps stays the object that it was, as it does inline."""
+    agent = body.agent
+    wrapped = agent.object if isinstance(agent, AgentWrapper) else None
+    restored_agent(agent, attributes)
+    if isinstance(agent, AgentWrapper):
+        if type(agent.object) is type(wrapped) and hasattr(wrapped, "__dict__"):
+            vars(wrapped).clear()
+            vars(wrapped).update(vars(agent.object))
+            agent.object = wrapped
+        body.receiver = agent.object
+
+
+# -- Letters that other workers have written to bodies of this one
 
 
 def take(core: Core, letter: Letter) -> None:
@@ -71,7 +269,7 @@ def take(core: Core, letter: Letter) -> None:
 def _take_lambda(core: Core, letter: LambdaInFlight) -> None:
     name, source, home, target, *parts = letter
     if name.endswith("!") and name not in core.lanes:
-        return  # News that nobody waits for any more.
+        return  # News that aren't waited for any more.
     lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, core.me))
     core.deliver(lane, new_lambda(*parts))
 
@@ -98,15 +296,15 @@ def watch_sources(core: Core) -> None:
             core.outbox.append((source, WatchFor(source.name, "", lane.target.name, core.me)))
 
 
-# Decides when a run on several workers is over. Pure.
+# -- When a run on several workers is over
 #
 # Every worker that is idle says so to the leader, with how many frames it has sent to each other and taken in from
 # each. If all have said that, and each has taken in as many as each other has sent to it, these counts are of one cut
 # through the run that no frame crosses. So it stays like that: the run is over, or stuck, or was broken off by an
 # error.
 #
-# If somebody is still alive then, that may be because of a channel that nobody has any more, and that wasn't found to
-# be garbage yet. So everybody looks for that first, once; if something comes of it, whoever it is isn't idle any more.
+# If an agent is still alive then, that may be because of a channel that nothing refers to any more, and that wasn't
+# found to be garbage yet. So all workers look for that first, once; one that finds something isn't idle any more.
 
 
 def conclusion(said: Sequence[IdleReport | None]) -> Order | None:
@@ -187,7 +385,7 @@ class SpacetimeWorker:
         self._peers.post(other, packed_frame(frame))
 
     def _tell(self) -> None:
-        """Send everybody what is for them."""
+        """Send all others what is for them."""
         core = self._core
         letters: list[list[Letter]] = [[] for _ in range(self._count)]
         positions: list[list[Any]] = [[] for _ in range(self._count)]
@@ -224,7 +422,7 @@ class SpacetimeWorker:
                 self._post(_LEADER, said)
 
     def _order(self, order: Order) -> None:
-        """Tell everybody to do something, as the leader, and do it."""
+        """Tell all workers to do something, as the leader, and do it."""
         for other in self._others:
             self._post(other, order)
         self._hear(self._me, order)
@@ -244,15 +442,15 @@ class SpacetimeWorker:
                 self._steps_at_sweep = self._core.steps
             case Order.FINISH:
                 self._is_over = True
-            case BalanceRequest():
+            case Order.BALANCE:
                 self._grant()
             case Pause(number):
                 self._round_wanted = max(self._round_wanted, number)
-            case Gathering(number):  # Whoever says it is ahead: the leader's wish may have come to it earlier.
+            case Gathering(number):  # The sender is ahead: the leader's wish may have come to it earlier.
                 self._round_wanted = max(self._round_wanted, number)
                 self._unheard.append((other, frame))
-            case WorkerFailed(error):
-                raise error
+            case WorldlineError():
+                raise frame
 
     def _take_in(self, other: int, update: Update) -> None:
         core = self._core
@@ -284,7 +482,7 @@ class SpacetimeWorker:
             if self._me == _LEADER:
                 self._grant()
             else:
-                self._post(_LEADER, BalanceRequest())
+                self._post(_LEADER, Order.BALANCE)
 
     def _grant(self) -> None:
         """Let the run stand still, as the leader, unless that is about to happen, or isn't worth it."""
@@ -349,10 +547,10 @@ class SpacetimeWorker:
         for worker, (names, _) in enumerate(ready):
             for name in names:
                 core.depart(core.bodies[name], worker)
-        everybody = [name for names, _ in ready for name in names]
-        for gone in self._gathered("leaving", [everybody] * self._count):
+        leavers = [name for names, _ in ready for name in names]
+        for gone in self._gathered("leaving", [leavers] * self._count):
             core.homes.update((name, agreed[name]) for name in gone)
-        for body in core.everybody():
+        for body in core.all_bodies():
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()
@@ -361,7 +559,7 @@ class SpacetimeWorker:
         self._idle = [None] * self._count
         for arrived in self._gathered("bodies", [data for _, data in ready]):
             unpacked(core, arrived)
-        self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
+        self._gathered("settled", [None] * self._count)  # Until then nothing may be sent to an agent on the move.
         watch_sources(core)
         self._tell()
         core.wake_all()

@@ -34,14 +34,14 @@ class LambdaInFlight(NamedTuple):
 
 
 class LaneGone(NamedTuple):
-    """Nobody can send on a lane any more."""
+    """Nothing can be sent on a lane any more."""
 
     lane: str
     target: str
 
 
 class WatchFor(NamedTuple):
-    """Somebody on a worker waits for a body: it wants its positions and, on the lane `news`, to hear of its death."""
+    """A body elsewhere waits for this one: it wants its positions and, on the lane `news`, to hear of its death."""
 
     body: str
     news: str
@@ -56,7 +56,7 @@ class WatchedFor(NamedTuple):
 
 
 class UnwatchFor(NamedTuple):
-    """Nobody waits for news of a body any more."""
+    """News of a body aren't waited for any more."""
 
     body: str
     news: str
@@ -69,10 +69,10 @@ Letter = LambdaInFlight | LaneGone | WatchFor | WatchedFor | UnwatchFor
 
 
 class Update(NamedTuple):
-    """What is for bodies of the other worker, and then where those are that somebody there waits for (None: gone).
+    """What is for bodies of the other worker, and then where those are that bodies there wait for (None: gone).
 
     A position never arrives before what was sent until then. `cap` is the lab time after which nothing counts, since
-    somebody has failed; `events` is how many there were at the sender's.
+    an agent has failed; `events` is how many there were at the sender's.
     """
 
     letters: list[Letter]
@@ -84,7 +84,7 @@ class Update(NamedTuple):
 class IdleReport(NamedTuple):
     """Nothing can happen at a worker, which has sent and taken in that many updates to and from each other.
 
-    `is_alive`: somebody hasn't ended there, for whom that would be wrong. `is_swept`: garbage was collected since.
+    `is_alive`: an agent hasn't ended there, though it should have. `is_swept`: garbage was collected since.
     """
 
     sent: tuple[int, ...]
@@ -94,18 +94,15 @@ class IdleReport(NamedTuple):
 
 
 class Order(Enum):
-    """What the leader tells everybody to do."""
+    """What the leader tells all others to do, or a worker the leader."""
 
-    SWEEP = "collect garbage: a channel that is only that holds nobody up"
+    SWEEP = "collect garbage: a channel that is only that holds no agent up"
     FINISH = "stop: nothing can happen any more"
-
-
-class BalanceRequest(NamedTuple):
-    """Somebody asks the leader to look whether agents would be better off elsewhere."""
+    BALANCE = "look, as the leader, whether agents would be better off elsewhere"
 
 
 class Pause(NamedTuple):
-    """The leader wants everybody to stand still, for the so-manieth time."""
+    """The leader wants all workers to stand still; it counts how often."""
 
     number: int
 
@@ -118,13 +115,8 @@ class Gathering(NamedTuple):
     told: Any
 
 
-class WorkerFailed(NamedTuple):
-    """A worker can't go on."""
-
-    error: WorldlineError
-
-
-Dispatch = Update | IdleReport | Order | BalanceRequest | Pause | Gathering | WorkerFailed
+Dispatch = Update | IdleReport | Order | Pause | Gathering | WorldlineError
+"""An error is that of a worker that can't go on."""
 
 
 def packed_frame(frame: Dispatch) -> bytes:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from worldline.builds import first_uncompiled
 from worldline.files.saving import ScratchFolder, refusal
 from worldline.model.errors import NonDeterminism, UsageError
 from worldline.recording.comparing import compare_recordings
@@ -250,7 +250,7 @@ class Verifier:
         raise UsageError(f"one run takes longer than {self._seconds_max:g} seconds", advice=advice)
 
     def _started(self, runs: RunProcesses, variant: Variant) -> tuple[Variant, Future[VariantRun] | None]:
-        is_there = variant.factor is not Factor.BUILD or find_spec("worldline.kernel._engine") is not None
+        is_there = variant.factor is not Factor.BUILD or not first_uncompiled()
         return variant, runs.start(variant) if is_there else None
 
     def _compared(self, reference: VariantRun, variant: Variant, future: Future[VariantRun] | None) -> Compared:

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from tests.kernel.models.collection import Diarist, Waiting, model
-from worldline.kernel import Entity, Simulation, process, receive
-from worldline.model import SECOND, US, Network, link
+from worldline.kernel import Entity, EntityMessage, Simulation, process, receive
+from worldline.model import MS, SECOND, TIME_MAX, US, Network, link
 
 
 @dataclass
@@ -166,4 +166,56 @@ def gauges() -> Simulation:
     names = [f"g{number}" for number in range(5)]
     for name in names:
         simulation.add(name, Gauge(names))
+    return simulation
+
+
+PAYLOADS: tuple[Any, ...] = (
+    *(None, True, 0, -1, -2, 2**59 - 1, 2**59, -(2**59), 2**61 - 1, 2**63 - 1, -(2**63), 2**63, 2**64 - 1, 2**80),
+    *(0.0, -0.0, 1e300, float("inf"), float("nan"), "", "ünï", b"\0\xff", (), (1, (2, "x")), [1], {"b": 1, "a": [2]}),
+    *({1, 2, 3}, {"x", "y"}, frozenset("abc")),
+)
+
+
+class Extremist(Entity):
+    """Sends whatever a message can carry, with times and topics from one end to the other."""
+
+    def start(self) -> None:
+        for number, payload in enumerate(PAYLOADS):
+            self.send("b" if self.name == "a" else "a", f"topic {number}", payload)
+            self.send("b" if self.name == "a" else "a", "same", payload, delay=TIME_MAX - number)
+            self.schedule("own", payload, at=TIME_MAX)
+
+    def handle(self, message: EntityMessage) -> None:
+        self.record(message.topic, repr(message.payload) if not isinstance(message.payload, set | frozenset) else "set")
+
+
+@model()
+def extremes() -> Simulation:
+    """Numbers, texts and times at the ends of what the compiled build holds in C."""
+    simulation = Simulation(seed=-(2**63))
+    simulation.add("a", Extremist())
+    simulation.add("b", Extremist())
+    return simulation
+
+
+class Canceler(Entity):
+    """Cancels so many timers that the queue has to be cleared while it runs."""
+
+    def start(self) -> Waiting:
+        for number in range(600):
+            timers = [self.schedule("ring", number, delay=self.random.randrange(1, 2 * MS)) for _ in range(10)]
+            for timer in timers[1:]:
+                self.cancel(timer)
+            yield self.random.randrange(5)
+
+    def on_ring(self, number: int) -> None:
+        self.record("rung", number)
+
+
+@model()
+def cancelers() -> Simulation:
+    """Most of what is in the queue is dead."""
+    simulation = Simulation(seed=6)
+    simulation.add("a", Canceler())
+    simulation.add("b", Canceler())
     return simulation

@@ -15,7 +15,7 @@ from worldline.pictures.spacetime.player import PROGRAM
 from worldline.pictures.spacetime.signs import Looks
 from worldline.pictures.svg import PALETTE
 from worldline.spacetime.boundary import Boundary
-from worldline.spacetime.story import AgentRecord, Coordinates
+from worldline.spacetime.outcome import AgentRecord, Coordinates
 
 # The page that plays an animation of agents.
 

@@ -60,8 +60,8 @@ from worldline.pictures.svg import (
     wrapped,
 )
 from worldline.spacetime.boundary import Boundary
-from worldline.spacetime.build import LambdaField
-from worldline.spacetime.story import AgentRecord, Coordinates
+from worldline.spacetime.geometry import LambdaField
+from worldline.spacetime.outcome import AgentRecord, Coordinates
 
 # Draws light cones: where a lambda can be absorbed that is emitted at a point.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from worldline.model.errors import UsageError, shown
 from worldline.pictures.spacetime.happenings import SpacetimePicture, thinned
-from worldline.spacetime.story import Coordinates
+from worldline.spacetime.outcome import Coordinates
 
 # Chooses what is drawn of space: a coordinate, the direction in which agents are spread most, or columns side by side.
 #

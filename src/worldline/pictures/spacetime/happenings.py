@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from worldline.model.errors import UsageError, shown
-from worldline.spacetime.build import LambdaField
-from worldline.spacetime.story import AgentRecord, Coordinates
+from worldline.spacetime.geometry import LambdaField
+from worldline.spacetime.outcome import AgentRecord, Coordinates
 
 Each = TypeVar("Each")
 Fate = Literal["absorbed", "vanished", "under way"]

@@ -10,7 +10,7 @@ from worldline.pictures.labels import Entry
 from worldline.pictures.plane import KINDS_MAX, Look, fading, looks_of
 from worldline.pictures.spacetime.happenings import Flight, Life, Moment, SpacetimePicture, natural
 from worldline.pictures.svg import ALARM, INK, PALETTE, PAPER, SOFT, arrow_end, cross, element, path, shortened, way
-from worldline.spacetime.story import Coordinates
+from worldline.spacetime.outcome import Coordinates
 
 # Chooses how agents are drawn: alike if they are shown as the same.
 #

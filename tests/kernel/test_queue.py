@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from worldline.kernel.buckets import BucketQueue, Entry
+from worldline.kernel.queue import BucketQueue, Entry
 from worldline.model import FOREVER, HOUR, MS, SECOND, TIME_MAX
 
 DELAYS = st.one_of(

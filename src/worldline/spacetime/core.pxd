@@ -1,25 +1,16 @@
-# The C types of `stepping.py`.
+# The C types of `core.py`.
 
 cimport cython
+from cpython.mem cimport PyMem_Realloc
+from libc.string cimport memcpy
 
-from worldline.spacetime._geometry cimport LambdaField, Vector
-from worldline.spacetime._lanes cimport Body, Lambda, Lane
-
-
-cdef unsigned long long linked(
-    unsigned long long chain,
-    unsigned long long what,
-    double when,
-    unsigned long long key,
-    unsigned long long order,
-    unsigned long long content,
-) noexcept
-cdef int add_lane(Body body, Lane lane, double due)
-cdef int drop_lane(Body body, Lane lane)
-cdef int put_due(Body body, Lane lane, double due)
+from worldline.kernel._native cimport hash_of_seven
+from worldline.spacetime.geometry cimport LambdaField, Trajectory, Vector, is_same
+from worldline.spacetime.lanes cimport Body, Lambda, Lane, new_lambda
 
 
-cdef class Stepping:
+@cython.final
+cdef class Core:
     cdef readonly object space
     cdef readonly Py_ssize_t n
     cdef readonly LambdaField field
@@ -43,7 +34,7 @@ cdef class Stepping:
     cdef public list captured
     cdef readonly list dropped
     cdef public object trace
-    cdef list newborn
+    cdef list made_now
     cdef readonly list failures
     cdef public double cap
     cdef public list outbox
@@ -68,3 +59,8 @@ cdef class Stepping:
     cdef int _settle(self, Body body) except -1
     cdef int _publish(self, Body body) except -1
     cdef int _wake(self, Body body) except -1
+
+
+cdef class ChannelEnd:
+    cdef public Core core
+    cdef public Lane lane

@@ -1,6 +1,8 @@
 # The C types of `geometry.py`, for itself and for the compiled core.
 
 cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.math cimport fma, sqrt
 
 
 cdef enum:

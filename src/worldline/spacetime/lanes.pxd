@@ -1,8 +1,9 @@
 # The C types of `lanes.py`.
 
 cimport cython
+from cpython.mem cimport PyMem_Free
 
-from worldline.spacetime._geometry cimport FEW, Trajectory, Vector
+from worldline.spacetime.geometry cimport FEW, Trajectory, Vector, new_doubles
 
 
 @cython.final

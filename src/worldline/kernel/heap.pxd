@@ -1,4 +1,4 @@
-# The C types of `queue.py`, for itself and for the compiled engine.
+# The C types of `heap.pyx`, for itself and for the compiled engine.
 
 cimport cython
 

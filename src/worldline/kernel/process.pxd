@@ -1,8 +1,25 @@
-# The C types of `process.py`, for itself and for the compiled loop.
+# The C types of `process.py`.
 
 cimport cython
 
-from worldline.kernel._engine cimport EntityBase, Engine
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+
+from worldline.kernel._native cimport PYGEN_RETURN, PyIter_Send, hash_of_four, is_word
+from worldline.kernel.engine cimport (
+    ALIVE,
+    ENDED,
+    INTERRUPTS,
+    STARTS,
+    Engine,
+    EntityBase,
+    Handlers,
+    ScheduledEvent,
+    acting,
+)
+from worldline.kernel.heap cimport LADEN
+from worldline.kernel.heap cimport HeapQueue as Queue
 
 
 @cython.final

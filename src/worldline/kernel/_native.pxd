@@ -24,3 +24,27 @@ cdef inline word hash_of_four(word a, word b, word c, word d) noexcept nogil:
 cdef inline word hash_of_seven(word a, word b, word c, word d, word e, word f, word g) noexcept nogil:
     cdef word first = _mixed(_mixed(_mixed(_mixed(2870177450012600261ULL, a), b), c), d)
     return _kept(_mixed(_mixed(_mixed(first, e), f), g), 7)
+
+
+# What Python's C interface has and Cython's declarations of it don't.
+
+from cpython.object cimport PyObject
+
+
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+        PYGEN_NEXT
+
+    PySendResult PyIter_Send(object iterator, object value, PyObject** result) except PYGEN_ERROR
+
+
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+
+
+cdef inline bint is_word(object value) noexcept:
+    """Whether an int fits into 64 bits."""
+    cdef int overflow = 0
+    PyLong_AsLongLongAndOverflow(value, &overflow)
+    return overflow == 0

@@ -2,7 +2,10 @@
 
 cimport cython
 
-from worldline.kernel._queue cimport HeapQueue
+from worldline.kernel._native cimport hash_of_four, is_word
+from worldline.kernel.draws cimport Draws
+from worldline.kernel.heap cimport BARE, LADEN, OWN
+from worldline.kernel.heap cimport HeapQueue as Queue
 
 
 # What an entity is to an engine. ABSENT: named by a sender, but not here (yet).
@@ -28,7 +31,7 @@ cdef class Handlers:
 
 @cython.final
 cdef class Engine:
-    cdef readonly HeapQueue queue
+    cdef readonly Queue queue
     cdef readonly object roster
     cdef readonly dict directory
     cdef readonly dict dropped
@@ -39,7 +42,7 @@ cdef class Engine:
     cdef readonly long long events
     cdef readonly object actor
     cdef public object failed  # Who was acting when something went wrong.
-    cdef public object observer  # Who looks on (E5); mostly nobody does.
+    cdef public object observer  # Who looks on (E5); mostly None.
     cdef tuple _entry  # The event at hand, uncompiled; compiled, the queue has it.
     cdef Py_ssize_t _canceled  # How many events in the queue are dead, about.
     cdef Py_ssize_t _patience  # How many may be, until it is time to do something about it.
