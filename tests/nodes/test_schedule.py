@@ -15,10 +15,9 @@ from worldline.model.errors import ConfigurationError, UsageError
 from worldline.nodes import Topology, Violation
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import Fault, draw_faults
-from worldline.nodes.loading import load_file, load_trial
 from worldline.nodes.schedule import FORMAT, load, save
-from worldline.nodes.script import Script
-from worldline.nodes.trial import Trial
+from worldline.nodes.trace import Script
+from worldline.nodes.trial import Trial, load_file, load_trial
 
 MINE = """
 from worldline.nodes import Node, Start

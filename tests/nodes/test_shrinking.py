@@ -13,16 +13,13 @@ from msgspec import structs
 from worldline.model.errors import ModelError, Stuck, UsageError
 from worldline.nodes import Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.events import Event, LinkUp, Protocol, Recover, Start, Timer
 from worldline.nodes.faults import as_fault, is_milder
-from worldline.nodes.node import Send
+from worldline.nodes.node import Event, LinkUp, Protocol, Recover, Send, Start, Timer
 from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.script import Script
-from worldline.nodes.search import search
 from worldline.nodes.shrinking import Shrunk, shrink
-from worldline.nodes.trace import text_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.trace import Script, text_of
+from worldline.nodes.trial import Trial, search
 from worldline.search.day import USUAL_DAY
 
 # --- Algorithms with bugs ---

@@ -21,12 +21,11 @@ from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
-from worldline.nodes.loading import load_trial
-from worldline.nodes.reading import parse_edges
 from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.search import as_kept
-from worldline.nodes.trial import Trial
+from worldline.nodes.shapes import parse_edges
+from worldline.nodes.shrinking import as_kept
+from worldline.nodes.trial import Trial, load_trial
 from worldline.recording import Shelf
 from worldline.search.day import as_day
 from worldline.search.searching import SECONDS_MAX

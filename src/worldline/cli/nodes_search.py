@@ -19,14 +19,12 @@ from worldline.model.text import counted
 from worldline.nodes.faults import SHARES
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.search import search
 from worldline.nodes.shrinking import Shrunk, shrink
 from worldline.nodes.trace import text_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, search
 from worldline.search.day import USUAL_DAY
-from worldline.search.searching import SECONDS_MAX, Report
+from worldline.search.searching import SECONDS_MAX, Report, remarks_on
 from worldline.search.shrinking import RUNS_MAX
-from worldline.search.trial import remarks_on
 
 
 class Search(NamedTuple):

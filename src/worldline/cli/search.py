@@ -18,12 +18,11 @@ from worldline.cli.search_story import processors, show_day, show_failure, watch
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.files.saving import destination
-from worldline.model.draws.words import draw_in_words, drawn_text
+from worldline.model.draws.names import draw_in_words, drawn_text
 from worldline.model.errors import Stuck, UsageError, shortened
 from worldline.model.text import counted
-from worldline.search.searching import SECONDS_MAX, Recipe, Report, search_seeds
+from worldline.search.searching import SECONDS_MAX, Recipe, Report, remarks_on, search_seeds
 from worldline.search.shrinking import RUNS_MAX, WrittenDraws
-from worldline.search.trial import remarks_on
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100

@@ -11,13 +11,13 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
-from worldline.model.draws.words import MessageFate, fate_of
+from worldline.model.draws.names import MessageFate, fate_of
 from worldline.model.errors import Interrupted, WorldlineError, shortened
 from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.time import format_time
 from worldline.search.day import USUAL_DAY, Day
+from worldline.search.properties import Happening
 from worldline.search.searching import Report
-from worldline.search.story import Happening
 
 # Many seeds on the screen: how far a search is, and who interrupts it is told that.
 

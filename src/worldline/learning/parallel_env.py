@@ -16,10 +16,9 @@ from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import ClockName
-from worldline.learning.own import own
 from worldline.learning.spaces import SeedSeries, action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentMoment, AgentTask
+from worldline.learning.task import AgentMoment, AgentTask, own
 from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike

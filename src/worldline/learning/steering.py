@@ -31,9 +31,8 @@ from worldline.launch.launcher import federation_of
 from worldline.learning.task import AgentMoment, AgentTask, as_beat, perform
 from worldline.lock import Crashed, EmergencyStop
 from worldline.model import UsageError
-from worldline.model.draws.draws import DrawSource, DrawTable
 from worldline.model.draws.names import BOOT
-from worldline.model.draws.rows import DrawsGiven, read_draws
+from worldline.model.draws.table import DrawsGiven, DrawSource, DrawTable, read_draws
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults.faults import as_faults, spans_of
 from worldline.model.latency import Fixed, as_delay

@@ -31,25 +31,25 @@ from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike
-from worldline.nodes.events import (
+from worldline.nodes.node import (
     Event,
+    Executes,
     LinkDown,
     LinkUp,
     Meta,
     NeighborAdded,
     NeighborRemoved,
+    Node,
     Protocol,
     Recover,
     Start,
     Timer,
 )
-from worldline.nodes.node import Executes, Node
-from worldline.nodes.script import LINK_DOWN, PARTITIONED, Deliveries
-from worldline.nodes.trace import NodeRecord, said
+from worldline.nodes.trace import LINK_DOWN, PARTITIONED, Deliveries, NodeRecord, said
 from worldline.processes.failures import is_from_outside
 
 if TYPE_CHECKING:
-    from worldline.nodes.events import Meta
+    from worldline.nodes.node import Meta
 
 DOWN = "the node is down"
 UNDERWAY = "the link went down on the way"

@@ -17,11 +17,10 @@ from worldline.model.reading import as_latency, as_time
 from worldline.model.time import format_time
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import KINDS, SHARES, as_fault
-from worldline.nodes.loading import load_file
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
-from worldline.nodes.trial import Trial
+from worldline.nodes.trace import Script
+from worldline.nodes.trial import Trial, load_file
 from worldline.search.day import as_day
 
 FORMAT = 1

@@ -21,10 +21,9 @@ from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import HostSetting, LinkEnd, NodeHost, name_of
 from worldline.nodes.node import Executes
-from worldline.nodes.reading import as_topology
-from worldline.nodes.script import Deliveries
+from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Edge, Topology
-from worldline.nodes.trace import NodeRecord, text_of
+from worldline.nodes.trace import Deliveries, NodeRecord, text_of
 from worldline.processes.executor import Executor, Inline, as_executor
 from worldline.search.properties import Property, Verdicts
 from worldline.search.searching import Expired

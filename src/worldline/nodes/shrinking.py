@@ -30,13 +30,11 @@ from msgspec import Struct, structs
 
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.time import format_time
-from worldline.nodes.algorithm import NODES
+from worldline.nodes.algorithm import NODES, Algorithm
 from worldline.nodes.faults import ENDINGS, Fault, check_faults, is_milder, time_of
-from worldline.nodes.reading import smaller
-from worldline.nodes.script import Delays, MessageId, Script, script_of
-from worldline.nodes.search import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
+from worldline.nodes.shapes import smaller
 from worldline.nodes.topology import Topology
-from worldline.nodes.trace import NodeRecord
+from worldline.nodes.trace import Delays, MessageId, NodeRecord, Script, script_of
 from worldline.nodes.trial import Trial
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.searching import SECONDS_MAX, deadline
@@ -47,6 +45,37 @@ _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each par
 _LONGER = 100
 _PASSING = 20  # Seeds of which one should pass, where some pass.
 _UNTROUBLED = 10  # Seeds that should all pass without faults.
+
+
+# -- What shrinking leaves as it was found, by name
+
+TOPOLOGY = "topology"
+PARAMETERS = "parameters"
+FAULTS = "faults"
+MESSAGES = "messages"
+SEED = "seed"
+
+KEPT = {
+    NODES: "how many nodes there are",
+    TOPOLOGY: "the graph itself",
+    PARAMETERS: "all parameters",
+    FAULTS: "all faults, those too that the seed drew",
+    MESSAGES: "how long every message takes",
+    SEED: "what the seed draws",
+}
+"""What can be kept, besides single parameters."""
+
+
+def as_kept(names: str | Iterable[str], algorithm: Algorithm) -> frozenset[str]:
+    """Take names of what is to be kept, or a text such as ``"nodes,rounds"``."""
+    given = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    parameters = tuple(algorithm.parameters())
+    for name in given:
+        if name not in KEPT and name not in parameters:
+            own = f"; and of {algorithm.name}: {', '.join(parameters)}" if parameters else ""
+            raise UsageError(f"{shown(name)} can't be kept", advice=f"there are {', '.join(KEPT)}{own}")
+    kept = frozenset(given)
+    return kept | frozenset(parameters) if PARAMETERS in kept else kept
 
 
 class Shrunk(Struct, frozen=True, kw_only=True):

@@ -15,13 +15,12 @@ from typing import TypeVar
 
 from worldline.model.blame import described, own_line
 from worldline.model.draws.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue, checked_value
-from worldline.model.draws.rows import DrawFunction
+from worldline.model.draws.table import DrawFunction
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.latency import Latency
 from worldline.model.time import MS, US
 from worldline.search.properties import BrokenCheck, Violation
-from worldline.search.searching import deadline
-from worldline.search.trial import Tried
+from worldline.search.searching import Tried, deadline
 
 # Tells whether two failures are the same: the same property or error, and a reason of the same shape.
 #

@@ -21,13 +21,20 @@ from msgspec import structs
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.federation.participant.program import Federation
 from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue
-from worldline.model.draws.names import CLOCK_DRIFT, CLOCK_OFFSET, name_text, numbered_message, renumbered
-from worldline.model.draws.words import draw_in_words
+from worldline.model.draws.names import (
+    CLOCK_DRIFT,
+    CLOCK_OFFSET,
+    draw_in_words,
+    name_text,
+    numbered_message,
+    renumbered,
+)
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.faults.faults import ENDED_BY, ParticipantFault, are_milder, as_faults, spans_of
 from worldline.model.latency import Latency
 from worldline.model.time import FOREVER, MS, SECOND, format_time
 from worldline.search.day import USUAL_DAY
+from worldline.search.properties import Happening
 from worldline.search.searching import SECONDS_MAX
 from worldline.search.shrinking import (
     RUNS_MAX,
@@ -41,7 +48,6 @@ from worldline.search.shrinking import (
     rounded,
     usual,
 )
-from worldline.search.story import Happening
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
 _ROUND = 5  # A round time is a whole number of fifths of the usual one.

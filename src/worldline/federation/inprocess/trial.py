@@ -9,15 +9,13 @@ from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
 from worldline.history.status import EVERYBODY_ELSE, Status
-from worldline.model.draws.rows import DrawFunction, DrawInputs, read_draws
+from worldline.model.draws.table import DrawFunction, DrawInputs, read_draws
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults.drawn import draw_participant_faults, said_of_undrawn
 from worldline.model.faults.faults import ENDED_BY, ParticipantFault, as_faults
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
-from worldline.search.properties import BrokenCheck, Property
-from worldline.search.searching import Expired, quietly
-from worldline.search.story import Happening, Story, told_by
-from worldline.search.trial import TrialOutcome
+from worldline.search.properties import BrokenCheck, Happening, Property, Story, told_by
+from worldline.search.searching import Expired, TrialOutcome, quietly
 
 
 @dataclass(frozen=True, kw_only=True)
