@@ -23,12 +23,12 @@ S5. It isn't longer to read than the failure that was found: see `search.shrinki
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import islice
 
 from msgspec import Struct, structs
 
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.latency import Latency
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES, Algorithm
 from worldline.nodes.faults import ENDINGS, Fault, check_faults, is_milder, time_of
@@ -38,7 +38,7 @@ from worldline.nodes.trace import Delays, MessageId, NodeRecord, Script, script_
 from worldline.nodes.trial import Trial
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.searching import SECONDS_MAX, deadline
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced, rounded, usual
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, Shrinking, lessened, rounded, usual
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
@@ -305,97 +305,52 @@ def _usual(trial: Trial) -> int:
 
 
 def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
-    harshest = trial.faults
-    length = runs.lines + _decisions(trial)
+    assert trial.script is not None
+    usual, latency = trial.script.usual[0], trial.link().latency
+    unit = max(1, usual // 5)  # Round times are whole numbers of it.
 
-    def fails(trial: Trial) -> bool:
-        return runs.fails(trial, length - _decisions(trial))
+    def made(faults: tuple[Fault, ...], messages: dict[MessageId, Delays] | None) -> Trial:
+        return structs.replace(trial, faults=faults, script=Script(usual, messages or {}))
 
-    def with_faults(faults: Sequence[Fault]) -> Trial:
-        return structs.replace(trial, faults=tuple(faults))
-
-    def fails_with(faults: Sequence[Fault]) -> bool:
-        return is_milder(faults, harshest) and fails(with_faults(faults))
-
-    def with_messages(messages: Sequence[tuple[MessageId, Delays]]) -> Trial:
-        assert trial.script is not None
-        return structs.replace(trial, script=Script(trial.script.usual[0], dict(messages)))
-
+    messages = trial.script.exceptions
+    shrinking = Shrinking(
+        runs, trial.faults, messages, drawn=len(messages), make=made, is_milder=is_milder, remembers=False
+    )
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
         if FAULTS not in kept:
-            trial = with_faults(reduced(trial.faults, fails_with))
+            shrinking.leave_out_faults()
         if MESSAGES not in kept:
-            assert trial.script is not None
-            messages = list(trial.script.exceptions.items())
-            trial = with_messages(reduced(messages, lambda rest: fails(with_messages(rest))))
-            trial = _with_earlier_messages(trial, runs)
+            shrinking.leave_out_draws()
+            shrinking.make_earlier(
+                lambda message: (message[:2], message[2]), lambda message, number: (*message[:2], number)
+            )
     if MESSAGES not in kept:
         for _ in range(2):  # A message may have to be as slow as another one is.
-            trial = _with_round_delays(trial, fails)
-    return trial if FAULTS in kept else _with_round_faults(trial, fails)
+            for message in tuple(shrinking.draws or ()):
+                _round_delays(shrinking, message, latency, unit)
+    if FAULTS not in kept:
+        for fault in shrinking.faults:
+            _round_fault(shrinking, fault, unit)
+    return made(shrinking.faults, shrinking.draws)
 
 
-def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
-    """Let the same happen to earlier messages of the same links, if it fails as soon then."""
-    assert trial.script is not None
-    messages, lines = list(trial.script.exceptions.items()), runs.lines
-
-    def fails_at(numbers: Sequence[int]) -> bool:
-        nonlocal trial
-        assert trial.script is not None
-        moved = {(*message[:2], number): delays for (message, delays), number in zip(messages, numbers, strict=True)}
-        changed = structs.replace(trial, script=Script(trial.script.usual[0], moved))
-        if len(moved) < len(messages) or not runs.fails(changed, lines):
-            return False
-        trial = changed
-        return True
-
-    made_earlier([number for (_, _, number), _ in messages], fails_at)
-    return trial
+_Messages = Shrinking[Fault, MessageId, Delays]
 
 
-# -- Odd times are replaced by round ones where that changes nothing
+def _round_delays(shrinking: _Messages, message: MessageId, latency: Latency, unit: int) -> None:
+    delays = (shrinking.draws or {})[message]
+    if len(delays) == 1 and delays[0] > latency.maximum:  # On another day than a usual one.
+        lessened(delays[0], lambda delay: shrinking.attempt_draw(message, (delay,)))
+    else:
+        near = tuple(rounded(latency, delay, unit) for delay in delays)
+        if near != delays:
+            shrinking.attempt_draw(message, near)
 
 
-def _with_round_delays(trial: Trial, fails: Callable[[Trial], bool]) -> Trial:
-    assert trial.script is not None
-    latency, unit = trial.link().latency, _unit(trial)
-
-    def fails_with(message: MessageId, delays: Delays) -> bool:
-        nonlocal trial
-        assert trial.script is not None
-        changed = structs.replace(trial, script=trial.script.changed(message, delays))
-        if not fails(changed):
-            return False
-        trial = changed
-        return True
-
-    def fails_alone(message: MessageId, delay: int) -> bool:
-        return fails_with(message, (delay,))
-
-    for message, delays in list(trial.script.exceptions.items()):
-        if len(delays) == 1 and delays[0] > latency.maximum:  # On another day than a usual one.
-            lessened(delays[0], partial(fails_alone, message))
-        else:
-            near = tuple(rounded(latency, delay, unit) for delay in delays)
-            if near != delays:
-                fails_with(message, near)
-    return trial
-
-
-def _with_round_faults(trial: Trial, fails: Callable[[Trial], bool]) -> Trial:
-    """Let what goes wrong begin a bit later, and end a bit earlier: never the other way round."""
-    unit = _unit(trial)
-    for fault in trial.faults:
-        at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
-        rounded = [structs.replace(fault, at=at) if each is fault else each for each in trial.faults]
-        changed = structs.replace(trial, faults=tuple(sorted(rounded, key=time_of)))
-        if at != fault.at and is_milder(changed.faults, trial.faults) and fails(changed):
-            trial = changed
-    return trial
-
-
-def _unit(trial: Trial) -> int:
-    """Return what times are whole numbers of when they are round."""
-    assert trial.script is not None
-    return max(1, trial.script.usual[0] // 5)
+def _round_fault(shrinking: _Messages, fault: Fault, unit: int) -> None:
+    """Let what goes wrong begin a bit later, or end a bit earlier: never the other way round."""
+    at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
+    changed = [structs.replace(fault, at=at) if each is fault else each for each in shrinking.faults]
+    faults = tuple(sorted(changed, key=time_of))
+    if at != fault.at and is_milder(faults, shrinking.faults):
+        shrinking.attempt(faults=faults)
