@@ -23,7 +23,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "files": {"model"},
     "processes": {"model", "history", "files"},
     "recording": {"model", "history", "lock", "files"},
-    "search": {"model", "history", "processes"},
+    "search": {"model", "history", "files", "processes"},
     "federation": {"model", "history", "lock", "wire", "search"},
     "launch": {"model", "history", "lock", "wire", "files", "processes", "federation"},
     "kernel": {"model", "history", "processes"},

@@ -332,14 +332,15 @@ def search(
         trial,
         seeds,
         workers=workers,
-        recipe=lambda: _recipe(trial, file),
+        recipe=lambda: recipe_of(trial, file),
         seconds_max=seconds_max,
         keeps_going=keeps_going,
         progress=progress,
     )
 
 
-def _recipe(trial: Trial, file: Path | None) -> Recipe:
+def recipe_of(trial: Trial, file: Path | None) -> Recipe:
+    """Say how another process makes the trial; `file` is the file that the algorithm was loaded from, if any."""
     fields = [name for name in trial.__struct_fields__ if file is None or name != "algorithm"]
     try:
         packed = pickle.dumps({name: getattr(trial, name) for name in fields})

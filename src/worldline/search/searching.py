@@ -15,13 +15,16 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, json
 
+from worldline.files.saving import save
 from worldline.history.outcome import Outcome
-from worldline.model.errors import Stuck, UsageError, WorldlineError
+from worldline.model.errors import ConfigurationError, Stuck, UsageError, WorldlineError
 from worldline.processes.failures import BreakOff
 from worldline.processes.farm import WorkerFarm
 from worldline.search.day import Day
@@ -36,6 +39,9 @@ class Tried(Protocol):
 
     @property
     def seed(self) -> int: ...
+
+    @property
+    def day(self) -> Day | None: ...
 
     def with_seed(self, seed: int) -> Self:
         """Return it with another seed, and on the day which that seed draws unless it has one."""
@@ -306,3 +312,30 @@ def _in_order(
 
 def _described(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+# -- Saved failures: a trial that is written down whole, to be run again elsewhere
+
+SAVED_FORMAT = 1
+
+S = TypeVar("S", bound=Struct)
+
+
+def write_saved(path: Path, saved: Struct) -> None:
+    """Write a trial as JSON that people can read, with the number of its format first."""
+    facts = {"format": SAVED_FORMAT, **msgspec.to_builtins(saved)}
+    save(path, json.format(json.encode(facts), indent=1) + b"\n")
+
+
+def read_saved(path: Path, kind: type[S], what: str, advice: str | None = None) -> S:
+    """Read a trial of this kind, which has a `format`; `what` is what such a file is called."""
+    try:
+        saved = json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} isn't {what}: {error}", advice=advice) from error
+    number: int = saved.format  # type: ignore[attr-defined] # Every kind has it.
+    if number != SAVED_FORMAT:
+        raise ConfigurationError(f"{path} has the format {number}", advice=f"this version reads {SAVED_FORMAT}")
+    return saved
