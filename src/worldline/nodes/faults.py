@@ -93,7 +93,7 @@ def _check_link(each: Fault, links: dict[tuple[int, int], bool]) -> None:
         links[a, b] = False
 
 
-def is_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
+def are_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
     """Whether nothing is ever amiss that wasn't at that time with the others.
 
     So outages may be shorter, or not there at all. What ends one can't be left out alone: who stands a crash of a

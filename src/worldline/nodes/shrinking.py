@@ -8,7 +8,7 @@ What must not happen is that it slips into a failure that isn't the one that was
 fail as well. These keep it from that:
 
 S1. It is the same failure: see `resemblance`.
-S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.is_milder`), no more messages get
+S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.are_milder`), no more messages get
     lost than did, latencies stay in their range, and a network that was connected stays connected. The end of the run
     stays where it was. So fewer nodes have those of the faults that concern them, not others that another seed draws.
 S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
@@ -31,7 +31,7 @@ from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageE
 from worldline.model.latency import Latency
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES, Algorithm
-from worldline.nodes.faults import ENDINGS, Fault, check_faults, is_milder, time_of
+from worldline.nodes.faults import ENDINGS, Fault, are_milder, check_faults, time_of
 from worldline.nodes.shapes import smaller
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Delays, MessageId, NodeRecord, Script, script_of
@@ -314,7 +314,7 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
 
     messages = trial.script.exceptions
     shrinking = Shrinking(
-        runs, trial.faults, messages, drawn=len(messages), make=made, is_milder=is_milder, remembers=False
+        runs, trial.faults, messages, drawn=len(messages), make=made, is_milder=are_milder, remembers=False
     )
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
         if FAULTS not in kept:
@@ -352,5 +352,5 @@ def _round_fault(shrinking: _Messages, fault: Fault, unit: int) -> None:
     at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
     changed = [structs.replace(fault, at=at) if each is fault else each for each in shrinking.faults]
     faults = tuple(sorted(changed, key=time_of))
-    if at != fault.at and is_milder(faults, shrinking.faults):
+    if at != fault.at and are_milder(faults, shrinking.faults):
         shrinking.attempt(faults=faults)

@@ -121,21 +121,17 @@ class Trial(Struct, frozen=True, kw_only=True):
         return as_time(self.algorithm.until, "the end")
 
     def link(self) -> Link:
+        kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
         return as_link(
             self.latency or self.algorithm.latency,
-            loss=self._todays().get("loss", 0.0),
-            duplication=self._todays().get("duplication", 0.0),
+            loss=kinds.get("loss", 0.0),
+            duplication=kinds.get("duplication", 0.0),
             fifo=self.algorithm.fifo if self.fifo is None else self.fifo,
         )
 
     def plan(self) -> Plan:
         """Return what determines a run apart from the nodes themselves, for the header of a recording."""
         return plan_of(self.graph(), self.link(), self.seed, self.end())
-
-    def _todays(self) -> dict[str, float]:
-        """Return the kinds of faults that there are on this day."""
-        without = () if self.day is None else self.day.without
-        return {kind: number for kind, number in self.kinds.items() if kind not in without}
 
     def deliveries(self) -> Deliveries | None:
         """Return what decides how long messages take, unless they take what the seed draws for their links."""
@@ -144,11 +140,6 @@ class Trial(Struct, frozen=True, kw_only=True):
             return DayDeliveries(self.day, self.seed, self.link(), is_open=is_open)
         return self.script
 
-    def _felt(self, deliveries: Deliveries | None) -> Day:
-        """Return what of the day made a difference to a run with these deliveries."""
-        felt = deliveries.felt if isinstance(deliveries, DayDeliveries) else ()
-        return (self.day or USUAL_DAY).only(felt, self.kinds)
-
     def with_seed(self, seed: int) -> Trial:
         day = draw_day(seed, self.kinds) if self.day is None else self.day
         return structs.replace(self, seed=seed, day=day)
@@ -156,7 +147,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written out."""
         graph = self.graph()
-        kinds = self._todays()
+        kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
         rest = {kind: number for kind, number in kinds.items() if kind in SHARES}
         drawn: tuple[Fault, ...] = ()
         if rest != kinds:
@@ -255,7 +246,7 @@ class Trial(Struct, frozen=True, kw_only=True):
             faults=scheduler.faults_so_far,
             faults_in_vain=scheduler.faults_in_vain if is_inline and failure is None else 0,
             unseen=tuple(map(str, unseen)),
-            day=self._felt(deliveries) if is_inline else None,
+            day=(self.day or USUAL_DAY).felt_by(deliveries, self.kinds) if is_inline else None,
         )
 
 

@@ -16,7 +16,7 @@ A day depends on the seed alone, and each of its draws on the seed, the way and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -72,8 +72,16 @@ class Day(Struct, frozen=True, kw_only=True):
         slow = [f"slow: {', '.join(_WORDS[each] for each in self.slow)}"] if self.slow else []
         return "; ".join([*ordinary, *slow, *(f"no {kind}" for kind in self.without)])
 
-    def only(self, felt: Collection[str], kinds: Collection[str]) -> Day:
-        """Return what of it has made a difference, in a run for which these kinds of faults are asked."""
+    def faults_of(self, kinds: Mapping[str, float]) -> dict[str, float]:
+        """Return the faults that there are on this day, of those that are asked for."""
+        return {kind: number for kind, number in kinds.items() if kind not in self.without}
+
+    def felt_by(self, draws: object, kinds: Collection[str]) -> Day:
+        """Return what of it has made a difference to a run with these draws and these kinds of faults.
+
+        Draws that aren't made by a day have felt nothing of it.
+        """
+        felt: Collection[str] = getattr(draws, "felt", ())
         return Day(
             ordinary=self.ordinary if self.ordinary in felt else "as-stated",
             slow=tuple(each for each in self.slow if each in felt),

@@ -64,8 +64,7 @@ class FederationTrial:
 
     def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
         plan = made.plan()
-        without = () if self.day is None else self.day.without
-        kinds = {kind: number for kind, number in self.kinds.items() if kind not in without}
+        kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
         return draw_participant_faults(kinds, made.programs, plan.end, self.seed, given=plan.faults)
 
     def run(self) -> TrialOutcome:
@@ -93,7 +92,9 @@ class FederationTrial:
         except WorldlineError as error:
             if isinstance(error, ConfigurationError) and error.participant is None:
                 raise
-            failed = replace(TrialOutcome.failed(self.seed, error), day=self._felt(draws))
+            failed = replace(
+                TrialOutcome.failed(self.seed, error), day=(self.day or USUAL_DAY).felt_by(draws, self.kinds)
+            )
             return failed, _up_to(error.at, told_by(journals))
         story, failure = Story(), None
         happenings = told_by(journals)
@@ -114,15 +115,10 @@ class FederationTrial:
                 failure=failure,
                 seed=self.seed,
                 faults=_count_faults(as_faults(federation.faults), happenings),
-                day=self._felt(draws),
+                day=(self.day or USUAL_DAY).felt_by(draws, self.kinds),
             ),
             story.happenings,
         )
-
-    def _felt(self, draws: DrawFunction | None) -> Day:
-        """Return what of the day made a difference to a run with these draws."""
-        felt = draws.felt if isinstance(draws, DayDraws) else ()
-        return (self.day or USUAL_DAY).only(felt, self.kinds)
 
 
 class _Look:
