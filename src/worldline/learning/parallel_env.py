@@ -1,8 +1,8 @@
 """A federation as PettingZoo's parallel environment: several participants are agents.
 
 All act at the same times, unless something keeps them: an agent boots late, hangs, crashes and recovers, or goes by a
-clock of its own. Whoever isn't there when others have to act is away. It misses nothing: what it sees and is rewarded
-for comes when it is there.
+clock of its own. One that isn't there when others have to act is away. It misses nothing: what it sees and is
+rewarded for comes when it is there.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Let the agents act that are there, and everybody go on until some have to act again."""
+        """Let the agents act that are there, and all others go on until some have to act again."""
         if not self._steering.is_under_way:
             raise UsageError("no episode is under way", advice="call reset() first")
         self._check(actions)
@@ -120,7 +120,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         )
 
     def _take(self, moments: dict[str, AgentMoment]) -> dict[str, AgentMoment]:
-        """Know who is there, and has seen what; if nobody is left, wait for those that are still to come."""
+        """Know who is there, and has seen what; if no agent is left, wait for those that are still to come."""
         while True:
             for name, moment in moments.items():
                 self._seen[name] = moment.observation

@@ -119,7 +119,7 @@ def _refused(problem: str, space: gymnasium.Space[Any], agent: str) -> UsageErro
 
 
 def take_options(options: Mapping[str, Any] | None) -> Any:
-    """Return the draws that the options of a reset replace; other options are somebody else's, or a mistake."""
+    """Return the draws that the options of a reset replace; other options are for a wrapper, or a mistake."""
     if options is None:
         return None
     if not isinstance(options, Mapping):
@@ -136,8 +136,8 @@ def take_options(options: Mapping[str, Any] | None) -> Any:
 
 # Observations: what `observe` returns is checked, and made to be of its space's type where that loses nothing.
 #
-# Numbers become the array that the space wants, and floats are rounded to its precision. Nothing else changes: whoever
-# returns a float where a whole number is wanted, or an array of another shape, is told.
+# Numbers become the array that the space wants, and floats are rounded to its precision. Nothing else changes: a
+# float where a whole number is wanted, or an array of another shape, is refused.
 
 _NUMBERS = "biuf"
 

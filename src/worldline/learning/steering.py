@@ -7,8 +7,8 @@ their own: these are away, and their turn comes. An agent may also end before it
 an emergency stop reaches it. Its last moment is made here.
 
 Every episode leaves nothing behind: the run is over, or it is broken off and all programs are unwound. Greenlets can be
-unwound only in their own thread, but an environment that nobody has any more may be collected in another. Its run is
-then left to the thread that began it, which breaks it off when it next begins or closes an episode.
+unwound only in their own thread, but an environment may be garbage-collected in another. Its run is then left to
+the thread that began it, which breaks it off when it next begins or closes an episode.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Steering:
 
     @property
     def seed(self) -> int:
-        """The seed that the federation has if nobody gives another one."""
+        """The seed that the federation has unless another one is given."""
         return self._federation.seed
 
     @property
@@ -146,7 +146,7 @@ class Steering:
     def begin(self, owner: object, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
         """Begin another episode, with some draws replaced; return what those agents see that have to act first.
 
-        It is broken off when nobody has the owner any more, always the same one, or when the process ends.
+        It is broken off when the owner is garbage-collected, always the same one, or when the process ends.
         """
         self.close()
         if self.run is None:  # Not before: the owner may have been copied until now.

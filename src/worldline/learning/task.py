@@ -61,7 +61,7 @@ class Beat(NamedTuple):
 
     These are times of the `clock`. One that is late for a beat is in time for the next, so that those who are late at
     different times come together again. At the `end` of the run, which is a true time, an agent doesn't act any more,
-    although it could: nobody would be reached.
+    although it could: its messages would reach no participant.
     """
 
     step: int | None

@@ -8,7 +8,7 @@ Invariants
 H1. A node that is down executes nothing: messages to it are dropped, its timers are gone.
 H2. What a link that is down should have carried is dropped, or kept until it is up, as configured; that is judged
     where it arrives, from when it was sent. What is sent into a link that is down, or over a partition, is lost.
-H3. `_is_calm` says that nothing has gone wrong yet and nobody looks on. Once there is a node, `_is_plain` says the
+H3. `_is_calm` says that nothing has gone wrong yet and there is no observer. Once there is a node, `_is_plain` says the
     same, and messages take the short way.
 """
 
@@ -60,7 +60,7 @@ class HostSetting(NamedTuple):
     seed: int
     make: Callable[..., Executes]
     parameters: Mapping[str, Any]
-    over: Link  # What links are that nobody has said anything else about.
+    over: Link  # All links that aren't among the others.
     others: Mapping[tuple[int, int], Link]  # Those of single edges.
     keeps: bool  # What is under way on a link that goes down, until it is up again.
     script: Deliveries | None
@@ -158,7 +158,7 @@ class NodeHost(Entity):
         return node
 
     def disturb(self) -> None:
-        """Take the long way from now on: something goes wrong, or somebody looks on."""
+        """Take the long way from now on: something goes wrong, or there is an observer."""
         self._is_calm = self._is_plain = False
 
     def _act(self, event: Meta) -> None:
@@ -218,7 +218,7 @@ class NodeHost(Entity):
             raise ModelError(f"{shown(name)} isn't a name for a timer", advice='use text, such as "retry"')
         try:
             time = as_time(delay, "a delay")
-        except ConfigurationError as error:  # The mistake is the node's, not that of whoever runs it.
+        except ConfigurationError as error:  # The mistake is the node's, not that of its user.
             raise ModelError(error.problem, advice=error.advice) from error
         self.cancel_timer(name)
         self._timers[name] = self.schedule("timer", name, delay=time)
@@ -366,7 +366,7 @@ class NodeHost(Entity):
         self._tell(NeighborRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
-        """Cut the links to the other side; nobody is told."""
+        """Cut the links to the other side; no node is told."""
         self.disturb()
         self._groups.append(group)
         for end in self._ends.values():
@@ -452,7 +452,7 @@ def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> W
     return ModelError(problem, participant=participant, at=now, advice=advice)
 
 
-# What hosts tell whoever looks on, in the words of history; the record of the trace goes along with each.
+# What hosts tell an observer, in the words of history; the record of the trace goes along with each.
 #
 # A message has the kernel's number of its first copy; further copies have the next ones (`HostObserver` knows whose).
 # One that doesn't even set out has none: these count down from -1.
@@ -538,7 +538,7 @@ def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int
 
 
 def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a message waits where it has arrived, for nobody knows how long: until then, it is lost."""
+    """Tell that a message waits where it has arrived, for an unknown time: until then, it is lost."""
     _count(host, host.name, incoming.message, HELD)
     observer = host._wl_observer
     if observer is not None:
@@ -574,7 +574,7 @@ def tell_done(host: NodeHost, text: str, what: str) -> None:
 
 
 def tell_happened(host: NodeHost, text: str) -> None:
-    """Tell what happens to the network, to everybody at once; so one host does it, as if from outside."""
+    """Tell what happens to the network, to all hosts at once; so one host does it, as if from outside."""
     if host.id == 0:
         record = NodeRecord(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
         _tell_text(host, OUTSIDE, META, record)

@@ -101,7 +101,7 @@ class NodeContext(Interface):
 
 
 class _Nowhere:
-    """The surroundings of a node that nobody has started yet."""
+    """The surroundings of a node that hasn't been started yet."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise ModelError(f"a node has no {name} while it is being created", advice="use it from its Start on")

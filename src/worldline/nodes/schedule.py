@@ -150,7 +150,7 @@ def _trial(schedule: TrialFile, file: Path | None) -> Trial:
 
 
 def _check(delivery: Delivery, num_nodes: int) -> None:
-    """Refuse what names a message that nobody can send."""
+    """Refuse what names a message that no node can send."""
     for node in (delivery.sender, delivery.receiver):
         if not 0 <= node < num_nodes:
             raise ConfigurationError(

@@ -37,7 +37,7 @@ class HostObserver(Observer):
     """An observer of hosts.
 
     A host that drops a message knows it by the kernel's number; that of a copy isn't the message's, and which is which
-    was told by whoever sent it.
+    was told by its sender.
     """
 
     def __init__(self, take: Callable[[NodeRecord], None] | None, observer: Observer | None) -> None:
@@ -285,7 +285,7 @@ class Scheduler:
         self.inflict(Fault(self._time(at), "remove", (a, b)))
 
     def partition(self, group: Iterable[int], at: TimeLike | None = None) -> None:
-        """Lose everything that a group and the others send each other, until the repair. Nobody is told."""
+        """Lose everything that a group and the others send each other, until the repair. No node is told."""
         self.inflict(Fault(self._time(at), "partition", tuple(group)))
 
     def repair(self, at: TimeLike | None = None) -> None:
@@ -385,7 +385,7 @@ class Scheduler:
         return self._simulation.result()
 
     def _judge(self) -> None:
-        self.last = None  # From now on it is about everybody.
+        self.last = None  # From now on it is about all nodes.
         self._verdicts.finish(self)
 
     # -- What hosts tell

@@ -18,7 +18,7 @@ Positions = list[tuple[float, float]]
 
 
 def clique(n: int) -> Topology:
-    """Everybody has a link to everybody."""
+    """Every node has a link to every other."""
     _at_least(1, n, "nodes in a clique")
     _check_edges(n * (n - 1) / 2)
     return Topology([[b for b in range(n) if b != a] for a in range(n)], positions=_circle(n), name=f"clique:{n}")
@@ -88,7 +88,7 @@ def hypercube(dimension: int) -> Topology:
     return Topology(neighbors, positions=_projected(dimension), name=f"hypercube:{dimension}")
 
 
-# -- Drawn by the seed. networkx has these as everybody knows them; it is loaded only if one is asked for.
+# -- Drawn by the seed. networkx has these in their usual form; it is loaded only if one is asked for.
 
 
 def random(n: int, *, p: float | None = None, degree: float | None = None, seed: int = 0) -> Topology:
@@ -394,7 +394,7 @@ def _graphml(path: Path) -> Topology:
         graph = nx.read_graphml(path, force_multigraph=False)
     except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise ConfigurationError(f"it isn't GraphML that can be read: {error}") from error
-    # Everybody's tools write directed graphs and mean edges; two that only differ in direction are one.
+    # Many tools write directed graphs and mean edges; two that only differ in direction are one.
     return of_graph(nx.Graph(graph))
 
 

@@ -7,11 +7,11 @@ far as the failure stays: a fault doesn't happen, a message takes the usual time
 What must not happen is that it slips into a failure that isn't the one that was found, in which a correct program would
 fail as well. These keep it from that:
 
-S1. It is the same failure: see `resemblance`.
+S1. It is the same failure: see `likeness_of`.
 S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.are_milder`), no more messages get
     lost than did, latencies stay in their range, and a network that was connected stays connected. The end of the run
     stays where it was. So fewer nodes have those of the faults that concern them, not others that another seed draws.
-S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
+S3. Nothing goes below what the algorithm states as its least. Where it states nothing, it isn't known from where on
     nothing can work. A parameter without a stated least stays as it is: it may be how often something is tried again,
     without which a correct program couldn't stand a slow message. Fewer nodes count only if they can do what more
     could: if these pass without faults, when every message takes the usual time, or on some of the seeds, then so must

@@ -35,7 +35,7 @@ from worldline.search.searching import SECONDS_MAX, Recipe, Report, TrialOutcome
 
 
 class DayDeliveries:
-    """Draws the fate of each message from the seed, its link and the day; `is_open` if nobody stated the latency."""
+    """Draws the fate of each message from the seed, its link and the day; `is_open` if no latency is stated."""
 
     def __init__(self, day: Day, seed: int, link: Link, *, is_open: bool) -> None:
         self._draws = DayDraws(day, seed)
@@ -157,7 +157,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         )
 
     def _length(self, graph: Topology) -> int:
-        """Return how long it takes if nothing goes wrong: faults that come after the end strike nobody."""
+        """Return how long it takes if nothing goes wrong: faults that come after the end strike no node."""
         undisturbed = Scheduler.over(
             graph,
             self.algorithm.node,

@@ -8,8 +8,8 @@ search draws the kind of day from the seed as well (this is called swarm testing
 On any day, a message is ordinary or slow. Ordinary ones take the times that the network gives them, or all the same, or
 times near the shortest. Slow ones are one in ten, all of some links, or a few in a row; in such a burst, every other
 message gets lost if the link loses any. What the network states holds on every day: a slow message takes no longer than
-the longest time of its latency, and an ordinary one no less than the shortest. Only where nobody has said how long
-messages take, slow ones may take ten times as long as the usual ones do at the most.
+the longest time of its latency, and an ordinary one no less than the shortest. Only where the network doesn't say how
+long messages take, slow ones may take ten times as long as the usual ones do at the most.
 
 A day depends on the seed alone, and each of its draws on the seed, the way and the number of the message.
 """
@@ -45,7 +45,7 @@ _WORDS = {
 _SLOW_MESSAGES, _SLOW_LINKS, _BURSTS = 1 / 10, 1 / 5, 1 / 8
 _BURST = 4  # So many messages of a link in a row.
 _LOST_IN_BURST = 1 / 2
-_LONGER = 10  # How much longer slow messages may take where nobody has said how long they take.
+_LONGER = 10  # How much longer slow messages may take where the network doesn't say how long they take.
 _MIDDLE = 2**63
 
 
@@ -144,7 +144,7 @@ class DayDraws:
     def latency(
         self, path: tuple[str, ...], number: int, latency: Latency, stated: int, *, is_open: bool = False
     ) -> int:
-        """Return how long a message takes; `is_open` if nobody has said how long messages take."""
+        """Return how long a message takes; `is_open` if the network doesn't say how long messages take."""
         bits = self._bits(path, number)
         ordinary = stated
         if self._day.ordinary != "as-stated":

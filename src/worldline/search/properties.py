@@ -36,7 +36,7 @@ class JudgedRun(Protocol):
 
     @property
     def actor(self) -> str | None:
-        """Who acted last; None: this is about everybody."""
+        """Who acted last; None: this is about the whole run."""
 
 
 Check = Callable[[Any], bool]
@@ -242,11 +242,11 @@ class Story:
         return None if self.last is None else self.last.who
 
     def sent(self, topic: str | None = None, *, by: str | None = None) -> list[Happening]:
-        """Return what was sent so far, on a topic, by somebody, or both."""
+        """Return what was sent so far, on a topic, by a participant, or both."""
         return self._of("sent", topic, by)
 
     def received(self, topic: str | None = None, *, by: str | None = None) -> list[Happening]:
-        """Return what was received so far, on a topic, by somebody, or both."""
+        """Return what was received so far, on a topic, by a participant, or both."""
         return self._of("received", topic, by)
 
     def noted(self, *, by: str | None = None) -> list[Happening]:
@@ -254,7 +254,7 @@ class Story:
         return self._of("noted", None, by)
 
     def befell(self, *, whom: str | None = None) -> list[Happening]:
-        """Return what befell somebody so far: faults, recoveries, emergency stops."""
+        """Return what happened to participants so far: faults, recoveries, emergency stops."""
         return self._of("befell", None, whom)
 
     def _of(self, kind: HappeningKind, topic: str | None, by: str | None) -> list[Happening]:

@@ -91,7 +91,7 @@ def remarks_on(faults: int, in_vain: int) -> list[str]:
 # A limit for code that may never come back: a loop without an end in a user's program.
 
 SECONDS_MAX = 60.0
-"""How long a run may take where nobody says anything else."""
+"""How long a run may take unless the caller says otherwise."""
 
 
 _AGAIN_S = 1.0  # An alarm that rings where Python swallows exceptions, in a destructor, has to ring again.
@@ -130,7 +130,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        if left:  # Somebody else's alarm is still to ring: when it would have, or at once.
+        if left:  # The caller's own alarm is still to ring: when it would have, or at once.
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-6), interval)
 
 

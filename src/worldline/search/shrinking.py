@@ -1,6 +1,6 @@
 """What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
 
-What is shrunk fails, and must go on failing in the same way (see `resemblance`). And it must not get longer for its
+What is shrunk fails, and must go on failing in the same way (see `likeness_of`). And it must not get longer for its
 reader. The measure is the number of lines: those that tell what happens up to the failure, and those that say what is
 out of the ordinary, a line for each draw or fault. So what leaves out a draw may make the story a line longer. Where
 the failure shows only at the end of the run, which ends no later, more lines are no harm: more goes on because less is
@@ -100,7 +100,7 @@ class WrittenDraws:
 
     @property
     def unasked(self) -> list[str]:
-        """The names of those that nobody has drawn so far."""
+        """The names of those that the run hasn't drawn so far."""
         return [name for name in self.written if name not in self._asked]
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
@@ -176,7 +176,7 @@ class CountedRuns:
             self.lines = lines
             return True
         if isinstance(failure, Stuck):
-            self.done = self._max  # Nobody wants to wait for more of that.
+            self.done = self._max  # Each of these would take as long.
         return False
 
     def _is_no_later_end(self, failure: WorldlineError) -> bool:

@@ -129,12 +129,12 @@ class _Look:
         self._busy: list[str] = []
 
     def at(self, status: Status) -> None:
-        is_still = status.time == self._time  # Only then somebody may: to ask who waits takes long.
+        is_still = status.time == self._time  # Only then a participant may: to ask who waits takes long.
         self._busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE] if is_still else []
         self._time = status.time
 
     def named(self, stuck: Stuck) -> Stuck:
-        """Return the error with whoever computed."""
+        """Return the error with the participants that computed."""
         return Stuck(": ".join([stuck.problem, *self._busy]), advice=stuck.advice, **stuck.facts)
 
 

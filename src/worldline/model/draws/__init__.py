@@ -1,6 +1,6 @@
 """Draws: every random number of a run has a name, a distribution and a value, which a table may replace.
 
-A draw isn't taken from a generator that somebody else may have asked before: its bits are a function of the seed, of
+A draw isn't taken from a generator that others may have asked before: its bits are a function of the seed, of
 what it is for, and of a number (`model.randomness`). So it can be made anywhere, again and in any order, nothing of it
 needs to be recorded, and one of them can be replaced while all others stay.
 
