@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -118,7 +119,7 @@ class _Federations:
         self._seconds_max = seconds_max
 
     def recipe(self) -> Recipe:
-        return Recipe(made_trial, (self._request,))
+        return partial(made_trial, self._request)
 
     def tells_faults(self, report: Report) -> bool:
         return bool(report.faults)

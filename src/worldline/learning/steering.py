@@ -71,14 +71,13 @@ Source = Federation | str | PathLike[str]
 """A federation, or the path of its file."""
 
 
-class _LeftRuns(local):
-    """What other threads have left to this one to break off. Not by its number, which may be another's later."""
-
-    def __init__(self) -> None:
-        self.runs: list[SteppedRun] = []
+_left = local()
 
 
-_left = _LeftRuns()
+def _left_runs() -> list[SteppedRun]:
+    """Return what others have left to this thread to break off. Not by its number, which may be another's later."""
+    runs: list[SteppedRun] = _left.__dict__.setdefault("runs", [])
+    return runs
 
 
 class Steering:
@@ -153,7 +152,7 @@ class Steering:
             finalize(owner, self._break_off_or_leave)
         for agent in self._agents.values():
             agent.forget()
-        self._left_runs = _left.runs
+        self._left_runs = _left_runs()
         federation = replace(self._federation, seed=seed)
         self.run = SteppedRun(federation, self._agents, draws=draws)
         moments = self._next_moments()
@@ -210,8 +209,9 @@ class Steering:
 
     def close(self) -> None:
         """Break off the episode that is under way, if there is one, and what was left to this thread."""
-        while _left.runs:
-            _left.runs.pop().close()
+        left = _left_runs()
+        while left:
+            left.pop().close()
         if self.run is not None:
             self._keep_digests()
             self.here = []

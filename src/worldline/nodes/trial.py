@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -339,7 +340,7 @@ def recipe_of(trial: Trial, file: Path | None) -> Recipe:
         raise UsageError(
             f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
         ) from error
-    return Recipe(_made, (file, packed, bool(trial.algorithm.properties)))
+    return partial(_made, file, packed, bool(trial.algorithm.properties))
 
 
 def _made(file: Path | None, packed: bytes, is_judged: bool) -> Trial:

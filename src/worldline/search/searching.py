@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, json
@@ -161,16 +161,8 @@ class Report(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class Recipe(NamedTuple):
-    """How another process makes the trial: with a function of a module, and what it is given."""
-
-    make: Callable[..., Tried]
-    given: tuple[Any, ...]
-
-
-class _How(NamedTuple):
-    seconds_max: float | None
-    keeps_going: bool
+Recipe = Callable[[], Tried]
+"""How another process makes the trial: a `partial` of a module's function, which can be sent there."""
 
 
 class _Block(Struct):
@@ -208,8 +200,12 @@ def search_seeds(
     tried = events = faults = in_vain = failed = 0
     hashed = blake2b(digest_size=16)
     failure: TrialOutcome | None = None
-    how = _How(seconds_max, keeps_going)
-    results = _here(trial, blocks, how) if workers == 1 else _apart(recipe(), blocks, workers, how)
+    limits = seconds_max, keeps_going
+    results = (
+        (_try_block(trial, block, *limits) for block in blocks)
+        if workers == 1
+        else _tried_elsewhere(recipe(), blocks, workers, limits)
+    )
     with closing(results):
         for block in results:
             tried += block.seeds
@@ -234,8 +230,7 @@ def search_seeds(
     )
 
 
-def _try_block(trial: Tried, seeds: Sequence[int], how: _How) -> _Block:
-    seconds_max, keeps_going = how
+def _try_block(trial: Tried, seeds: Sequence[int], seconds_max: float | None, keeps_going: bool) -> _Block:
     block = _Block(0, 0, 0, 0, b"", 0, None)
     for seed in seeds:
         outcome = _tried(trial.with_seed(seed), seconds_max)
@@ -260,26 +255,26 @@ def _tried(trial: Tried, seconds_max: float | None) -> TrialOutcome:
         return TrialOutcome.failed(trial.seed, stuck)
 
 
-def _here(trial: Tried, blocks: Iterator[Sequence[int]], how: _How) -> Generator[_Block]:
-    for block in blocks:
-        yield _try_block(trial, block, how)
-
-
 # -- In other processes
 
 
-def _begin(recipe: Recipe, how: _How) -> tuple[Tried, _How]:
+_Limits = tuple[float | None, bool]
+
+
+def _begin(recipe: Recipe, limits: _Limits) -> tuple[Tried, _Limits]:
     """Make a process ready."""
-    return recipe.make(*recipe.given), how
+    return recipe(), limits
 
 
-def _try_there(given: tuple[Tried, _How], seeds: Sequence[int]) -> _Block:
-    trial, how = given
-    return _try_block(trial, seeds, how)
+def _try_there(given: tuple[Tried, _Limits], seeds: Sequence[int]) -> _Block:
+    trial, limits = given
+    return _try_block(trial, seeds, *limits)
 
 
-def _apart(recipe: Recipe, blocks: Iterator[Sequence[int]], workers: int, how: _How) -> Generator[_Block]:
-    with WorkerFarm(workers, _begin, (recipe, how), _try_there, _described) as farm:
+def _tried_elsewhere(
+    recipe: Recipe, blocks: Iterator[Sequence[int]], workers: int, limits: _Limits
+) -> Generator[_Block]:
+    with WorkerFarm(workers, _begin, (recipe, limits), _try_there, _described) as farm:
         yield from _in_order(blocks, farm, workers * _AHEAD)
 
 
