@@ -132,8 +132,6 @@ def test_imports_point_inwards(room: str) -> None:
 CIRCLES: dict[str, list[set[str]]] = {
     # An engine has a roster of entities, and an entity is of its engine: two halves of one thing, in two files.
     "kernel": [{"account", "build", "engine", "entity", "model", "plain", "roster"}],
-    # A check is a function of the run that is judged, and a host tells what its node does to who asks it.
-    "nodes": [{"algorithm", "properties", "scheduler"}, {"ends", "host", "telling"}],
 }
 
 
