@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,7 @@ from worldline.model import SECOND
 from worldline.nodes import search
 from worldline.nodes.algorithms import find
 from worldline.nodes.trial import Trial
-from worldline.search.searching import Recipe, Report, search_seeds
+from worldline.search.searching import Report, search_seeds
 from worldline.targets.trials import TrialRequest, made_trial
 
 FILE = Path(__file__).resolve().parent.parent / "examples" / "commit" / "commit.toml"
@@ -29,9 +30,7 @@ FEDERATION, FAULTY, NODES = "a federation of 4", "the same, with a drawn crash",
 
 def federations(seeds: int, workers: int, kinds: str | None = None) -> Report:
     request = TrialRequest(target=str(FILE), properties=("commit:agreement",), drawn_faults=kinds)
-    return search_seeds(
-        made_trial(request), range(seeds), workers=workers, recipe=lambda: Recipe(made_trial, (request,))
-    )
+    return search_seeds(made_trial(request), range(seeds), workers=workers, recipe=lambda: partial(made_trial, request))
 
 
 def nodes(seeds: int, workers: int) -> Report:

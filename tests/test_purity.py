@@ -23,7 +23,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "files": {"model"},
     "processes": {"model", "history", "files"},
     "recording": {"model", "history", "lock", "files"},
-    "search": {"model", "history", "processes"},
+    "search": {"model", "history", "files", "processes"},
     "federation": {"model", "history", "lock", "wire", "search"},
     "launch": {"model", "history", "lock", "wire", "files", "processes", "federation"},
     "kernel": {"model", "history", "processes"},
@@ -132,8 +132,6 @@ def test_imports_point_inwards(room: str) -> None:
 CIRCLES: dict[str, list[set[str]]] = {
     # An engine has a roster of entities, and an entity is of its engine: two halves of one thing, in two files.
     "kernel": [{"account", "engine", "entity", "model", "process", "roster"}],
-    # A check is a function of the run that is judged, and a host tells what its node does to who asks it.
-    "nodes": [{"algorithm", "properties", "scheduler"}, {"ends", "host", "telling"}],
 }
 
 

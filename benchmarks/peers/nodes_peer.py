@@ -11,9 +11,8 @@ from worldline.model import SECOND
 from worldline.nodes import Scheduler, Topology
 from worldline.nodes.algorithms import find
 from worldline.nodes.algorithms.bellman_ford_ids import BellmanFordIds
-from worldline.nodes.search import search
 from worldline.nodes.shapes import random
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, search
 
 if __package__:
     from . import apart

@@ -15,7 +15,7 @@ from worldline.cli.nodes import SYNTAX
 from worldline.model.latency import as_distribution
 from worldline.nodes.faults import FORMS as FAULT_FORMS
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds
-from worldline.nodes.reading import _SHAPES, as_topology
+from worldline.nodes.shapes import _SHAPES, as_topology
 
 GROUP = get_command(app)
 assert isinstance(GROUP, TyperGroup)

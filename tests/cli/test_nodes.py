@@ -450,10 +450,10 @@ def workers_asked_for(worldline: Command, monkeypatch: pytest.MonkeyPatch, *opti
 
     def search(*_: Any, workers: int, **__: Any) -> Report:
         asked.append(workers)
-        return Report(tried=3, events=0, faults=0, faults_in_vain=0, failed=0, failure=None, digest="")
+        return Report(tried=999, events=0, faults=0, faults_in_vain=0, failed=0, failure=None, digest="")
 
-    monkeypatch.setattr(importlib.import_module("worldline.cli.nodes_search"), "search", search)
-    assert worldline("bellman-ford", "--seeds", "3", *options)[0] == 0
+    monkeypatch.setattr(importlib.import_module("worldline.cli.search_story"), "search_seeds", search)
+    assert worldline("bellman-ford", "--seeds", "999", *options)[0] == 0
     return asked[0]
 
 

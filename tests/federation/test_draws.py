@@ -22,8 +22,7 @@ from worldline.history.link_draws import RunDraws
 from worldline.history.observer import Observer
 from worldline.model import Plan, Stream, UsageError, WorldlineError
 from worldline.model.draws.distributions import BitPlace, ClockOffset, ClockRate, Distribution, DrawnValue, RandomBits
-from worldline.model.draws.draws import Drawn
-from worldline.model.draws.rows import DrawsGiven, read_draws
+from worldline.model.draws.table import Drawn, DrawsGiven, read_draws
 from worldline.model.latency import Uniform
 
 # Who hears whom: changes spread along these, and not at once.

@@ -21,8 +21,7 @@ from worldline import MS, EmergencyStop, Federation, Network, Participant, Progr
 from worldline.federation.inprocess.checker import check
 from worldline.model import ConfigurationError, Plan
 from worldline.model.draws.distributions import Chance, Distribution, RandomBits, UnitInterval
-from worldline.model.draws.draws import Drawn
-from worldline.model.draws.rows import DrawRow, read_draws
+from worldline.model.draws.table import Drawn, DrawRow, read_draws
 
 NAMES = ("ann", "bob", "cat", "dan")
 ROUNDS = 9

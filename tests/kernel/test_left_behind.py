@@ -130,7 +130,7 @@ if __name__ == "__main__":
     print("stopped")
     if sys.argv[1] == "search":
         from worldline.nodes.algorithms import find
-        from worldline.nodes.search import search
+        from worldline.nodes.trial import search
         from worldline.nodes.trial import Trial
         search(Trial(algorithm=find("flooding")), range(1000), workers=2)
     else:

@@ -123,6 +123,24 @@ def test_a_learned_policy_has_the_history_of_the_environment() -> None:
         assert server.wait().digest == alone.digest
 
 
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(["gymnasium", "numpy", "pettingzoo"]))
+from worldline import Federation, Program, run
+from worldline.learning import AgentTask, play
+def observe(moment): return moment.number
+def act(me, action): me.log(f"{action}")
+def reward(moment): return 0
+agent = play(AgentTask(observe=observe, act=act, reward=reward), lambda seen: seen + 1, step="1s", until="3s")
+print(run(Federation({"agent": Program(agent)}, until="3s")).now)
+"""
+
+
+def test_a_learned_policy_needs_neither_gymnasium_nor_numpy() -> None:
+    ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=100, check=False)
+    assert (ran.stdout, ran.stderr) == ("3000000000\n", "")
+
+
 def test_terminated_and_truncated() -> None:
     made = env()
     made.reset(seed=1)

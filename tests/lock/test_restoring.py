@@ -13,7 +13,7 @@ from worldline.lock import Action, Leave, Ledger, StartRun
 from worldline.lock.events import Recalled, Restore, Snapshot
 from worldline.lock.states import State
 from worldline.model import Plan, UsageError
-from worldline.model.draws.rows import DrawRow
+from worldline.model.draws.table import DrawRow
 
 
 class RestoredDriver(Driver):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worldline.model.draws.distributions import DrawnValue
-from worldline.model.draws.names import PURPOSES
-from worldline.model.draws.words import draw_in_words
+from worldline.model.draws.names import PURPOSES, draw_in_words
 from worldline.model.time import MS
 
 

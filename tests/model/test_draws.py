@@ -22,9 +22,8 @@ from worldline.model.draws.distributions import (
     distribution_text,
     value_text,
 )
-from worldline.model.draws.draws import Drawn, DrawTable, NamedStream
 from worldline.model.draws.names import NamePattern, check_pattern, concerns, is_exact, name_text, names_in, part_text
-from worldline.model.draws.rows import DrawRow, DrawsGiven, read_draws
+from worldline.model.draws.table import Drawn, DrawRow, DrawsGiven, DrawTable, NamedStream, read_draws
 from worldline.model.latency import Uniform, as_distribution
 from worldline.model.path import LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
 from worldline.model.randomness import Stream
@@ -310,7 +309,7 @@ def test_a_value_out_of_bounds_names_the_draw_and_its_row() -> None:
 
 
 def _random_draw() -> Any:
-    from worldline.model.draws.draws import DrawSource
+    from worldline.model.draws.table import DrawSource
 
     return DrawSource(("random", "robot", "0"), UnitInterval(), ("stream", "robot"), 1), 0
 

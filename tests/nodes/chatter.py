@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.events import Event, NeighborAdded, Protocol, Recover, Start, Timer
 from worldline.nodes.faults import Fault, check_faults
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Event, NeighborAdded, Node, Protocol, Recover, Send, Start, Timer
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
 

@@ -14,7 +14,7 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import KINDS, parse_kinds
 from worldline.nodes.node import Node
-from worldline.nodes.reading import parse
+from worldline.nodes.shapes import parse
 from worldline.nodes.trial import Trial
 
 SEEDS = range(1_000, 1_005)  # Others than those that the algorithms' own tests try.

@@ -10,7 +10,7 @@ from tests.nodes.trying import tried
 from worldline.nodes import Violation
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import ricart_agrawala
-from worldline.nodes.loading import load_file
+from worldline.nodes.trial import load_file
 
 FILE = Path(__file__).parent.parent.parent / "examples" / "broken_mutex" / "broken_mutex.py"
 FIRST = 26  # The first seed that fails; the example's README names it.

@@ -13,7 +13,7 @@ from tests.nodes.chatter import Listener, pair
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import MS, SECOND
 from worldline.nodes import Fault, as_topology, draw_faults, fault
-from worldline.nodes.faults import as_fault, check_faults, is_milder, parse_kinds
+from worldline.nodes.faults import are_milder, as_fault, check_faults, parse_kinds
 
 RING = as_topology("ring:5")
 
@@ -187,4 +187,4 @@ PARTITIONS = ("1s partition 0", "2s repair", "5s partition 1 2", "6s repair")
     ],
 )
 def test_milder_is_what_has_less_amiss_at_any_time(less: Sequence[str], than: Sequence[str], milder: bool) -> None:
-    assert is_milder([as_fault(text) for text in less], [as_fault(text) for text in than]) is milder
+    assert are_milder([as_fault(text) for text in less], [as_fault(text) for text in than]) is milder

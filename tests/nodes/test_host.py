@@ -13,8 +13,7 @@ from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageE
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
 from worldline.nodes import LinkDown, LinkUp, NeighborAdded, Node, Protocol, Recover, Scheduler, Start, Timer
-from worldline.nodes.events import Event
-from worldline.nodes.node import Send
+from worldline.nodes.node import Event, Send
 
 HERE = Path(__file__).name
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.files.files import nothing_stays, write  # noqa: F401 - A fixture.
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.loading import load_file, load_trial
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, load_file, load_trial
 
 NODE = """
 from worldline.nodes import Node

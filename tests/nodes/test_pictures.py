@@ -18,10 +18,9 @@ from worldline.model.errors import ConfigurationError, ModelError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND, format_time
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
-from worldline.nodes.events import Event, Start
-from worldline.nodes.node import Node
-from worldline.nodes.reading import as_topology
+from worldline.nodes.node import Event, Node, Start
 from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.pictures.nodes import Routes, diagram_svg, layout, routes_to, topology_svg

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.reading import as_topology, parse, parse_edges, read_file
+from worldline.nodes.shapes import as_topology, parse, parse_edges, read_file
 from worldline.nodes.topology import Topology
 
 # -- Texts

@@ -15,10 +15,10 @@ from worldline.model.errors import ConfigurationError, UsageError
 from worldline.nodes import Topology, Violation
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import Fault, draw_faults
-from worldline.nodes.loading import load_file, load_trial
-from worldline.nodes.schedule import FORMAT, load, save
-from worldline.nodes.script import Script
-from worldline.nodes.trial import Trial
+from worldline.nodes.schedule import load, save
+from worldline.nodes.trace import Script
+from worldline.nodes.trial import Trial, load_file, load_trial
+from worldline.search.searching import SAVED_FORMAT
 
 MINE = """
 from worldline.nodes import Node, Start
@@ -163,13 +163,13 @@ def test_a_file_is_text_that_people_can_read_and_change(tmp_path: Path) -> None:
             {"sender": 2, "receiver": 1, "number": 5, "takes": []},
         ],
         "faults": ["1.5s crash 1", "2s recover 1"],
-    } | ({"format": FORMAT} if "format" in json.loads(text) else {})
+    } | ({"format": SAVED_FORMAT} if "format" in json.loads(text) else {})
 
 
 def test_a_file_says_which_format_it_has(tmp_path: Path) -> None:
     """The day there is a format 2, a file without a number would be taken for it."""
     save(Trial(algorithm=find("bellman-ford")), tmp_path / "it.json")
-    assert json.loads((tmp_path / "it.json").read_text())["format"] == FORMAT
+    assert json.loads((tmp_path / "it.json").read_text())["format"] == SAVED_FORMAT
 
 
 # --- Where the algorithm is ---

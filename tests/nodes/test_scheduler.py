@@ -29,8 +29,8 @@ from worldline.nodes import (
     as_topology,
 )
 from worldline.nodes.algorithms.bellman_ford import BellmanFord, model
-from worldline.nodes.events import Event
 from worldline.nodes.faults import VERBS
+from worldline.nodes.node import Event
 
 # -- The clique of three
 

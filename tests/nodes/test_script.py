@@ -14,7 +14,7 @@ from worldline.model.errors import ModelError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
 from worldline.nodes.faults import VERBS
-from worldline.nodes.script import Script, script_of
+from worldline.nodes.trace import Script, script_of
 
 LOSSY = link("uniform(1ms, 1s)", loss=0.3, duplication=0.3)
 FIFO = link("uniform(1ms, 1s)", fifo=True)

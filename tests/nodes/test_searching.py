@@ -21,12 +21,9 @@ from worldline.model.errors import ConfigurationError, LossError, Stuck, UsageEr
 from worldline.nodes import Node, at_end
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
-from worldline.nodes.events import Event, Start
-from worldline.nodes.loading import load_file
-from worldline.nodes.node import Send
+from worldline.nodes.node import Event, Send, Start
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.search import search
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, load_file, search
 from worldline.search import searching
 from worldline.search.searching import Report
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from worldline.model.errors import ConfigurationError
 from worldline.nodes import shapes
-from worldline.nodes.reading import parse
+from worldline.nodes.shapes import parse
 from worldline.nodes.topology import Topology
 
 

@@ -13,16 +13,13 @@ from msgspec import structs
 from worldline.model.errors import ModelError, Stuck, UsageError
 from worldline.nodes import Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.events import Event, LinkUp, Protocol, Recover, Start, Timer
-from worldline.nodes.faults import as_fault, is_milder
-from worldline.nodes.node import Send
+from worldline.nodes.faults import are_milder, as_fault
+from worldline.nodes.node import Event, LinkUp, Protocol, Recover, Send, Start, Timer
 from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.script import Script
-from worldline.nodes.search import search
 from worldline.nodes.shrinking import Shrunk, shrink
-from worldline.nodes.trace import text_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.trace import Script, text_of
+from worldline.nodes.trial import Trial, search
 from worldline.search.day import USUAL_DAY
 
 # --- Algorithms with bugs ---
@@ -368,13 +365,13 @@ def test_it_is_no_longer_to_read_and_nothing_is_amiss_that_was_not(case: tuple[T
     found = before.run().failure
     assert found is not None
     assert len(shrunk.records) <= shrunk.records_before or (shrunk.failure.at or 0) <= (found.at or 0)
-    assert is_milder(shrunk.trial.faults, before.pinned().faults)
+    assert are_milder(shrunk.trial.faults, before.pinned().faults)
 
 
 @pytest.mark.parametrize("seed", [40, 60, 80])
 def test_fewer_nodes_have_no_other_faults(seed: int) -> None:
     trial = failing(Trial(algorithm=FORGETFUL, kinds={"crash": 1}, seed=seed, day=USUAL_DAY))
-    assert is_milder(shrink(trial).trial.faults, trial.pinned().faults)
+    assert are_milder(shrink(trial).trial.faults, trial.pinned().faults)
 
 
 def test_what_takes_longer_to_read_is_no_shrunk_form() -> None:

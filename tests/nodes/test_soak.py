@@ -8,8 +8,7 @@ import pytest
 
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import parse_kinds
-from worldline.nodes.search import search
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, search
 
 SEEDS = range(10_000, 11_000)  # Others than those that the short tests try.
 

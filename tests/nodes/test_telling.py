@@ -16,11 +16,11 @@ from worldline.model.latency import Uniform
 from worldline.model.time import FOREVER, SECOND
 from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
-from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.faults import Fault
 from worldline.nodes.host import DOWN, HELD, REMOVED
+from worldline.nodes.node import Event, Protocol, Start
 from worldline.nodes.scheduler import HostObserver
-from worldline.nodes.script import Script
+from worldline.nodes.trace import Script
 from worldline.nodes.trial import Trial
 from worldline.recording import Arrival, Condition, Recorder, Recording
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.reading import as_topology
+from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import NODES_MAX, Topology, of_adjacency, of_graph
 
 # -- Local links

@@ -16,12 +16,11 @@ from worldline.model.time import SECOND
 from worldline.nodes import Fault, Node, Violation, always, at_end, eventually
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
-from worldline.nodes.events import Event, LinkUp, Start, Timer
 from worldline.nodes.faults import as_fault
-from worldline.nodes.script import script_of
-from worldline.nodes.search import search
-from worldline.nodes.trial import Trial
-from worldline.search.trial import TrialOutcome, remarks_on
+from worldline.nodes.node import Event, LinkUp, Start, Timer
+from worldline.nodes.trace import script_of
+from worldline.nodes.trial import Trial, search
+from worldline.search.searching import TrialOutcome, remarks_on
 
 BELLMAN_FORD = find("bellman-ford")
 

@@ -28,8 +28,8 @@ from worldline.nodes import (
 )
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import parse_kinds
-from worldline.nodes.reading import smaller
-from worldline.nodes.script import script_of
+from worldline.nodes.shapes import smaller
+from worldline.nodes.trace import script_of
 from worldline.search.day import USUAL_DAY
 
 # The seeds on which they fail first, with the faults that the algorithm claims to stand.

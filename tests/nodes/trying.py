@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import pytest
+from msgspec import structs
+
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.node import Node
 from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
+from worldline.search.properties import Property, Violation
 
 
-def tried(algorithm: Algorithm, seed: int, topology: str | None = None, **options: Any) -> Scheduler:
+def tried(algorithm: Algorithm, seed: int, topology: str | Topology | None = None, **options: Any) -> Scheduler:
     """Run an algorithm, properties and all, and return the run; a failure is raised."""
     trial = Trial(algorithm=algorithm, topology=topology, seed=seed, **options)
     run = trial.scheduler()
     run.run(trial.end(), events_max=trial.events_max)
     return run
+
+
+def violated(algorithm: Algorithm, node: type[Node], only: Property, seed: int = 0, **options: Any) -> str:
+    """Run a node that is wrong, watched by one property, and return why that doesn't hold; for a right one it does."""
+    right = structs.replace(algorithm, properties=(only,))
+    tried(right, seed, **options)
+    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
+        tried(structs.replace(right, node=node), seed, **options)
+    return str(caught.value)

@@ -5,11 +5,11 @@ The consensus and the robot cell are those of the examples. Without the mistake,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.search.searching import Report, search_seeds
@@ -76,11 +76,7 @@ def found(request: TrialRequest, seeds: int) -> tuple[int, ShrunkFederation]:
 
 def repeated(request: TrialRequest, shrunk: ShrunkFederation, file: Path) -> str:
     """Save what is left of a failure, run it from the file, and return how it fails."""
-    left = tuple(map(str, shrunk.faults))
-    save_trial(
-        replace(request, seed=shrunk.trial.seed, faults=(), drawn_faults=None, only_faults=left, draws=shrunk.draws),
-        file,
-    )
+    save_trial(request, shrunk.trial, file)
     return str(made_trial(load_trial_request(file, request)).run().failure)
 
 

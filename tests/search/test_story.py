@@ -7,8 +7,7 @@ import pytest
 from worldline.history.journal import Befell, Journal, Noted
 from worldline.model.message import Message
 from worldline.search import Story, Violation, always, at_end, eventually
-from worldline.search.properties import BrokenCheck
-from worldline.search.story import Happening, told_by
+from worldline.search.properties import BrokenCheck, Happening, told_by
 
 
 def message(sender: str, sequence: int, topic: str, payload: bytes, sent: int, arrival: int) -> Message:

@@ -37,7 +37,7 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
-from worldline.model.draws.rows import DrawRow
+from worldline.model.draws.table import DrawRow
 from worldline.model.frames import PIECE_LEAST, frame
 from worldline.model.links import MAILBOX, Buffer
 from worldline.model.message import Message

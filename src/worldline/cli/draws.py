@@ -16,9 +16,8 @@ from worldline.files.saving import ScratchFolder
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
 from worldline.model.draws.distributions import distribution_text, value_text
-from worldline.model.draws.draws import Drawn
 from worldline.model.draws.names import NamePattern, check_pattern
-from worldline.model.draws.rows import functions_in
+from worldline.model.draws.table import Drawn, functions_in
 from worldline.model.errors import shown
 from worldline.model.nearest import nearest
 from worldline.processes.executor import InProcess

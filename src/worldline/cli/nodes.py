@@ -13,20 +13,20 @@ from rich.text import Text
 from worldline.cli.console import PlainConsole, words_aside
 from worldline.cli.interruption import interruptible
 from worldline.cli.nodes_run import NodesNarrator, NodesOutputs, run_one
-from worldline.cli.nodes_search import Search, run_many
+from worldline.cli.nodes_search import Algorithms
 from worldline.cli.options import KindOfDay
+from worldline.cli.search_story import SearchOptions, run_search
 from worldline.files.parameters import pairs
 from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
-from worldline.nodes.loading import load_trial
-from worldline.nodes.reading import parse_edges
 from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.search import as_kept
-from worldline.nodes.trial import Trial
+from worldline.nodes.shapes import parse_edges
+from worldline.nodes.shrinking import as_kept
+from worldline.nodes.trial import Trial, load_trial
 from worldline.recording import Shelf
 from worldline.search.day import as_day
 from worldline.search.searching import SECONDS_MAX
@@ -248,18 +248,9 @@ def nodes(
         return
     if outputs.shows_one_run or as_json:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
-    search = Search(
-        trial=trial,
-        source=source,
-        seeds=seeds,
-        workers=workers,
-        seconds_max=seconds_max,
-        keeps_going=keep_going,
-        shrinks=not no_shrink,
-        kept=kept,
-        save_to=save_to,
-    )
-    run_many(search, console, trace="" if quiet else "times" if times else "plain")
+    shown = "" if quiet else "times" if times else "plain"
+    room = Algorithms(trial, source, seconds_max=seconds_max, kept=kept, trace=shown)
+    run_search(console, room, SearchOptions(seeds, workers, seconds_max, keep_going, not no_shrink, save_to))
 
 
 # What goes with a schedule: how it is shown, not what happens.

@@ -28,8 +28,7 @@ from worldline.nodes.trial import Trial
 from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
 from worldline.processes.executor import Inline
 from worldline.recording import Shelf
-from worldline.search.searching import deadline
-from worldline.search.trial import remarks_on
+from worldline.search.searching import deadline, remarks_on
 from worldline.targets.algorithm import ReadyTrial
 
 NO_PROPERTIES = "no properties: only errors would have been noticed"

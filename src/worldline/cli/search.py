@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
-from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, KindOfDay, Settings
-from worldline.cli.search_story import processors, show_day, show_failure, watched
+from worldline.cli.search_story import SearchOptions, run_search, show_failure, show_how_to_repeat
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.files.saving import destination
-from worldline.model.draws.words import draw_in_words, drawn_text
-from worldline.model.errors import Stuck, UsageError, shortened
+from worldline.model.draws.names import draw_in_words, drawn_text
+from worldline.model.errors import UsageError, shortened
 from worldline.model.text import counted
-from worldline.search.searching import SECONDS_MAX, Recipe, Report, search_seeds
-from worldline.search.shrinking import RUNS_MAX, WrittenDraws
-from worldline.search.trial import remarks_on
+from worldline.search.searching import SECONDS_MAX, Recipe, Report
+from worldline.search.shrinking import WrittenDraws
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100
@@ -104,53 +104,45 @@ def search(
     trial = made_trial(request)
     for remark in trial.undrawn():
         console.print(f"seed {trial.seed}: {remark}")
-    report = watched(
-        lambda count: search_seeds(
-            trial,
-            range(trial.seed, trial.seed + seeds),
-            workers=min(seeds, workers or processors()),
-            recipe=lambda: Recipe(made_trial, (request,)),
-            seconds_max=seconds_max,
-            keeps_going=keep_going,
-            progress=count,
-        ),
-        seeds,
-    )
-    _report(console, trial, report, keeps_going=keep_going)
-    failure = None if report.failure is None else report.failure.failure
-    if report.failure is None or failure is None:
+    options = SearchOptions(seeds, workers, seconds_max, keep_going, not no_shrink, save_to)
+    run_search(console, _Federations(trial, request, seconds_max), options)
+
+
+class _Federations:
+    """What a search knows of federations."""
+
+    def __init__(self, trial: FederationTrial, request: TrialRequest, seconds_max: float) -> None:
+        self.trial = trial
+        self.properties = trial.properties
+        self.unjudged = "no property was checked, only whether anybody fails (--property MODULE:FUNCTION)"
+        self._request = request
+        self._seconds_max = seconds_max
+
+    def recipe(self) -> Recipe:
+        return partial(made_trial, self._request)
+
+    def tells_faults(self, report: Report) -> bool:
+        return bool(report.faults)
+
+    def command(self, failing: FederationTrial) -> str:
+        return command_of(replace(self._request, seed=failing.seed), self._seconds_max)
+
+    def command_of_saved(self, path: Path) -> str:
+        return command_of_saved(path, self._request)
+
+    def save(self, trial: FederationTrial, path: Path) -> None:
+        save_trial(self._request, trial, path)
+
+    def shrink(self, failing: FederationTrial, progress: Callable[[int], None] | None) -> ShrunkFederation:
+        return shrink_federation(failing, seconds_max=self._seconds_max, progress=progress)
+
+    def show_shrunk(self, console: Console, shrunk: ShrunkFederation, save_to: Path | None) -> None:
         if save_to is not None:
-            console.print(f"nothing failed, so {save_to} wasn't written")
-        return
-    failing = trial.with_seed(report.failure.seed)
-    show_day(console, failing.day, report.failure.day)
-    console.print("to repeat it:")
-    console.print(f"  {command_of(replace(request, seed=failing.seed), seconds_max)}")
-    failed = replace(request, seed=failing.seed, day=str(failing.day))
-    if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
-        save_trial(failed, save_to)
-    if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
-        with bar("runs", RUNS_MAX) as progress:
-            short = shrink_federation(failing, seconds_max=seconds_max, progress=progress)
-        if save_to is not None:
-            left = tuple(map(str, short.faults))
-            save_trial(
-                replace(
-                    failed,
-                    faults=(),
-                    drawn_faults=None,
-                    only_faults=left,
-                    draws=short.draws,
-                    day=None if short.draws is not None else failed.day,
-                ),
-                save_to,
-            )
-        besides = "" if draws is None else f"besides what {draws} says, "
-        again = None if save_to is None else command_of_saved(save_to, request)
-        _show_shrunk(console, short, again, besides=besides)
-    elif save_to is not None:
-        console.print(f"  {command_of_saved(save_to, request)}")
-    raise typer.Exit(failure.exit_code)
+            self.save(shrunk.trial, save_to)
+        table = self._request.table
+        _show_shrunk(console, shrunk, besides="" if table is None else f"besides what {table} says, ")
+        show_how_to_repeat(console, None if save_to is None else self.command_of_saved(save_to))
+        show_failure(console, shrunk.happenings, shrunk.draws, shrunk.failure)
 
 
 def _check_place(path: Path, force: bool) -> None:
@@ -182,26 +174,7 @@ def _repeat(console: Console, file: Path, named: TrialRequest, *, says_more: boo
     raise typer.Exit(outcome.failure.exit_code)
 
 
-def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_going: bool) -> None:
-    tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
-    if report.faults:
-        tried += f", {counted(report.faults, 'fault')}"
-    if report.failure is not None:
-        number = f"{report.failed:,} fail{'s' if report.failed == 1 else ''}"
-        fails = f"{number}, the first is {report.failure.seed}" if keeps_going else f"seed {report.failure.seed} fails"
-        console.print(f"{tried}: {fails}")
-        console.print(f"  {report.failure.failure}", style="red")
-        return
-    for each in trial.properties:
-        console.print(f"holds {each}")
-    if not trial.properties:
-        console.print("no property was checked, only whether anybody fails (--property MODULE:FUNCTION)")
-    console.print(f"{tried}, digest {report.digest}")
-    for remark in remarks_on(report.faults, report.faults_in_vain):
-        console.print(remark)
-
-
-def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, *, besides: str) -> None:
+def _show_shrunk(console: Console, shrunk: ShrunkFederation, *, besides: str) -> None:
     runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
     if shrunk.draws is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages and clocks")
@@ -219,12 +192,6 @@ def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: str | None, 
         console.print(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
     for each in shrunk.faults:
         console.print(f"  {each}")
-    if saved is None:
-        console.print("(--save FILE.json keeps it, to be run again)")
-    else:
-        console.print("to repeat it:")
-        console.print(f"  {saved}")
-    show_failure(console, shrunk.happenings, draws, shrunk.failure)
 
 
 def _clocks_in_words(shrunk: ShrunkFederation) -> list[str]:

@@ -1,31 +1,90 @@
-"""A failure's story on the screen: what happened last, what matters of what was before, and what came of it."""
+"""A search on the screen: many seeds, the first failure and how to repeat it, and the story of what failed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
+import typer
 from rich.console import Console
 
 from worldline.cli.bar import bar
 from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
-from worldline.model.draws.words import MessageFate, fate_of
-from worldline.model.errors import Interrupted, WorldlineError, shortened
+from worldline.model.draws.names import MessageFate, fate_of
+from worldline.model.errors import Interrupted, Stuck, WorldlineError, shortened
 from worldline.model.lifecycle import ESTOP_LOG
+from worldline.model.text import counted
 from worldline.model.time import format_time
 from worldline.search.day import USUAL_DAY, Day
-from worldline.search.searching import Report
-from worldline.search.story import Happening
+from worldline.search.properties import Happening, Property
+from worldline.search.searching import Recipe, Report, Tried, remarks_on, search_seeds
+from worldline.search.shrinking import RUNS_MAX
 
-# Many seeds on the screen: how far a search is, and who interrupts it is told that.
+T = TypeVar("T", bound=Tried)
+S = TypeVar("S")
 
 
-def watched(search: Callable[[Callable[[int], None]], Report], seeds: int) -> Report:
-    """Run a search of so many seeds; it is given what to tell how many it has tried."""
-    done = 0
-    with bar("seeds", seeds) as show:
+class SearchOptions(NamedTuple):
+    """How much is tried, and what becomes of a failure."""
+
+    seeds: int
+    workers: int | None
+    seconds_max: float
+    keeps_going: bool
+    shrinks: bool
+    save_to: Path | None
+
+
+class SearchedRoom(Protocol[T, S]):
+    """What a search of federations or of nodes knows of its own; `S` is what it shrinks a failure to."""
+
+    unjudged: str  # What is said where there are no properties.
+
+    @property
+    def trial(self) -> T: ...
+    @property
+    def properties(self) -> Sequence[Property]: ...
+    def recipe(self) -> Recipe: ...
+    def tells_faults(self, report: Report) -> bool: ...
+    def command(self, failing: T) -> str: ...
+    def command_of_saved(self, path: Path) -> str: ...
+    def save(self, trial: T, path: Path) -> None: ...
+    def shrink(self, failing: T, progress: Callable[[int], None] | None) -> S: ...
+    def show_shrunk(self, console: Console, shrunk: S, save_to: Path | None) -> None: ...
+
+
+def run_search(console: Console, room: SearchedRoom[T, S], options: SearchOptions) -> None:
+    """Try seeds; of the first failure, say how to repeat it, shrink it, and save it if that is wanted."""
+    report = _searched(room, options)
+    _show_report(console, room, report, keeps_going=options.keeps_going)
+    save_to = options.save_to
+    failure = None if report.failure is None else report.failure.failure
+    if report.failure is None or failure is None:
+        if save_to is not None:
+            console.print(f"nothing failed, so {save_to} wasn't written")
+        return
+    failing = room.trial.with_seed(report.failure.seed)
+    _show_day(console, failing.day, report.failure.day)
+    console.print("to repeat it:")
+    console.print(f"  {room.command(failing)}")
+    if save_to is not None:  # Before it is shrunk, too: that takes a while, and the user may have seen enough.
+        room.save(failing, save_to)
+    if options.shrinks and not isinstance(failure, Stuck):  # What has no end has no short form either.
+        with bar("runs", RUNS_MAX) as progress:
+            shrunk = room.shrink(failing, progress)
+        room.show_shrunk(console, shrunk, save_to)
+    elif save_to is not None:
+        console.print(f"  {room.command_of_saved(save_to)}")
+    raise typer.Exit(failure.exit_code)
+
+
+def _searched(room: SearchedRoom[T, S], options: SearchOptions) -> Report:
+    """Run a search with a bar; if it is interrupted, say how far it was."""
+    done, first = 0, room.trial.seed
+    with bar("seeds", options.seeds) as show:
 
         def count(tried: int) -> None:
             nonlocal done
@@ -34,15 +93,60 @@ def watched(search: Callable[[Callable[[int], None]], Report], seeds: int) -> Re
                 show(tried)
 
         try:
-            return search(count)
+            return search_seeds(
+                room.trial,
+                range(first, first + options.seeds),
+                workers=min(options.seeds, options.workers or processors()),
+                recipe=room.recipe,
+                seconds_max=options.seconds_max,
+                keeps_going=options.keeps_going,
+                progress=count,
+            )
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted after {done:,} of {seeds:,} seeds") from None
+            raise Interrupted(f"interrupted after {done:,} of {options.seeds:,} seeds") from None
 
 
 def processors() -> int:
     """Return how many processors there are for us."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
+
+def _show_report(console: Console, room: SearchedRoom[T, S], report: Report, *, keeps_going: bool) -> None:
+    tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
+    if room.tells_faults(report):
+        tried += f", {counted(report.faults, 'fault')}"
+    if report.failure is not None:
+        number = f"{report.failed:,} fail{'s' if report.failed == 1 else ''}"
+        fails = f"{number}, the first is {report.failure.seed}" if keeps_going else f"seed {report.failure.seed} fails"
+        console.print(f"{tried}: {fails}")
+        console.print(f"  {report.failure.failure}", style="red")
+        return
+    for each in room.properties:
+        console.print(f"holds {each}")
+    if not room.properties:
+        console.print(room.unjudged)
+    console.print(f"{tried}, digest {report.digest}")
+    for remark in remarks_on(report.faults, report.faults_in_vain):
+        console.print(remark)
+
+
+def _show_day(console: Console, day: Day | None, felt: Day | None) -> None:
+    """Say what of the kind of day made a difference, if anything did; if that isn't known, say what day it was."""
+    words = (felt or day or USUAL_DAY).words()
+    if words:
+        console.print(f"  on this day: {words}  (--day {day})")
+
+
+def show_how_to_repeat(console: Console, command: str | None) -> None:
+    """Say how a shrunk failure is run again, or how it could be."""
+    if command is None:
+        console.print("(--save FILE.json keeps it, to be run again)")
+    else:
+        console.print("to repeat it:")
+        console.print(f"  {command}")
+
+
+# -- The story of a failure
 
 _LINES_MAX = 40
 _EARLIER_MAX = 10
@@ -62,13 +166,6 @@ def show_failure(
         for line in trace_of(failure).splitlines()[-_TRACE_LINES_MAX:]:
             console.print(line)
     console.print(str(failure), style="red")
-
-
-def show_day(console: Console, day: Day | None, felt: Day | None) -> None:
-    """Say what of the kind of day made a difference, if anything did; if that isn't known, say what day it was."""
-    words = (felt or day or USUAL_DAY).words()
-    if words:
-        console.print(f"  on this day: {words}  (--day {day})")
 
 
 class _StoryLine(NamedTuple):

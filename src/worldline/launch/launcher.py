@@ -37,7 +37,7 @@ from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
 from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
-from worldline.model.draws.rows import functions_in
+from worldline.model.draws.table import functions_in
 from worldline.model.text import counted
 
 # Chooses where a run's Unix socket lies: in a folder that only this user can open.

@@ -9,10 +9,9 @@ import gymnasium
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import ClockName, Participant
-from worldline.learning.own import own
 from worldline.learning.spaces import SeedSeries, action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentMoment, AgentTask
+from worldline.learning.task import AgentMoment, AgentTask, own
 from worldline.model import UsageError
 from worldline.model.time import TimeLike
 
@@ -21,7 +20,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     """An environment in which each episode is a run of a federation.
 
     `federation` is a Federation or the path of its file, which `settings` change as `--set` does. The participant
-    `agent` is played by whoever calls `step`: what it declares stays, and its program is replaced. `observe`, `act`,
+    `agent` is played by the caller of `step`: what it declares stays, and its program is replaced. `observe`, `act`,
     `reward` and `done` are those of an `AgentTask`. The agent acts from `start` on, once in a `step`; if that is None,
     whenever messages have arrived. Both are times of the simulation, or with ``clock="local"`` of the agent's own
     clock. An episode is terminated when the agent is `done`, crashes for good or is told of an emergency stop, and
@@ -72,7 +71,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
 
     @property
     def first_seed(self) -> int:
-        """The federation's own seed: that of the first episode, if nobody gives one."""
+        """The federation's own seed: that of the first episode, unless one is given."""
         return self._steering.seed
 
     @property
@@ -95,7 +94,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         return own(moment.observation), {"seed": seed, **self._steering.info(self.agent)}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Let the agent act, and everybody go on until it has to act again."""
+        """Let the agent act, and all others go on until it has to act again."""
         steering = self._steering
         if not steering.is_under_way:
             raise UsageError("no episode is under way", participant=self.agent, advice="call reset() first")

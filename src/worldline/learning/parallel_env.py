@@ -1,8 +1,8 @@
 """A federation as PettingZoo's parallel environment: several participants are agents.
 
 All act at the same times, unless something keeps them: an agent boots late, hangs, crashes and recovers, or goes by a
-clock of its own. Whoever isn't there when others have to act is away. It misses nothing: what it sees and is rewarded
-for comes when it is there.
+clock of its own. One that isn't there when others have to act is away. It misses nothing: what it sees and is
+rewarded for comes when it is there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import ClockName
-from worldline.learning.own import own
 from worldline.learning.spaces import SeedSeries, action_check, check_spaces, take_options
 from worldline.learning.steering import Source, Steering
-from worldline.learning.task import AgentMoment, AgentTask
+from worldline.learning.task import AgentMoment, AgentTask, own
 from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
@@ -105,7 +104,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Let the agents act that are there, and everybody go on until some have to act again."""
+        """Let the agents act that are there, and all others go on until some have to act again."""
         if not self._steering.is_under_way:
             raise UsageError("no episode is under way", advice="call reset() first")
         self._check(actions)
@@ -121,7 +120,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         )
 
     def _take(self, moments: dict[str, AgentMoment]) -> dict[str, AgentMoment]:
-        """Know who is there, and has seen what; if nobody is left, wait for those that are still to come."""
+        """Know who is there, and has seen what; if no agent is left, wait for those that are still to come."""
         while True:
             for name, moment in moments.items():
                 self._seen[name] = moment.observation

@@ -7,8 +7,8 @@ their own: these are away, and their turn comes. An agent may also end before it
 an emergency stop reaches it. Its last moment is made here.
 
 Every episode leaves nothing behind: the run is over, or it is broken off and all programs are unwound. Greenlets can be
-unwound only in their own thread, but an environment that nobody has any more may be collected in another. Its run is
-then left to the thread that began it, which breaks it off when it next begins or closes an episode.
+unwound only in their own thread, but an environment may be garbage-collected in another. Its run is then left to
+the thread that began it, which breaks it off when it next begins or closes an episode.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from worldline.launch.launcher import federation_of
 from worldline.learning.task import AgentMoment, AgentTask, as_beat, perform
 from worldline.lock import Crashed, EmergencyStop
 from worldline.model import UsageError
-from worldline.model.draws.draws import DrawSource, DrawTable
 from worldline.model.draws.names import BOOT
-from worldline.model.draws.rows import DrawsGiven, read_draws
+from worldline.model.draws.table import DrawsGiven, DrawSource, DrawTable, read_draws
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults.faults import as_faults, spans_of
 from worldline.model.latency import Fixed, as_delay
@@ -72,14 +71,13 @@ Source = Federation | str | PathLike[str]
 """A federation, or the path of its file."""
 
 
-class _LeftRuns(local):
-    """What other threads have left to this one to break off. Not by its number, which may be another's later."""
-
-    def __init__(self) -> None:
-        self.runs: list[SteppedRun] = []
+_left = local()
 
 
-_left = _LeftRuns()
+def _left_runs() -> list[SteppedRun]:
+    """Return what others have left to this thread to break off. Not by its number, which may be another's later."""
+    runs: list[SteppedRun] = _left.__dict__.setdefault("runs", [])
+    return runs
 
 
 class Steering:
@@ -119,7 +117,7 @@ class Steering:
 
     @property
     def seed(self) -> int:
-        """The seed that the federation has if nobody gives another one."""
+        """The seed that the federation has unless another one is given."""
         return self._federation.seed
 
     @property
@@ -147,14 +145,14 @@ class Steering:
     def begin(self, owner: object, seed: int, draws: DrawsGiven = None) -> dict[str, AgentMoment]:
         """Begin another episode, with some draws replaced; return what those agents see that have to act first.
 
-        It is broken off when nobody has the owner any more, always the same one, or when the process ends.
+        It is broken off when the owner is garbage-collected, always the same one, or when the process ends.
         """
         self.close()
         if self.run is None:  # Not before: the owner may have been copied until now.
             finalize(owner, self._break_off_or_leave)
         for agent in self._agents.values():
             agent.forget()
-        self._left_runs = _left.runs
+        self._left_runs = _left_runs()
         federation = replace(self._federation, seed=seed)
         self.run = SteppedRun(federation, self._agents, draws=draws)
         moments = self._next_moments()
@@ -211,8 +209,9 @@ class Steering:
 
     def close(self) -> None:
         """Break off the episode that is under way, if there is one, and what was left to this thread."""
-        while _left.runs:
-            _left.runs.pop().close()
+        left = _left_runs()
+        while left:
+            left.pop().close()
         if self.run is not None:
             self._keep_digests()
             self.here = []

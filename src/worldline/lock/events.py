@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from worldline.history.resumable_hash import HashState
-from worldline.model.draws.rows import DrawRow
+from worldline.model.draws.table import DrawRow
 from worldline.model.links import UNBOUNDED, Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, Count, Int64

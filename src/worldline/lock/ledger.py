@@ -80,9 +80,7 @@ from worldline.lock.refusals import (
 )
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.clock import TRUE_TIME, LocalClock
-from worldline.model.draws.clocks import clock_in_run
-from worldline.model.draws.draws import Drawn, DrawTable, NamedStream
-from worldline.model.draws.rows import DrawFunction, DrawRow
+from worldline.model.draws.table import DrawFunction, Drawn, DrawRow, DrawTable, NamedStream, clock_in_run
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.links import UNBOUNDED, Buffer, as_buffer, sift

@@ -47,8 +47,8 @@ from worldline.lock.ledger import Ledger
 from worldline.lock.refusals import cant_go_back, no_emergency, no_estop
 from worldline.lock.states import ROWS, State, StateRow
 from worldline.model.clock import LocalClock
-from worldline.model.draws.draws import DrawSource
 from worldline.model.draws.names import BOOT
+from worldline.model.draws.table import DrawSource
 from worldline.model.errors import UsageError
 from worldline.model.faults.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed

@@ -36,7 +36,7 @@ from worldline.lock import tuning
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
-from worldline.model.draws.draws import DrawTable
+from worldline.model.draws.table import DrawTable
 from worldline.model.faults.faults import dropouts_of
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from worldline.model.draws.checks import check_draws
-from worldline.model.draws.rows import DrawRow
+from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults.faults import ParticipantFault, as_faults, check_faults
 from worldline.model.links import Network, check_network

@@ -1,27 +1,26 @@
 """Nodes: a laboratory for distributed algorithms."""
 
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.events import (
+from worldline.nodes.faults import Fault, draw_faults, fault
+from worldline.nodes.node import (
     Event,
     LinkDown,
     LinkUp,
     Meta,
     NeighborAdded,
     NeighborRemoved,
+    Node,
     Protocol,
     Recover,
     Start,
     Timer,
 )
-from worldline.nodes.faults import Fault, draw_faults, fault
-from worldline.nodes.node import Node
-from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.search import search
+from worldline.nodes.shapes import as_topology
 from worldline.nodes.shrinking import shrink
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, search
 from worldline.search.properties import Property, Violation, always, at_end, eventually
 
 __all__ = [

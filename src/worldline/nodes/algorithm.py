@@ -15,7 +15,7 @@ from worldline.nodes.node import Node
 from worldline.search.properties import Property
 
 LATENCY = "uniform(1ns, 1s)"
-"""How long messages take where nobody says anything else."""
+"""How long messages take unless the algorithm or its user says otherwise."""
 
 NODES = "nodes"
 """What the number of nodes is called where parameters have names."""

@@ -29,7 +29,7 @@ class Fault(Struct, frozen=True, order=True):
     """At a time, something is done to nodes.
 
     `crash` and `recover` name a node; `down`, `up`, `add` and `remove` the two ends of a link; `partition` one group,
-    which is cut off from everybody else until the `repair`.
+    which is cut off from all others until the `repair`.
     """
 
     at: int
@@ -93,7 +93,7 @@ def _check_link(each: Fault, links: dict[tuple[int, int], bool]) -> None:
         links[a, b] = False
 
 
-def is_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
+def are_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
     """Whether nothing is ever amiss that wasn't at that time with the others.
 
     So outages may be shorter, or not there at all. What ends one can't be left out alone: who stands a crash of a
@@ -103,7 +103,7 @@ def is_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
     for each in sorted(than, key=time_of):
         if each.verb in ("add", "remove"):
             firsts.setdefault(tuple(sorted(each.nodes)), each.verb)
-    # A link that is added isn't there before: whoever leaves that out has one less for ever.
+    # A link that is added isn't there before: without it, there is one link less for ever.
     missing: dict[Hashable, bool] = {("add", ends): True for ends, verb in firsts.items() if verb == "add"}
     return is_never_worse(_changes(faults), _changes(than), at_first=missing)
 

@@ -8,7 +8,7 @@ Invariants
 H1. A node that is down executes nothing: messages to it are dropped, its timers are gone.
 H2. What a link that is down should have carried is dropped, or kept until it is up, as configured; that is judged
     where it arrives, from when it was sent. What is sent into a link that is down, or over a partition, is lost.
-H3. `_is_calm` says that nothing has gone wrong yet and nobody looks on. Once there is a node, `_is_plain` says the
+H3. `_is_calm` says that nothing has gone wrong yet and there is no observer. Once there is a node, `_is_plain` says the
     same, and messages take the short way.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import iscoroutinefunction, isgeneratorfunction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
 
 from worldline.history.observer import LOG, META, OUTSIDE, Observer
 from worldline.history.plain import encoded, plain
@@ -31,25 +31,22 @@ from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike
-from worldline.nodes.events import (
+from worldline.nodes.node import (
     Event,
+    Executes,
     LinkDown,
     LinkUp,
     Meta,
     NeighborAdded,
     NeighborRemoved,
+    Node,
     Protocol,
     Recover,
     Start,
     Timer,
 )
-from worldline.nodes.node import Executes, Node
-from worldline.nodes.script import LINK_DOWN, PARTITIONED, Deliveries
-from worldline.nodes.trace import NodeRecord, said
+from worldline.nodes.trace import LINK_DOWN, PARTITIONED, Deliveries, NodeRecord, said
 from worldline.processes.failures import is_from_outside
-
-if TYPE_CHECKING:
-    from worldline.nodes.events import Meta
 
 DOWN = "the node is down"
 UNDERWAY = "the link went down on the way"
@@ -63,7 +60,7 @@ class HostSetting(NamedTuple):
     seed: int
     make: Callable[..., Executes]
     parameters: Mapping[str, Any]
-    over: Link  # What links are that nobody has said anything else about.
+    over: Link  # All links that aren't among the others.
     others: Mapping[tuple[int, int], Link]  # Those of single edges.
     keeps: bool  # What is under way on a link that goes down, until it is up again.
     script: Deliveries | None
@@ -72,7 +69,7 @@ class HostSetting(NamedTuple):
     def end(self, node: int, neighbor: int, link: int, weight: int) -> LinkEnd:
         """Make an end of a link, at a node: what goes to its neighbor goes in there."""
         over = self.others.get((min(node, neighbor), max(node, neighbor)), self.over)
-        return LinkEnd((self.num_nodes, self.seed), node, neighbor, link, over, weight)
+        return LinkEnd(LinkFacts(self.num_nodes, self.seed, node, neighbor, link, weight, over))
 
 
 class NodeHost(Entity):
@@ -161,7 +158,7 @@ class NodeHost(Entity):
         return node
 
     def disturb(self) -> None:
-        """Take the long way from now on: something goes wrong, or somebody looks on."""
+        """Take the long way from now on: something goes wrong, or there is an observer."""
         self._is_calm = self._is_plain = False
 
     def _act(self, event: Meta) -> None:
@@ -221,7 +218,7 @@ class NodeHost(Entity):
             raise ModelError(f"{shown(name)} isn't a name for a timer", advice='use text, such as "retry"')
         try:
             time = as_time(delay, "a delay")
-        except ConfigurationError as error:  # The mistake is the node's, not that of whoever runs it.
+        except ConfigurationError as error:  # The mistake is the node's, not that of its user.
             raise ModelError(error.problem, advice=error.advice) from error
         self.cancel_timer(name)
         self._timers[name] = self.schedule("timer", name, delay=time)
@@ -233,7 +230,7 @@ class NodeHost(Entity):
     def weight(self, link: int) -> int:
         if link not in self._ends:
             raise self._no_link(link)
-        return self._ends[link].weight
+        return self._ends[link].facts.weight
 
     @property
     def links(self) -> list[int]:
@@ -266,11 +263,11 @@ class NodeHost(Entity):
         self.acted_at = self.now
         if not self.is_up:
             tell_dropped(self, end, incoming, DOWN)
-        elif end.is_gone or incoming.sent < end.opened:
+        elif end.state == "gone" or incoming.sent < end.opened:
             tell_dropped(self, end, incoming, REMOVED)
-        elif not self._setting.keeps and incoming.sent <= end.went_down:
+        elif not self._setting.keeps and incoming.sent <= end.went_down[-1]:
             tell_dropped(self, end, incoming, UNDERWAY)
-        elif not end.is_up:
+        elif end.state == "down":
             end.held.append(incoming._replace(was_held=True))
             tell_held(self, end, incoming)
         else:
@@ -306,7 +303,7 @@ class NodeHost(Entity):
         self._take(recovered)
         self._act(Recover())
         for end in list(self._ends.values()):
-            if not end.is_up:
+            if end.state == "down":
                 self._act(LinkDown(end.link))
 
     def _restore(self, recovered: Executes, lost: Executes) -> None:
@@ -327,13 +324,13 @@ class NodeHost(Entity):
 
     def on_down(self, neighbor: int) -> None:
         end = self._end(neighbor)
-        if end is not None and end.is_up:
+        if end is not None and end.state == "up":
             end.go_down(self.now)
             self._tell(LinkDown(end.link))
 
     def on_up(self, neighbor: int) -> None:
         end = self._end(neighbor)
-        if end is None or end.is_up:
+        if end is None or end.state == "up":
             return
         end.come_up(self.now)
         self._tell(LinkUp(end.link))
@@ -369,7 +366,7 @@ class NodeHost(Entity):
         self._tell(NeighborRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
-        """Cut the links to the other side; nobody is told."""
+        """Cut the links to the other side; no node is told."""
         self.disturb()
         self._groups.append(group)
         for end in self._ends.values():
@@ -393,7 +390,7 @@ class NodeHost(Entity):
         """Return the end of a link that something happens to, if it is there."""
         self.disturb()
         end = self._by_name.get(name_of(neighbor, self._setting.num_nodes))
-        return None if end is None or end.is_gone else end
+        return None if end is None or end.state == "gone" else end
 
 
 def _check_executes(node: object) -> None:
@@ -455,7 +452,7 @@ def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> W
     return ModelError(problem, participant=participant, at=now, advice=advice)
 
 
-# What hosts tell whoever looks on, in the words of history; the record of the trace goes along with each.
+# What hosts tell an observer, in the words of history; the record of the trace goes along with each.
 #
 # A message has the kernel's number of its first copy; further copies have the next ones (`HostObserver` knows whose).
 # One that doesn't even set out has none: these count down from -1.
@@ -541,7 +538,7 @@ def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int
 
 
 def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a message waits where it has arrived, for nobody knows how long: until then, it is lost."""
+    """Tell that a message waits where it has arrived, for an unknown time: until then, it is lost."""
     _count(host, host.name, incoming.message, HELD)
     observer = host._wl_observer
     if observer is not None:
@@ -577,7 +574,7 @@ def tell_done(host: NodeHost, text: str, what: str) -> None:
 
 
 def tell_happened(host: NodeHost, text: str) -> None:
-    """Tell what happens to the network, to everybody at once; so one host does it, as if from outside."""
+    """Tell what happens to the network, to all hosts at once; so one host does it, as if from outside."""
     if host.id == 0:
         record = NodeRecord(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
         _tell_text(host, OUTSIDE, META, record)
@@ -607,48 +604,51 @@ def name_of(node: int, num_nodes: int) -> str:
     return f"{node:0{len(str(num_nodes - 1))}d}"
 
 
+class LinkFacts(NamedTuple):
+    """What an end of a link is from the start: whose it is, where it leads, under which local number, and over what."""
+
+    num_nodes: int
+    seed: int
+    node: int
+    neighbor: int
+    link: int
+    weight: int
+    over: Link
+
+
 class LinkEnd:
     """One end of a link: what its node sends goes in here."""
 
     __slots__ = (
         "delay",
-        "fifo",
-        "given",
+        "facts",
         "held",
         "is_cut",
-        "is_gone",
         "is_pristine",
-        "is_up",
         "last",
         "link",
         "name",
         "neighbor",
-        "node",
         "number",
         "opened",
         "path",
-        "weight",
+        "state",
         "went_down",
-        "went_down_before",
     )
 
-    def __init__(self, setting: tuple[int, int], node: int, neighbor: int, link: int, over: Link, weight: int) -> None:
-        """`setting` is the number of nodes and the seed."""
-        num_nodes, seed = setting
-        self.given = (setting, node, neighbor, link, over, weight)
-        self.node = node
+    def __init__(self, facts: LinkFacts) -> None:
+        num_nodes, seed, node, neighbor, link, _, over = facts
+        self.facts = facts
         self.neighbor = neighbor
         self.link = link
-        self.weight = weight
         self.name = name_of(neighbor, num_nodes)
-        self.is_up = True
+        self.state: Literal["up", "down", "gone"] = "up"
         self.is_pristine = True  # It has been there from the start, and has never been down.
-        self.is_cut = self.is_gone = False
-        self.went_down = self.went_down_before = -1
+        self.is_cut = False  # A partition is between its ends.
+        self.went_down = [-1]  # When it did so, lastly.
         self.held: list[Incoming] = []  # Messages that wait until it is up.
         self.opened = 0
         self.number = -1  # Of the last message that was sent.
-        self.fifo = over.fifo
         self.last = 0  # When that arrives, as far as a script decides it.
         own = name_of(node, num_nodes)
         # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
@@ -662,13 +662,13 @@ class LinkEnd:
     def carry(self, message: Any, now: int, script: Deliveries | None) -> tuple[tuple[int, ...], str]:
         """Return how long the next message is under way, and its copy; or why it isn't."""
         self.number += 1
-        if not self.is_up:
+        if self.state != "up":
             return (), LINK_DOWN
         if self.is_cut:
             return (), PARTITIONED
         if script is not None:
-            delays = script.delays((self.node, self.neighbor, self.number))
-            if self.fifo:
+            delays = script.delays((self.facts.node, self.neighbor, self.number))
+            if self.facts.over.fifo:
                 delays = tuple(self._in_order(now, delay) for delay in delays)
             return delays, "" if delays else LOST
         if self.path is None:
@@ -681,8 +681,9 @@ class LinkEnd:
         return self.last - now
 
     def go_down(self, now: int) -> None:
-        self.is_up = self.is_pristine = False
-        self.went_down, self.went_down_before = now, self.went_down
+        self.state = "down"
+        self.is_pristine = False
+        self.went_down.append(now)
 
     def open(self, now: int) -> None:
         """Be there from now on only."""
@@ -690,16 +691,16 @@ class LinkEnd:
         self.is_pristine = False
 
     def close(self) -> None:
-        self.is_gone = True
+        self.state = "gone"
         self.is_pristine = False
 
     def come_up(self, now: int) -> None:
-        self.is_up = True
-        if self.went_down == now:  # It was down for no time at all: as if it hadn't been.
-            self.went_down = self.went_down_before
+        self.state = "up"
+        if self.went_down[-1] == now:  # It was down for no time at all: as if it hadn't been.
+            self.went_down.pop()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinkEnd, self.given  # Hosts are sent to workers before anything has happened.
+        return LinkEnd, (self.facts,)  # Hosts are sent to workers before anything has happened.
 
 
 def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:

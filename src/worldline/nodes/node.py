@@ -1,4 +1,7 @@
-"""The node: what users write. It is created with what it knows of the network, and executes events."""
+"""The node: what users write. It is created with what it knows of the network, and executes events.
+
+An event is a message of its algorithm, or something that the simulator does to it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,71 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 from typing import Protocol as Interface
 
+from msgspec import Struct
+
 from worldline.kernel.draws import Draws
 from worldline.model.errors import ModelError
 from worldline.model.randomness import Stream
 from worldline.model.time import TimeLike
-from worldline.nodes.events import Event
+
+
+class Protocol(Struct, frozen=True, gc=False):
+    """A message of the algorithm, and the local link that it came in by."""
+
+    message: Any
+    link: int
+
+
+class Meta(Struct, frozen=True):
+    """What isn't part of the algorithm: the simulator acts on the node."""
+
+    def __str__(self) -> str:
+        """Write it as traces do: ``Start``, ``Link down 2``, ``Timer election``."""
+        name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(self).__name__).strip()
+        values = [str(getattr(self, field)) for field in self.__struct_fields__]
+        return " ".join((name.capitalize(), *values)).rstrip()
+
+
+class Start(Meta, frozen=True):
+    """The algorithm begins at this node."""
+
+
+class Recover(Meta, frozen=True):
+    """The node is back after a crash: new, but for what it keeps in its `stable` attributes."""
+
+
+class LinkDown(Meta, frozen=True):
+    """A link carries nothing any more, until it is up again."""
+
+    link: int
+
+
+class LinkUp(Meta, frozen=True):
+    """A link that was down carries messages again."""
+
+    link: int
+
+
+class NeighborAdded(Meta, frozen=True):
+    """There is a new link; it has the next free number."""
+
+    link: int
+
+
+class NeighborRemoved(Meta, frozen=True):
+    """A link is gone for good; its number isn't used again."""
+
+    link: int
+
+
+class Timer(Meta, frozen=True):
+    """A timer that the node has set has run out."""
+
+    name: str
+
+
+Event = Protocol | Meta
+
 
 Send = Callable[[Any, int], None]
 
@@ -38,7 +101,7 @@ class NodeContext(Interface):
 
 
 class _Nowhere:
-    """The surroundings of a node that nobody has started yet."""
+    """The surroundings of a node that hasn't been started yet."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise ModelError(f"a node has no {name} while it is being created", advice="use it from its Start on")

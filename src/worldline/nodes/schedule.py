@@ -8,23 +8,19 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct, json, structs
 
-from worldline.files.saving import save as save_file
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import format_time
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import KINDS, SHARES, as_fault
-from worldline.nodes.loading import load_file
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
-from worldline.nodes.trial import Trial
+from worldline.nodes.trace import Script
+from worldline.nodes.trial import Trial, load_file
 from worldline.search.day import as_day
-
-FORMAT = 1
+from worldline.search.searching import SAVED_FORMAT, read_saved, write_saved
 
 
 class Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,12 +59,17 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
     """Write a trial; `file` is where its algorithm was loaded from."""
     graph, end = trial.graph(), trial.end()
     exceptions = {} if trial.script is None else trial.script.exceptions
+    try:
+        given = {name: _finite(value) for name, value in trial.parameters.items()}
+        parameters = json.decode(json.encode(given, order="deterministic"))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{trial.algorithm.name} has parameters that can't be written down: {error}") from error
     schedule = TrialFile(
-        format=FORMAT,
+        format=SAVED_FORMAT,
         algorithm="" if file is not None else trial.algorithm.name,
         file="" if file is None else os.path.relpath(file, path.parent),  # They are moved together.
         seed=trial.seed,
-        parameters={name: _finite(value) for name, value in trial.parameters.items()},
+        parameters=parameters,
         neighbors=graph.neighbors,
         weights=tuple((a, b, weight) for (a, b), weight in sorted(graph.weights.items()) if weight != 1),
         latency=trial.latency or "",
@@ -86,11 +87,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
         no_properties=not trial.algorithm.properties,
         day="" if trial.day is None or trial.script is not None else str(trial.day),
     )
-    try:
-        text = json.format(json.encode(schedule, order="deterministic"), indent=1)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{trial.algorithm.name} has parameters that can't be written down: {error}") from error
-    save_file(path, text + b"\n")
+    write_saved(path, schedule)
 
 
 def load(path: Path, file: Path | None = None) -> tuple[Trial, Path | None]:
@@ -98,14 +95,7 @@ def load(path: Path, file: Path | None = None) -> tuple[Trial, Path | None]:
 
     That is `file`, which the caller names: a schedule is data, and chooses no code.
     """
-    try:
-        schedule = json.decode(path.read_bytes(), type=TrialFile)
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} isn't a schedule: {error}") from error
-    if schedule.format != FORMAT:
-        raise ConfigurationError(f"{path} has the format {schedule.format}", advice=f"this version reads {FORMAT}")
+    schedule = read_saved(path, TrialFile, "a schedule")
     if schedule.file and file is None:
         named = os.path.normpath(path.parent / schedule.file)
         raise ConfigurationError(
@@ -160,7 +150,7 @@ def _trial(schedule: TrialFile, file: Path | None) -> Trial:
 
 
 def _check(delivery: Delivery, num_nodes: int) -> None:
-    """Refuse what names a message that nobody can send."""
+    """Refuse what names a message that no node can send."""
     for node in (delivery.sender, delivery.receiver):
         if not 0 <= node < num_nodes:
             raise ConfigurationError(

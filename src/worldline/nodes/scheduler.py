@@ -21,10 +21,9 @@ from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import HostSetting, LinkEnd, NodeHost, name_of
 from worldline.nodes.node import Executes
-from worldline.nodes.reading import as_topology
-from worldline.nodes.script import Deliveries
+from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Edge, Topology
-from worldline.nodes.trace import NodeRecord, text_of
+from worldline.nodes.trace import Deliveries, NodeRecord, text_of
 from worldline.processes.executor import Executor, Inline, as_executor
 from worldline.search.properties import Property, Verdicts
 from worldline.search.searching import Expired
@@ -38,7 +37,7 @@ class HostObserver(Observer):
     """An observer of hosts.
 
     A host that drops a message knows it by the kernel's number; that of a copy isn't the message's, and which is which
-    was told by whoever sent it.
+    was told by its sender.
     """
 
     def __init__(self, take: Callable[[NodeRecord], None] | None, observer: Observer | None) -> None:
@@ -286,7 +285,7 @@ class Scheduler:
         self.inflict(Fault(self._time(at), "remove", (a, b)))
 
     def partition(self, group: Iterable[int], at: TimeLike | None = None) -> None:
-        """Lose everything that a group and the others send each other, until the repair. Nobody is told."""
+        """Lose everything that a group and the others send each other, until the repair. No node is told."""
         self.inflict(Fault(self._time(at), "partition", tuple(group)))
 
     def repair(self, at: TimeLike | None = None) -> None:
@@ -386,7 +385,7 @@ class Scheduler:
         return self._simulation.result()
 
     def _judge(self) -> None:
-        self.last = None  # From now on it is about everybody.
+        self.last = None  # From now on it is about all nodes.
         self._verdicts.finish(self)
 
     # -- What hosts tell

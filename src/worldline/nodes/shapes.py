@@ -1,14 +1,16 @@
-"""Topologies with a name: regular ones, and random ones that the seed draws."""
+"""Topologies as people write them: ``"grid:4x5"``, ``"random:20,p=0.2"``, ``"0-1,0-2"``, a file, a networkx graph."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.randomness import Stream
-from worldline.nodes.topology import EDGES_MAX, NODES_MAX, Edge, Topology, of_graph
+from worldline.nodes.topology import EDGES_MAX, NODES_MAX, Edge, Topology, of_adjacency, of_graph
 
 _HARDLY = 1e-15  # An edge that exists with a lower probability than this doesn't; networkx divides by it.
 
@@ -16,7 +18,7 @@ Positions = list[tuple[float, float]]
 
 
 def clique(n: int) -> Topology:
-    """Everybody has a link to everybody."""
+    """Every node has a link to every other."""
     _at_least(1, n, "nodes in a clique")
     _check_edges(n * (n - 1) / 2)
     return Topology([[b for b in range(n) if b != a] for a in range(n)], positions=_circle(n), name=f"clique:{n}")
@@ -86,7 +88,7 @@ def hypercube(dimension: int) -> Topology:
     return Topology(neighbors, positions=_projected(dimension), name=f"hypercube:{dimension}")
 
 
-# -- Drawn by the seed. networkx has these as everybody knows them; it is loaded only if one is asked for.
+# -- Drawn by the seed. networkx has these in their usual form; it is loaded only if one is asked for.
 
 
 def random(n: int, *, p: float | None = None, degree: float | None = None, seed: int = 0) -> Topology:
@@ -161,7 +163,7 @@ def connected(topology: Topology, *, seed: int = 0) -> Topology:
         rows[a].append(b)
         rows[b].append(a)
         joined = joined + group
-    return _changed(topology, rows, topology.weights, _named(topology, "connected"))
+    return _rewired(topology, rows, topology.weights, _named(topology, "connected"))
 
 
 def shuffled(topology: Topology, *, seed: int = 0) -> Topology:
@@ -193,7 +195,7 @@ def weighted(topology: Topology, least: int, most: int, *, distinct: bool = Fals
         drawn = [draws.randint(least, most) for _ in edges]
     weights = dict(zip(edges, drawn, strict=True))
     name = _named(topology, f"weights={least}-{most}" + (",distinct" if distinct else ""))
-    return _changed(topology, topology.neighbors, weights, name)
+    return _rewired(topology, topology.neighbors, weights, name)
 
 
 def _named(topology: Topology, change: str) -> str:
@@ -201,7 +203,7 @@ def _named(topology: Topology, change: str) -> str:
     return topology.name and f"{topology.name},{change}"
 
 
-def _changed(topology: Topology, rows: Sequence[Sequence[int]], weights: dict[Edge, int], name: str) -> Topology:
+def _rewired(topology: Topology, rows: Sequence[Sequence[int]], weights: dict[Edge, int], name: str) -> Topology:
     return Topology(rows, weights=weights, positions=topology.positions, name=name)
 
 
@@ -261,3 +263,180 @@ def _projected(dimension: int) -> Positions:
         taken = [step for digit, step in enumerate(steps) if a >> digit & 1]
         places.append((math.fsum(x for x, _ in taken), math.fsum(y for _, y in taken)))
     return places
+
+
+# -- Read
+
+_SIZES = re.compile(r"([0-9]{1,8})(?:x([0-9]{1,8}))?")
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+
+# Name → what makes it, how many sizes it takes, the options it has and their kinds, whether it draws.
+_SHAPES: dict[str, tuple[Callable[..., Topology], int, dict[str, type], bool]] = {
+    "clique": (clique, 1, {}, False),
+    "ring": (ring, 1, {}, False),
+    "line": (line, 1, {}, False),
+    "star": (star, 1, {}, False),
+    "tree": (tree, 1, {"arity": int}, False),
+    "grid": (grid, 2, {}, False),
+    "torus": (torus, 2, {}, False),
+    "hypercube": (hypercube, 1, {}, False),
+    "random": (random, 1, {"p": float, "degree": float}, True),
+    "scale-free": (scale_free, 1, {"m": int}, True),
+    "small-world": (small_world, 1, {"k": int, "p": float}, True),
+    "geometric": (geometric, 1, {"radius": float}, True),
+}
+FORMS = (
+    "clique:5, ring:8, line:4, star:6, tree:15,arity=2, grid:4x5, torus:4x4, hypercube:4, random:20,p=0.2, "
+    "random:20,degree=4, scale-free:50,m=2, small-world:50,k=4,p=0.1, geometric:40,radius=0.25; "
+    "each with ,connected ,shuffled ,weights=1-10 ,distinct"
+)
+_SUFFIXES = (".graphml", ".edges", ".edgelist", ".txt")
+
+
+def as_topology(given: Any, *, seed: int = 0) -> Topology:
+    """Take a topology, its text or that of its edges, a file's path, an adjacency list or a networkx graph."""
+    if isinstance(given, Topology):
+        return given
+    if isinstance(given, Path):
+        return read_file(given)
+    if isinstance(given, str):
+        if given.endswith(_SUFFIXES):
+            return read_file(Path(given))
+        return parse_edges(given) if given[:1].isdecimal() else parse(given, seed=seed)
+    if hasattr(given, "is_directed"):
+        return of_graph(given)
+    if isinstance(given, Mapping | Sequence):
+        return of_adjacency(given)
+    raise ConfigurationError(f"{shown(given)} isn't a topology", advice=f"use {FORMS}, or a networkx graph")
+
+
+def parse(text: str, *, seed: int = 0) -> Topology:
+    """Read ``"ring:8,shuffled"``; what is random in it is drawn by the seed."""
+    name, _, rest = text.partition(":")
+    if name not in _SHAPES:
+        raise ConfigurationError(f"{shown(text)} isn't a topology", advice=f"use {FORMS}")
+    make, sizes_needed, known, is_drawn = _SHAPES[name]
+    size, *words = [word.strip() for word in rest.split(",")]
+    match = _SIZES.fullmatch(size)
+    sizes = [int(number) for number in match.groups() if number] if match else []
+    if len(sizes) != sizes_needed:
+        form = f"{name}:4x5" if sizes_needed == 2 else f"{name}:8"
+        raise ConfigurationError(f"{shown(text)} doesn't say its size", advice=f"write {form}")
+    options: dict[str, Any] = {"seed": seed} if is_drawn else {}
+    changes: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if key in known and equals:
+            options[key] = _value(known[key], key, value, text)
+        elif key in ("connected", "shuffled", "distinct") and not equals:
+            changes[key] = ""
+        elif key == "weights" and equals:
+            changes[key] = value
+        else:
+            can = ", ".join((*known, "connected", "shuffled", "weights", "distinct"))
+            raise ConfigurationError(f"{shown(text)}: {shown(word)} isn't an option", advice=f"there are: {can}")
+    if name == "geometric" and "radius" not in options:
+        raise ConfigurationError(f"{shown(text)} needs a radius", advice="write geometric:40,radius=0.25")
+    return _changed(make(*sizes, **options), changes, text, seed)
+
+
+def smaller(text: str, least: int = 1) -> Iterator[str]:
+    """Yield the same kind of topology with fewer nodes, fewest first; none for those with rows and columns."""
+    name, _, rest = text.partition(":")
+    size, comma, options = rest.partition(",")
+    if name not in _SHAPES or not _NUMBER.fullmatch(size) or name == "hypercube":
+        return
+    for number in range(least, int(size)):
+        shorter = f"{name}:{number}{comma}{options}"
+        try:
+            parse(shorter)
+        except ConfigurationError:  # Some shapes need more.
+            continue
+        yield shorter
+
+
+def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
+    """Read ``"0-1,0-2,1-2"``, or with weights ``"0-1=5,0-2=3"``; nodes go up to the largest one that is named."""
+    edges: list[tuple[int, ...]] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        pair, equals, weight = word.partition("=")
+        ends = pair.split("-")
+        numbers = [*ends, *([weight] if equals else [])]
+        if len(ends) != 2 or not all(_NUMBER.fullmatch(number) for number in numbers):
+            raise ConfigurationError(f"{shown(word)} isn't an edge", advice="write 0-1,0-2,1-2 or with weights 0-1=5")
+        edges.append(tuple(int(number) for number in numbers))
+    if not edges and num_nodes is None:
+        raise ConfigurationError("there are no edges", advice="write 0-1,0-2,1-2")
+    largest = max((max(edge[:2]) for edge in edges), default=0)
+    return Topology.of_edges(largest + 1 if num_nodes is None else num_nodes, edges, name=text)
+
+
+def read_file(path: Path) -> Topology:
+    """Read GraphML, or a list of edges: two node ids and perhaps a weight on each line, ``#`` begins a comment."""
+    try:
+        return _graphml(path) if path.suffix == ".graphml" else _edge_list(path.read_text(encoding="utf-8-sig"))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error.problem}", advice=error.advice) from error
+    except (OSError, ValueError) as error:  # Of which UnicodeDecodeError is one, and an impossible name another.
+        raise ConfigurationError(
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}",
+            advice="a topology's file is GraphML or a list of edges",
+        ) from error
+
+
+def _graphml(path: Path) -> Topology:
+    from xml.etree.ElementTree import ParseError
+
+    import networkx as nx
+
+    try:
+        graph = nx.read_graphml(path, force_multigraph=False)
+    except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
+        raise ConfigurationError(f"it isn't GraphML that can be read: {error}") from error
+    # Many tools write directed graphs and mean edges; two that only differ in direction are one.
+    return of_graph(nx.Graph(graph))
+
+
+def _edge_list(text: str) -> Topology:
+    edges: list[tuple[int, ...]] = []
+    names: dict[str, int] = {}
+    rows = [(number, line.partition("#")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
+    words = [word for _, row in rows for word in row[:2]]
+    if words and all(_NUMBER.fullmatch(word) for word in words) and max(map(int, words)) < 2 * len(words) + 1_000:
+        names = {str(number): number for number in range(max(map(int, words)) + 1)}
+    for number, row in rows:
+        if not row:
+            continue
+        if len(row) not in (2, 3) or (len(row) == 3 and not _NUMBER.fullmatch(row[2])):
+            raise ConfigurationError(
+                f"line {number} isn't an edge", advice="write two nodes, and perhaps a whole weight"
+            )
+        ends = [names.setdefault(word.lstrip("0") or "0" if word.isdecimal() else word, len(names)) for word in row[:2]]
+        edges.append((*ends, *(int(weight) for weight in row[2:])))
+    if not edges:
+        raise ConfigurationError("there are no edges in it")
+    return Topology.of_edges(len(names), edges)
+
+
+def _changed(topology: Topology, changes: Mapping[str, str], text: str, seed: int) -> Topology:
+    """Do what the words behind a shape ask for; the order in which they stand doesn't matter."""
+    if "connected" in changes:
+        topology = connected(topology, seed=seed)
+    if "shuffled" in changes:
+        topology = shuffled(topology, seed=seed)
+    if "weights" in changes:
+        span = _RANGE.fullmatch(changes["weights"])
+        if span is None:
+            raise ConfigurationError(f"{shown(text)}: the weights aren't a range", advice="write weights=1-10")
+        topology = weighted(topology, int(span[1]), int(span[2]), distinct="distinct" in changes, seed=seed)
+    elif "distinct" in changes:
+        raise ConfigurationError(f"{shown(text)}: distinct weights need a range", advice="write weights=1-100,distinct")
+    return topology
+
+
+def _value(kind: type, key: str, value: str, text: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ConfigurationError(f"{shown(text)}: {key} can't be {shown(value)}", advice="write a number") from None

@@ -7,11 +7,11 @@ far as the failure stays: a fault doesn't happen, a message takes the usual time
 What must not happen is that it slips into a failure that isn't the one that was found, in which a correct program would
 fail as well. These keep it from that:
 
-S1. It is the same failure: see `resemblance`.
-S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.is_milder`), no more messages get
+S1. It is the same failure: see `likeness_of`.
+S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.are_milder`), no more messages get
     lost than did, latencies stay in their range, and a network that was connected stays connected. The end of the run
     stays where it was. So fewer nodes have those of the faults that concern them, not others that another seed draws.
-S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
+S3. Nothing goes below what the algorithm states as its least. Where it states nothing, it isn't known from where on
     nothing can work. A parameter without a stated least stays as it is: it may be how often something is tried again,
     without which a correct program couldn't stand a slow message. Fewer nodes count only if they can do what more
     could: if these pass without faults, when every message takes the usual time, or on some of the seeds, then so must
@@ -23,30 +23,59 @@ S5. It isn't longer to read than the failure that was found: see `search.shrinki
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import islice
 
 from msgspec import Struct, structs
 
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.latency import Latency
 from worldline.model.time import format_time
-from worldline.nodes.algorithm import NODES
-from worldline.nodes.faults import ENDINGS, Fault, check_faults, is_milder, time_of
-from worldline.nodes.reading import smaller
-from worldline.nodes.script import Delays, MessageId, Script, script_of
-from worldline.nodes.search import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
+from worldline.nodes.algorithm import NODES, Algorithm
+from worldline.nodes.faults import ENDINGS, Fault, are_milder, check_faults, time_of
+from worldline.nodes.shapes import smaller
 from worldline.nodes.topology import Topology
-from worldline.nodes.trace import NodeRecord
+from worldline.nodes.trace import Delays, MessageId, NodeRecord, Script, script_of
 from worldline.nodes.trial import Trial
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.searching import SECONDS_MAX, deadline
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, lessened, made_earlier, reduced, rounded, usual
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, Shrinking, lessened, rounded, usual
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
 _LONGER = 100
 _PASSING = 20  # Seeds of which one should pass, where some pass.
 _UNTROUBLED = 10  # Seeds that should all pass without faults.
+
+
+# -- What shrinking leaves as it was found, by name
+
+TOPOLOGY = "topology"
+PARAMETERS = "parameters"
+FAULTS = "faults"
+MESSAGES = "messages"
+SEED = "seed"
+
+KEPT = {
+    NODES: "how many nodes there are",
+    TOPOLOGY: "the graph itself",
+    PARAMETERS: "all parameters",
+    FAULTS: "all faults, those too that the seed drew",
+    MESSAGES: "how long every message takes",
+    SEED: "what the seed draws",
+}
+"""What can be kept, besides single parameters."""
+
+
+def as_kept(names: str | Iterable[str], algorithm: Algorithm) -> frozenset[str]:
+    """Take names of what is to be kept, or a text such as ``"nodes,rounds"``."""
+    given = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    parameters = tuple(algorithm.parameters())
+    for name in given:
+        if name not in KEPT and name not in parameters:
+            own = f"; and of {algorithm.name}: {', '.join(parameters)}" if parameters else ""
+            raise UsageError(f"{shown(name)} can't be kept", advice=f"there are {', '.join(KEPT)}{own}")
+    kept = frozenset(given)
+    return kept | frozenset(parameters) if PARAMETERS in kept else kept
 
 
 class Shrunk(Struct, frozen=True, kw_only=True):
@@ -276,97 +305,52 @@ def _usual(trial: Trial) -> int:
 
 
 def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
-    harshest = trial.faults
-    length = runs.lines + _decisions(trial)
+    assert trial.script is not None
+    usual, latency = trial.script.usual[0], trial.link().latency
+    unit = max(1, usual // 5)  # Round times are whole numbers of it.
 
-    def fails(trial: Trial) -> bool:
-        return runs.fails(trial, length - _decisions(trial))
+    def made(faults: tuple[Fault, ...], messages: dict[MessageId, Delays] | None) -> Trial:
+        return structs.replace(trial, faults=faults, script=Script(usual, messages or {}))
 
-    def with_faults(faults: Sequence[Fault]) -> Trial:
-        return structs.replace(trial, faults=tuple(faults))
-
-    def fails_with(faults: Sequence[Fault]) -> bool:
-        return is_milder(faults, harshest) and fails(with_faults(faults))
-
-    def with_messages(messages: Sequence[tuple[MessageId, Delays]]) -> Trial:
-        assert trial.script is not None
-        return structs.replace(trial, script=Script(trial.script.usual[0], dict(messages)))
-
+    messages = trial.script.exceptions
+    shrinking = Shrinking(
+        runs, trial.faults, messages, drawn=len(messages), make=made, is_milder=are_milder, remembers=False
+    )
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
         if FAULTS not in kept:
-            trial = with_faults(reduced(trial.faults, fails_with))
+            shrinking.leave_out_faults()
         if MESSAGES not in kept:
-            assert trial.script is not None
-            messages = list(trial.script.exceptions.items())
-            trial = with_messages(reduced(messages, lambda rest: fails(with_messages(rest))))
-            trial = _with_earlier_messages(trial, runs)
+            shrinking.leave_out_draws()
+            shrinking.make_earlier(
+                lambda message: (message[:2], message[2]), lambda message, number: (*message[:2], number)
+            )
     if MESSAGES not in kept:
         for _ in range(2):  # A message may have to be as slow as another one is.
-            trial = _with_round_delays(trial, fails)
-    return trial if FAULTS in kept else _with_round_faults(trial, fails)
+            for message in tuple(shrinking.draws or ()):
+                _round_delays(shrinking, message, latency, unit)
+    if FAULTS not in kept:
+        for fault in shrinking.faults:
+            _round_fault(shrinking, fault, unit)
+    return made(shrinking.faults, shrinking.draws)
 
 
-def _with_earlier_messages(trial: Trial, runs: CountedRuns) -> Trial:
-    """Let the same happen to earlier messages of the same links, if it fails as soon then."""
-    assert trial.script is not None
-    messages, lines = list(trial.script.exceptions.items()), runs.lines
-
-    def fails_at(numbers: Sequence[int]) -> bool:
-        nonlocal trial
-        assert trial.script is not None
-        moved = {(*message[:2], number): delays for (message, delays), number in zip(messages, numbers, strict=True)}
-        changed = structs.replace(trial, script=Script(trial.script.usual[0], moved))
-        if len(moved) < len(messages) or not runs.fails(changed, lines):
-            return False
-        trial = changed
-        return True
-
-    made_earlier([number for (_, _, number), _ in messages], fails_at)
-    return trial
+_Messages = Shrinking[Fault, MessageId, Delays]
 
 
-# -- Odd times are replaced by round ones where that changes nothing
+def _round_delays(shrinking: _Messages, message: MessageId, latency: Latency, unit: int) -> None:
+    delays = (shrinking.draws or {})[message]
+    if len(delays) == 1 and delays[0] > latency.maximum:  # On another day than a usual one.
+        lessened(delays[0], lambda delay: shrinking.attempt_draw(message, (delay,)))
+    else:
+        near = tuple(rounded(latency, delay, unit) for delay in delays)
+        if near != delays:
+            shrinking.attempt_draw(message, near)
 
 
-def _with_round_delays(trial: Trial, fails: Callable[[Trial], bool]) -> Trial:
-    assert trial.script is not None
-    latency, unit = trial.link().latency, _unit(trial)
-
-    def fails_with(message: MessageId, delays: Delays) -> bool:
-        nonlocal trial
-        assert trial.script is not None
-        changed = structs.replace(trial, script=trial.script.changed(message, delays))
-        if not fails(changed):
-            return False
-        trial = changed
-        return True
-
-    def fails_alone(message: MessageId, delay: int) -> bool:
-        return fails_with(message, (delay,))
-
-    for message, delays in list(trial.script.exceptions.items()):
-        if len(delays) == 1 and delays[0] > latency.maximum:  # On another day than a usual one.
-            lessened(delays[0], partial(fails_alone, message))
-        else:
-            near = tuple(rounded(latency, delay, unit) for delay in delays)
-            if near != delays:
-                fails_with(message, near)
-    return trial
-
-
-def _with_round_faults(trial: Trial, fails: Callable[[Trial], bool]) -> Trial:
-    """Let what goes wrong begin a bit later, and end a bit earlier: never the other way round."""
-    unit = _unit(trial)
-    for fault in trial.faults:
-        at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
-        rounded = [structs.replace(fault, at=at) if each is fault else each for each in trial.faults]
-        changed = structs.replace(trial, faults=tuple(sorted(rounded, key=time_of)))
-        if at != fault.at and is_milder(changed.faults, trial.faults) and fails(changed):
-            trial = changed
-    return trial
-
-
-def _unit(trial: Trial) -> int:
-    """Return what times are whole numbers of when they are round."""
-    assert trial.script is not None
-    return max(1, trial.script.usual[0] // 5)
+def _round_fault(shrinking: _Messages, fault: Fault, unit: int) -> None:
+    """Let what goes wrong begin a bit later, or end a bit earlier: never the other way round."""
+    at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
+    changed = [structs.replace(fault, at=at) if each is fault else each for each in shrinking.faults]
+    faults = tuple(sorted(changed, key=time_of))
+    if at != fault.at and are_milder(faults, shrinking.faults):
+        shrinking.attempt(faults=faults)

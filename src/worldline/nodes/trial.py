@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import pickle
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
+from worldline.files.loading import MODEL, defines_model, definition_in, load_module, unfit
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.model.draws.distributions import Chance
-from worldline.model.errors import ConfigurationError, ModelError, Stuck, shown
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.plan import Plan
@@ -20,21 +24,19 @@ from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import LATENCY, Algorithm
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
-from worldline.nodes.reading import as_topology
+from worldline.nodes.node import Node
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
-from worldline.nodes.script import Delays, Deliveries, MessageId, Script
+from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Topology
-from worldline.nodes.trace import NodeRecord
+from worldline.nodes.trace import Delays, Deliveries, MessageId, NodeRecord, Script
 from worldline.processes.executor import Executor, Inline, as_executor
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import AT_END, Property
-from worldline.search.trial import TrialOutcome
-
-# How long messages of nodes are under way on a day that isn't a usual one.
+from worldline.search.searching import SECONDS_MAX, Recipe, Report, TrialOutcome, search_seeds
 
 
 class DayDeliveries:
-    """Draws the fate of each message from the seed, its link and the day; `is_open` if nobody stated the latency."""
+    """Draws the fate of each message from the seed, its link and the day; `is_open` if no latency is stated."""
 
     def __init__(self, day: Day, seed: int, link: Link, *, is_open: bool) -> None:
         self._draws = DayDraws(day, seed)
@@ -120,21 +122,17 @@ class Trial(Struct, frozen=True, kw_only=True):
         return as_time(self.algorithm.until, "the end")
 
     def link(self) -> Link:
+        kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
         return as_link(
             self.latency or self.algorithm.latency,
-            loss=self._todays().get("loss", 0.0),
-            duplication=self._todays().get("duplication", 0.0),
+            loss=kinds.get("loss", 0.0),
+            duplication=kinds.get("duplication", 0.0),
             fifo=self.algorithm.fifo if self.fifo is None else self.fifo,
         )
 
     def plan(self) -> Plan:
         """Return what determines a run apart from the nodes themselves, for the header of a recording."""
         return plan_of(self.graph(), self.link(), self.seed, self.end())
-
-    def _todays(self) -> dict[str, float]:
-        """Return the kinds of faults that there are on this day."""
-        without = () if self.day is None else self.day.without
-        return {kind: number for kind, number in self.kinds.items() if kind not in without}
 
     def deliveries(self) -> Deliveries | None:
         """Return what decides how long messages take, unless they take what the seed draws for their links."""
@@ -143,11 +141,6 @@ class Trial(Struct, frozen=True, kw_only=True):
             return DayDeliveries(self.day, self.seed, self.link(), is_open=is_open)
         return self.script
 
-    def _felt(self, deliveries: Deliveries | None) -> Day:
-        """Return what of the day made a difference to a run with these deliveries."""
-        felt = deliveries.felt if isinstance(deliveries, DayDeliveries) else ()
-        return (self.day or USUAL_DAY).only(felt, self.kinds)
-
     def with_seed(self, seed: int) -> Trial:
         day = draw_day(seed, self.kinds) if self.day is None else self.day
         return structs.replace(self, seed=seed, day=day)
@@ -155,7 +148,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written out."""
         graph = self.graph()
-        kinds = self._todays()
+        kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
         rest = {kind: number for kind, number in kinds.items() if kind in SHARES}
         drawn: tuple[Fault, ...] = ()
         if rest != kinds:
@@ -165,7 +158,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         )
 
     def _length(self, graph: Topology) -> int:
-        """Return how long it takes if nothing goes wrong: faults that come after the end strike nobody."""
+        """Return how long it takes if nothing goes wrong: faults that come after the end strike no node."""
         undisturbed = Scheduler.over(
             graph,
             self.algorithm.node,
@@ -254,5 +247,109 @@ class Trial(Struct, frozen=True, kw_only=True):
             faults=scheduler.faults_so_far,
             faults_in_vain=scheduler.faults_in_vain if is_inline and failure is None else 0,
             unseen=tuple(map(str, unseen)),
-            day=self._felt(deliveries) if is_inline else None,
+            day=(self.day or USUAL_DAY).felt_by(deliveries, self.kinds) if is_inline else None,
         )
+
+
+# -- Loaded from a user's file
+
+FORM = 'write model = Algorithm(name="mine", node=Mine, topology="clique:3"), from worldline.nodes'
+
+
+def load_trial(path: Path, seed: int | None = None) -> Trial:
+    """Return what a file defines: its `model`, or a single class of nodes; with its own seed, if none is given.
+
+    The path may be that of another name in the file: FILE.py:NAME.
+    """
+    file, name = _parts_of(path)
+    made = None if name or defines_model(file) else lone_algorithm(file)
+    if made is None:
+        found = definition_in(file, name or MODEL, (Algorithm, Trial), FORM)
+        made = found.maker.make(seed, {})
+        if not isinstance(made, Algorithm | Trial):
+            raise unfit(found.where, "what its model returns", made, FORM)
+    trial = Trial(algorithm=made) if isinstance(made, Algorithm) else made
+    return trial if seed is None else structs.replace(trial, seed=seed)
+
+
+def _parts_of(path: Path) -> tuple[Path, str]:
+    before, _, name = str(path).rpartition(":")
+    return (Path(before), name) if before.endswith(".py") else (path, "")
+
+
+def load_file(path: Path) -> Algorithm:
+    """Return the algorithm of what a file defines."""
+    return load_trial(path).algorithm
+
+
+def lone_algorithm(path: Path) -> Algorithm | None:
+    """Return the algorithm of a file that defines nothing but a class of nodes; None if it has no such class.
+
+    One class is enough for a first try, on three nodes that all know each other, and without properties.
+    """
+    module = load_module(path)
+    defined = [thing for thing in vars(module).values() if isinstance(thing, type) and issubclass(thing, Node)]
+    kinds = [kind for kind in defined if kind.__module__ == module.__name__] or [
+        kind for kind in defined if not kind.__module__.startswith("worldline.")
+    ]
+    kinds = [kind for kind in kinds if not any(kind in other.__mro__[1:] for other in kinds)]
+    if len(kinds) > 1:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise ConfigurationError(f"{path} defines {len(kinds)} classes of nodes, {names}, but no model", advice=FORM)
+    return Algorithm(name=path.stem, node=kinds[0], topology="clique:3") if kinds else None
+
+
+# -- Many seeds
+
+
+def search(
+    trial: Trial,
+    seeds: Sequence[int],
+    *,
+    workers: int = 1,
+    file: Path | None = None,
+    seconds_max: float | None = SECONDS_MAX,
+    keeps_going: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Try seeds in order until one fails; `file` is the file that the algorithm was loaded from, if any.
+
+    With `keeps_going`, the other seeds are tried too, and failures are counted.
+
+    A seed that takes more than `seconds_max` seconds of real time counts as a failure: it probably never ends.
+    """
+    if not isinstance(trial, Trial):
+        raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")
+    return search_seeds(
+        trial,
+        seeds,
+        workers=workers,
+        recipe=lambda: recipe_of(trial, file),
+        seconds_max=seconds_max,
+        keeps_going=keeps_going,
+        progress=progress,
+    )
+
+
+def recipe_of(trial: Trial, file: Path | None) -> Recipe:
+    """Say how another process makes the trial; `file` is the file that the algorithm was loaded from, if any."""
+    fields = [name for name in trial.__struct_fields__ if file is None or name != "algorithm"]
+    try:
+        packed = pickle.dumps({name: getattr(trial, name) for name in fields})
+    except Exception as error:  # Whatever the algorithm's own objects raise.
+        raise UsageError(
+            f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
+        ) from error
+    return partial(_made, file, packed, bool(trial.algorithm.properties))
+
+
+def _made(file: Path | None, packed: bytes, is_judged: bool) -> Trial:
+    """Make the trial in another process, which loads the algorithm itself if it is a file's, and is given the rest.
+
+    There may be no properties: a file's own may have been left out.
+    """
+    facts = pickle.loads(packed)
+    if file is not None:
+        loaded = load_file(file)
+        facts["algorithm"] = loaded if is_judged else structs.replace(loaded, properties=())
+    return Trial(**facts)

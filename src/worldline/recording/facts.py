@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from worldline.model.draws.rows import DrawRow
+from worldline.model.draws.table import DrawRow
 from worldline.model.errors import UsageError, WorldlineError, shortened, shown
 from worldline.model.faults.faults import as_faults
 from worldline.model.links import Network

@@ -1,6 +1,5 @@
 """The search for a failure: many seeds, properties that must hold, and the shortest schedule that still fails."""
 
-from worldline.search.properties import Property, Violation, always, at_end, eventually
-from worldline.search.story import Happening, Story
+from worldline.search.properties import Happening, Property, Story, Violation, always, at_end, eventually
 
 __all__ = ["Happening", "Property", "Story", "Violation", "always", "at_end", "eventually"]

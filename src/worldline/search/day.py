@@ -8,15 +8,15 @@ search draws the kind of day from the seed as well (this is called swarm testing
 On any day, a message is ordinary or slow. Ordinary ones take the times that the network gives them, or all the same, or
 times near the shortest. Slow ones are one in ten, all of some links, or a few in a row; in such a burst, every other
 message gets lost if the link loses any. What the network states holds on every day: a slow message takes no longer than
-the longest time of its latency, and an ordinary one no less than the shortest. Only where nobody has said how long
-messages take, slow ones may take ten times as long as the usual ones do at the most.
+the longest time of its latency, and an ordinary one no less than the shortest. Only where the network doesn't say how
+long messages take, slow ones may take ten times as long as the usual ones do at the most.
 
 A day depends on the seed alone, and each of its draws on the seed, the way and the number of the message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -45,7 +45,7 @@ _WORDS = {
 _SLOW_MESSAGES, _SLOW_LINKS, _BURSTS = 1 / 10, 1 / 5, 1 / 8
 _BURST = 4  # So many messages of a link in a row.
 _LOST_IN_BURST = 1 / 2
-_LONGER = 10  # How much longer slow messages may take where nobody has said how long they take.
+_LONGER = 10  # How much longer slow messages may take where the network doesn't say how long they take.
 _MIDDLE = 2**63
 
 
@@ -72,8 +72,16 @@ class Day(Struct, frozen=True, kw_only=True):
         slow = [f"slow: {', '.join(_WORDS[each] for each in self.slow)}"] if self.slow else []
         return "; ".join([*ordinary, *slow, *(f"no {kind}" for kind in self.without)])
 
-    def only(self, felt: Collection[str], kinds: Collection[str]) -> Day:
-        """Return what of it has made a difference, in a run for which these kinds of faults are asked."""
+    def faults_of(self, kinds: Mapping[str, float]) -> dict[str, float]:
+        """Return the faults that there are on this day, of those that are asked for."""
+        return {kind: number for kind, number in kinds.items() if kind not in self.without}
+
+    def felt_by(self, draws: object, kinds: Collection[str]) -> Day:
+        """Return what of it has made a difference to a run with these draws and these kinds of faults.
+
+        Draws that aren't made by a day have felt nothing of it.
+        """
+        felt: Collection[str] = getattr(draws, "felt", ())
         return Day(
             ordinary=self.ordinary if self.ordinary in felt else "as-stated",
             slow=tuple(each for each in self.slow if each in felt),
@@ -136,7 +144,7 @@ class DayDraws:
     def latency(
         self, path: tuple[str, ...], number: int, latency: Latency, stated: int, *, is_open: bool = False
     ) -> int:
-        """Return how long a message takes; `is_open` if nobody has said how long messages take."""
+        """Return how long a message takes; `is_open` if the network doesn't say how long messages take."""
         bits = self._bits(path, number)
         ordinary = stated
         if self._day.ordinary != "as-stated":

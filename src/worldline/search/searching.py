@@ -13,21 +13,85 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Protocol, Self, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, json
 
-from worldline.model.errors import Stuck, UsageError, WorldlineError
+from worldline.files.saving import save
+from worldline.history.outcome import Outcome
+from worldline.model.errors import ConfigurationError, Stuck, UsageError, WorldlineError
 from worldline.processes.failures import BreakOff
 from worldline.processes.supervision import WorkerFarm
-from worldline.search.trial import TrialOutcome, Tried
+from worldline.search.day import Day
+
+# A trial: one run with everything that it depends on, so that it can be had again; and what comes of it.
+
+_MANY = 4  # A fourth of the faults.
+
+
+class Tried(Protocol):
+    """What a search tries, whichever room it is of."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def day(self) -> Day | None: ...
+
+    def with_seed(self, seed: int) -> Self:
+        """Return it with another seed, and on the day which that seed draws unless it has one."""
+
+    def run(self) -> TrialOutcome:
+        """Run it; a failure of the model is an outcome, too."""
+
+    def measured(self) -> tuple[TrialOutcome, int]:
+        """Run it; return as well how many lines tell what happens, up to the failure: what a reader has to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialOutcome(Outcome):
+    """The outcome of a trial.
+
+    `faults` is how many happened, `faults_in_vain` how many of them when nothing was left to do, as far as that is
+    known: of nodes, inline, if they don't fail. `unseen` are properties that weren't checked. `day` is what of the
+    kind of day made a difference, if that is known.
+    """
+
+    seed: int
+    faults: int
+    faults_in_vain: int = 0
+    unseen: tuple[str, ...] = ()
+    day: Day | None = field(default=None, compare=False)
+
+    @classmethod
+    def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:
+        """Return the outcome of a trial of which only the failure is known."""
+        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, is_cut=True, seed=seed, faults=0)
+
+    def remarks(self) -> list[str]:
+        found = []
+        if self.unseen:
+            found.append(f"not checked, since that needs the inline executor: {'; '.join(self.unseen)}")
+        return found + remarks_on(self.faults, self.faults_in_vain)
+
+
+def remarks_on(faults: int, in_vain: int) -> list[str]:
+    """Say that faults came too late to show anything, if it is a good part of them."""
+    if not in_vain or _MANY * in_vain < faults:
+        return []
+    told = f"{in_vain:,} of {faults:,} fault{'' if faults == 1 else 's'} came when nothing was left to do"
+    return [f"{told}: to try more, end the run earlier (--until)"]
+
 
 # A limit for code that may never come back: a loop without an end in a user's program.
 
 SECONDS_MAX = 60.0
-"""How long a run may take where nobody says anything else."""
+"""How long a run may take unless the caller says otherwise."""
 
 
 _AGAIN_S = 1.0  # An alarm that rings where Python swallows exceptions, in a destructor, has to ring again.
@@ -66,7 +130,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        if left:  # Somebody else's alarm is still to ring: when it would have, or at once.
+        if left:  # The caller's own alarm is still to ring: when it would have, or at once.
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-6), interval)
 
 
@@ -97,16 +161,8 @@ class Report(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class Recipe(NamedTuple):
-    """How another process makes the trial: with a function of a module, and what it is given."""
-
-    make: Callable[..., Tried]
-    given: tuple[Any, ...]
-
-
-class _How(NamedTuple):
-    seconds_max: float | None
-    keeps_going: bool
+Recipe = Callable[[], Tried]
+"""How another process makes the trial: a `partial` of a module's function, which can be sent there."""
 
 
 class _Block(Struct):
@@ -144,8 +200,12 @@ def search_seeds(
     tried = events = faults = in_vain = failed = 0
     hashed = blake2b(digest_size=16)
     failure: TrialOutcome | None = None
-    how = _How(seconds_max, keeps_going)
-    results = _here(trial, blocks, how) if workers == 1 else _apart(recipe(), blocks, workers, how)
+    limits = seconds_max, keeps_going
+    results = (
+        (_try_block(trial, block, *limits) for block in blocks)
+        if workers == 1
+        else _tried_elsewhere(recipe(), blocks, workers, limits)
+    )
     with closing(results):
         for block in results:
             tried += block.seeds
@@ -170,8 +230,7 @@ def search_seeds(
     )
 
 
-def _try_block(trial: Tried, seeds: Sequence[int], how: _How) -> _Block:
-    seconds_max, keeps_going = how
+def _try_block(trial: Tried, seeds: Sequence[int], seconds_max: float | None, keeps_going: bool) -> _Block:
     block = _Block(0, 0, 0, 0, b"", 0, None)
     for seed in seeds:
         outcome = _tried(trial.with_seed(seed), seconds_max)
@@ -196,26 +255,26 @@ def _tried(trial: Tried, seconds_max: float | None) -> TrialOutcome:
         return TrialOutcome.failed(trial.seed, stuck)
 
 
-def _here(trial: Tried, blocks: Iterator[Sequence[int]], how: _How) -> Generator[_Block]:
-    for block in blocks:
-        yield _try_block(trial, block, how)
-
-
 # -- In other processes
 
 
-def _begin(recipe: Recipe, how: _How) -> tuple[Tried, _How]:
+_Limits = tuple[float | None, bool]
+
+
+def _begin(recipe: Recipe, limits: _Limits) -> tuple[Tried, _Limits]:
     """Make a process ready."""
-    return recipe.make(*recipe.given), how
+    return recipe(), limits
 
 
-def _try_there(given: tuple[Tried, _How], seeds: Sequence[int]) -> _Block:
-    trial, how = given
-    return _try_block(trial, seeds, how)
+def _try_there(given: tuple[Tried, _Limits], seeds: Sequence[int]) -> _Block:
+    trial, limits = given
+    return _try_block(trial, seeds, *limits)
 
 
-def _apart(recipe: Recipe, blocks: Iterator[Sequence[int]], workers: int, how: _How) -> Generator[_Block]:
-    with WorkerFarm(workers, _begin, (recipe, how), _try_there, _described) as farm:
+def _tried_elsewhere(
+    recipe: Recipe, blocks: Iterator[Sequence[int]], workers: int, limits: _Limits
+) -> Generator[_Block]:
+    with WorkerFarm(workers, _begin, (recipe, limits), _try_there, _described) as farm:
         yield from _in_order(blocks, farm, workers * _AHEAD)
 
 
@@ -248,3 +307,30 @@ def _in_order(
 
 def _described(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+# -- Saved failures: a trial that is written down whole, to be run again elsewhere
+
+SAVED_FORMAT = 1
+
+S = TypeVar("S", bound=Struct)
+
+
+def write_saved(path: Path, saved: Struct) -> None:
+    """Write a trial as JSON that people can read, with the number of its format first."""
+    facts = {"format": SAVED_FORMAT, **msgspec.to_builtins(saved)}
+    save(path, json.format(json.encode(facts), indent=1) + b"\n")
+
+
+def read_saved(path: Path, kind: type[S], what: str, advice: str | None = None) -> S:
+    """Read a trial of this kind, which has a `format`; `what` is what such a file is called."""
+    try:
+        saved = json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} isn't {what}: {error}", advice=advice) from error
+    number: int = saved.format  # type: ignore[attr-defined] # Every kind has it.
+    if number != SAVED_FORMAT:
+        raise ConfigurationError(f"{path} has the format {number}", advice=f"this version reads {SAVED_FORMAT}")
+    return saved

@@ -1,6 +1,6 @@
 """What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
 
-What is shrunk fails, and must go on failing in the same way (see `resemblance`). And it must not get longer for its
+What is shrunk fails, and must go on failing in the same way (see `likeness_of`). And it must not get longer for its
 reader. The measure is the number of lines: those that tell what happens up to the failure, and those that say what is
 out of the ordinary, a line for each draw or fault. So what leaves out a draw may make the story a line longer. Where
 the failure shows only at the end of the run, which ends no later, more lines are no harm: more goes on because less is
@@ -10,18 +10,17 @@ amiss. Runs cost time, so there is an end to them, and what was found by then is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from worldline.model.blame import described, own_line
 from worldline.model.draws.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue, checked_value
-from worldline.model.draws.rows import DrawFunction
+from worldline.model.draws.table import DrawFunction
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.latency import Latency
 from worldline.model.time import MS, US
 from worldline.search.properties import BrokenCheck, Violation
-from worldline.search.searching import deadline
-from worldline.search.trial import Tried
+from worldline.search.searching import Tried, deadline
 
 # Tells whether two failures are the same: the same property or error, and a reason of the same shape.
 #
@@ -101,7 +100,7 @@ class WrittenDraws:
 
     @property
     def unasked(self) -> list[str]:
-        """The names of those that nobody has drawn so far."""
+        """The names of those that the run hasn't drawn so far."""
         return [name for name in self.written if name not in self._asked]
 
     def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
@@ -136,6 +135,9 @@ _EARLIER_MAX = 24  # Earlier messages that are tried for each.
 _MOVED_MAX = 8  # Messages for which that is done.
 
 T = TypeVar("T")
+F = TypeVar("F")  # Faults of a room.
+K = TypeVar("K", bound=Hashable)  # What its draws are named by.
+V = TypeVar("V")  # What they are.
 
 
 class CountedRuns:
@@ -174,7 +176,7 @@ class CountedRuns:
             self.lines = lines
             return True
         if isinstance(failure, Stuck):
-            self.done = self._max  # Nobody wants to wait for more of that.
+            self.done = self._max  # Each of these would take as long.
         return False
 
     def _is_no_later_end(self, failure: WorldlineError) -> bool:
@@ -224,26 +226,6 @@ def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]
     return kept
 
 
-def made_earlier(numbers: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> None:
-    """Let what happens to messages of these numbers happen to earlier ones: to all by the same number, then to each.
-
-    What comes of it is what `fails` was last true of.
-    """
-    kept = list(numbers)
-    least = min(kept, default=0)
-    for shift in range(least, max(0, least - _EARLIER_MAX), -1):
-        shifted = [number - shift for number in kept]
-        if fails(shifted):
-            kept = shifted
-            break
-    for place in range(len(kept))[:_MOVED_MAX]:
-        for earlier in range(min(kept[place], _EARLIER_MAX)):
-            moved = [*kept[:place], earlier, *kept[place + 1 :]]
-            if fails(moved):
-                kept = moved
-                break
-
-
 def lessened(time: int, fails: Callable[[int], bool]) -> int:
     """Return the least of the round times that fail: the one below it passes. If none fails, return the time itself.
 
@@ -274,3 +256,106 @@ def _round_times(below: int, digits: int) -> list[int]:
 def in_units(time: int, unit: int) -> int:
     """Round to a whole number of units."""
     return (time + unit // 2) // unit * unit
+
+
+class Shrinking(Generic[F, K, V]):
+    """A trial that fails, made calmer step by step, whichever room it is of.
+
+    Its circumstances are all that is out of the ordinary: its `faults`, and its `draws` by name. Draws of None are
+    those that the seed makes, of which `drawn` are out of the ordinary. What is here is always what was tried last and
+    failed as before. The room says how a trial is made of circumstances (`make` returns None if they don't go together)
+    and when some faults are milder than others; and it tries what is simpler in its own terms. If it `remembers`, what
+    was tried before isn't run again, and isn't counted.
+    """
+
+    def __init__(
+        self,
+        runs: CountedRuns,
+        faults: tuple[F, ...],
+        draws: dict[K, V] | None,
+        *,
+        drawn: int,
+        make: Callable[[tuple[F, ...], dict[K, V] | None], Tried | None],
+        is_milder: Callable[[Sequence[F], Sequence[F]], bool],
+        remembers: bool = True,
+    ) -> None:
+        self.faults = self._harshest = faults
+        self.draws = draws
+        self.drawn = drawn
+        self._runs = runs
+        self._make = make
+        self._is_milder = is_milder
+        self._lines = runs.lines
+        self._length = runs.lines + drawn + len(faults)
+        # How many lines it takes if it fails as before; later rounds ask much that earlier ones have asked.
+        self._answers: dict[Hashable, int | None] = {(faults, _frozen(draws), None): runs.lines} if remembers else {}
+        self._remembers = remembers
+
+    def attempt(
+        self, *, faults: tuple[F, ...] | None = None, draws: dict[K, V] | None = None, lines_max: int | None = None
+    ) -> bool:
+        """Have other faults or draws from now on, if it fails as before with them; return whether it does."""
+        faults = self.faults if faults is None else faults
+        draws = self.draws if draws is None else draws
+        asked = faults, _frozen(draws), lines_max
+        if asked not in self._answers or not self._remembers:
+            if lines_max is None:
+                lines_max = self._length - len(faults) - (self.drawn if draws is None else len(draws))
+            trial = self._make(faults, draws) if self._is_milder(faults, self._harshest) else None
+            fails = trial is not None and self._runs.fails(trial, lines_max)
+            self._answers[asked] = self._runs.lines if fails else None
+        lines = self._answers[asked]
+        if lines is None:
+            return False
+        self.faults, self.draws, self._lines = faults, draws, lines
+        return True
+
+    def attempt_fault(self, place: int, fault: F) -> bool:
+        """Have another fault in the place of one."""
+        return self.attempt(faults=(*self.faults[:place], fault, *self.faults[place + 1 :]))
+
+    def attempt_draw(self, name: K, value: V) -> bool:
+        """Have another value of a draw that is written down."""
+        assert self.draws is not None
+        return self.attempt(draws={**self.draws, name: value})
+
+    def leave_out_faults(self) -> None:
+        reduced(self.faults, lambda rest: self.attempt(faults=tuple(rest)))
+
+    def leave_out_draws(self) -> None:
+        reduced(list((self.draws or {}).items()), lambda rest: self.attempt(draws=dict(rest)))
+
+    def make_earlier(
+        self, message_of: Callable[[K], tuple[Hashable, int] | None], renumbered: Callable[[K, int], K]
+    ) -> None:
+        """Let the same happen to earlier messages, if it fails as soon then: by the same number, then to each.
+
+        `message_of` says which message a draw is about, if it is about one, and its number. Draws about one go along.
+        """
+        before, lines = dict(self.draws or {}), self._lines
+        about = {name: message for name in before if (message := message_of(name)) is not None}
+        messages = list(dict.fromkeys(about.values()))
+        kept = [number for _, number in messages]
+
+        def fails_at(numbers: Sequence[int]) -> bool:
+            moved = dict(zip(messages, numbers, strict=True))
+            names = [renumbered(name, moved[about[name]]) if name in about else name for name in before]
+            is_clash = len(set(names)) < len(names)
+            return not is_clash and self.attempt(draws=dict(zip(names, before.values(), strict=True)), lines_max=lines)
+
+        least = min(kept, default=0)
+        for shift in range(least, max(0, least - _EARLIER_MAX), -1):
+            shifted = [number - shift for number in kept]
+            if fails_at(shifted):
+                kept = shifted
+                break
+        for place in range(len(kept))[:_MOVED_MAX]:
+            for earlier in range(min(kept[place], _EARLIER_MAX)):
+                moved = [*kept[:place], earlier, *kept[place + 1 :]]
+                if fails_at(moved):
+                    kept = moved
+                    break
+
+
+def _frozen(draws: Mapping[K, V] | None) -> Hashable:
+    return None if draws is None else frozenset(draws.items())

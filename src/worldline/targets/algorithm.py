@@ -16,7 +16,7 @@ from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.nodes.trial import Trial
 from worldline.processes.executor import Executor, as_executor
-from worldline.search.trial import TrialOutcome
+from worldline.search.searching import TrialOutcome
 from worldline.targets.ready import Options, Ready, end_of
 
 

@@ -22,8 +22,7 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.model.draws.checks import check_own_draws, check_topics
-from worldline.model.draws.draws import Drawn
-from worldline.model.draws.rows import DrawInputs, DrawRow, functions_in, read_draws
+from worldline.model.draws.table import DrawInputs, Drawn, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown
 from worldline.model.faults.drawn import (
     DeclaredTopics,

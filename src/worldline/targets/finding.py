@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from worldline.files.loading import MODEL, Definition, defines_model, definition_in, load_module, unfit
 from worldline.files.parameters import pairs, parsed
-from worldline.model.draws.rows import DrawInputs
+from worldline.model.draws.table import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.processes.executor import InProcess
@@ -56,7 +56,7 @@ def _found(target: str, options: Options) -> Ready:
     if file.suffix != PYTHON:
         return _built_in(target, options)
     if not name and not defines_model(file):
-        from worldline.nodes.loading import lone_algorithm
+        from worldline.nodes.trial import lone_algorithm
 
         lone = lone_algorithm(file)
         if lone is not None:

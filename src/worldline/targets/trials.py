@@ -5,34 +5,28 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 
-import msgspec
-from msgspec import Struct, json
+from msgspec import Struct, structs
 
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.federation.participant.program import Federation
-from worldline.files.saving import save
 from worldline.launch.file.startable import load_object
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults.drawn import KINDS, parse_fault_kinds
 from worldline.search.day import as_day
 from worldline.search.properties import AT_END, Property
-from worldline.search.searching import quietly
+from worldline.search.searching import quietly, read_saved, write_saved
 from worldline.search.shrinking import WrittenDraws
 from worldline.targets.federation import is_table_file
 from worldline.targets.finding import SEARCHED, found_federation
 from worldline.targets.ready import Options
 
-# Trials of federations by the names of their files and properties, as a search hands them to its processes.
 
-
-@dataclass(frozen=True, kw_only=True)
-class TrialRequest:
-    """What is to be tried, as it was written: plain data, which other processes understand.
+class TrialRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is to be tried, as it was written: plain data, which other processes understand, and which is saved.
 
     Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
     `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `table`
@@ -127,64 +121,39 @@ def _check_call(name: str, function: Callable[..., object], given: tuple[None, .
         return
 
 
-FORMAT = 1
-
-
-class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class _SavedRequest(TrialRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The target and the table of draws are named as seen from the file's folder: they are moved together."""
 
     format: int
-    target: str
     seed: int
-    until: str | None = None
-    settings: tuple[str, ...] = ()
-    properties: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
-    drawn_faults: str | None = None
-    only_faults: tuple[str, ...] | None = None
-    table: str | None = None
-    draws: dict[str, bool | int | float] | None = None
-    day: str | None = None
 
 
-def save_trial(request: TrialRequest, path: Path) -> None:
-    """Write down what is to be tried, with its seed."""
-    assert request.seed is not None
+def save_trial(request: TrialRequest, trial: FederationTrial, path: Path) -> None:
+    """Write down a trial of what was asked for, with its seed; or what shrinking has left of it."""
     folder = path.resolve().parent
     file, colon, name = request.target.partition(":")
-    saved = _SavedTrial(
-        format=FORMAT,
+    saved = structs.replace(
+        request,
         target=os.path.relpath(Path(file).resolve(), folder) + colon + name,
-        seed=request.seed,
-        until=request.until,
-        settings=request.settings,
-        properties=request.properties,
-        faults=request.faults,
-        drawn_faults=request.drawn_faults,
-        only_faults=request.only_faults,
         table=_moved(request.table, lambda table: os.path.relpath(Path(table).resolve(), folder)),
-        draws=request.draws,
-        day=request.day,
+        seed=trial.seed,
+        day=None if trial.day is None else str(trial.day),
     )
-    save(path, json.format(json.encode(saved), indent=1) + b"\n")
+    if trial.faults is not None:
+        left = tuple(map(str, trial.faults))
+        saved = structs.replace(saved, faults=(), drawn_faults=None, only_faults=left)
+    if isinstance(trial.draws, WrittenDraws):
+        saved = structs.replace(saved, draws=trial.draws.written, day=None)
+    write_saved(path, saved)
 
 
 def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
-    """Read what was written down; what it runs is what is `named` by whoever wants it run.
+    """Read what was written down; what it runs is what the user has `named`.
 
     Such a file is data, and may come from a stranger. So its target, properties, settings and table of draws, all of
     which name code, count only if the user names them, too.
     """
-    try:
-        saved = json.decode(path.read_bytes(), type=_SavedTrial)
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"{path} isn't a saved failure: {error}", advice="worldline search --save writes one"
-        ) from error
-    if saved.format != FORMAT:
-        raise ConfigurationError(f"{path} has the format {saved.format}", advice=f"this version reads {FORMAT}")
+    saved = read_saved(path, _SavedRequest, "a saved failure", advice="worldline search --save writes one")
     tables = tuple(None if each is None or is_table_file(each) else each for each in (saved.table, named.table))
     is_named = (
         bool(named.target)
@@ -203,7 +172,7 @@ def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
             f"{path} is data, and runs only what you name",
             advice=f"if you trust what it names: {command_of_saved(path, says)}",
         )
-    return replace(
+    return structs.replace(
         named,
         seed=saved.seed,
         until=saved.until,

@@ -6,10 +6,9 @@ import re
 
 import networkx as nx
 import pytest
-from msgspec import structs
 
-from tests.nodes.trying import tried
-from worldline.nodes import Node, Property, Scheduler, Topology, Violation
+from tests.nodes.trying import tried, violated
+from worldline.nodes import Scheduler, Topology, Violation
 from worldline.nodes.algorithms.bellman_ford import BellmanFord, Table, distances, model, text_of
 
 NEVER_TOO_SHORT, SHORTEST, NEARER = model.properties
@@ -20,13 +19,6 @@ def graph_of(run: Scheduler) -> nx.Graph:
     graph.add_nodes_from(range(run.num_nodes))
     graph.add_weighted_edges_from((a, b, weight) for (a, b), weight in run.topology.weights.items())
     return graph
-
-
-def violated(node: type[Node], only: Property, topology: str | Topology, seed: int = 0) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(model, node=node, properties=(only,)), seed, topology)
-    return str(caught.value)
 
 
 # -- What it computes
@@ -186,16 +178,16 @@ class TakesTheWrongLink(BellmanFord):
 
 
 def test_distances_that_are_too_short_are_noticed_at_once() -> None:
-    reason = violated(IgnoresWeights, NEVER_TOO_SHORT, "line:3,weights=4-9")
+    reason = violated(model, IgnoresWeights, NEVER_TOO_SHORT, topology="line:3,weights=4-9")
     assert re.search(r"node \d at .*is \d+ from \d", reason)
 
 
 def test_distances_that_are_not_the_shortest_are_noticed_at_the_end() -> None:
-    assert "the distances from 0 are [0, 1, 2, 3]" in violated(KeepsItToItself, SHORTEST, "line:4")
+    assert "the distances from 0 are [0, 1, 2, 3]" in violated(model, KeepsItToItself, SHORTEST, topology="line:4")
 
 
 def test_routes_that_lead_elsewhere_are_noticed() -> None:
-    assert "1 goes to 2 over 0" in violated(TakesTheWrongLink, NEARER, "line:3")
+    assert "1 goes to 2 over 0" in violated(model, TakesTheWrongLink, NEARER, topology="line:3")
 
 
 def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:

@@ -6,10 +6,9 @@ import re
 
 import networkx as nx
 import pytest
-from msgspec import structs
 
-from tests.nodes.trying import tried
-from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation, always
+from tests.nodes.trying import tried, violated
+from worldline.nodes import Event, Protocol, Scheduler, Topology, Violation, always
 from worldline.nodes.algorithms import bellman_ford
 from worldline.nodes.algorithms.bellman_ford import NeverTooShort
 from worldline.nodes.algorithms.bellman_ford_ids import BellmanFordIds, model
@@ -24,13 +23,6 @@ def expected_of(topology: Topology) -> list[list[int | None]]:
     graph.add_weighted_edges_from((a, b, weight) for (a, b), weight in topology.weights.items())
     found = dict(nx.all_pairs_dijkstra_path_length(graph))
     return [[found[a].get(b) for b in range(topology.num_nodes)] for a in range(topology.num_nodes)]
-
-
-def violated(node: type[Node], only: Property, topology: str) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(model, node=node, properties=(only,)), 0, topology)
-    return str(caught.value)
 
 
 # -- What it computes
@@ -138,15 +130,17 @@ class TakesTheWrongLink(BellmanFordIds):
 
 
 def test_distances_that_are_too_short_are_noticed_at_once() -> None:
-    assert re.search(r"node \d at .*is \d+ from \d", violated(IgnoresWeights, NEVER_TOO_SHORT, "line:3,weights=4-9"))
+    assert re.search(
+        r"node \d at .*is \d+ from \d", violated(model, IgnoresWeights, NEVER_TOO_SHORT, topology="line:3,weights=4-9")
+    )
 
 
 def test_distances_that_are_not_the_shortest_are_noticed_at_the_end() -> None:
-    assert "the distances from" in violated(BelievesTheFirst, SHORTEST, "clique:6")
+    assert "the distances from" in violated(model, BelievesTheFirst, SHORTEST, topology="clique:6")
 
 
 def test_routes_that_lead_elsewhere_are_noticed() -> None:
-    assert "1 goes to 2 over 0" in violated(TakesTheWrongLink, NEARER, "line:3")
+    assert "1 goes to 2 over 0" in violated(model, TakesTheWrongLink, NEARER, topology="line:3")
 
 
 def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:

@@ -9,7 +9,7 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.chang_roberts import Candidate, ChangRoberts, Elected, model
 from worldline.nodes.algorithms.demands import messages_of
-from worldline.nodes.events import Event
+from worldline.nodes.node import Event
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
 from worldline.search.properties import Violation

@@ -7,7 +7,7 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.dijkstra_scholten import Ack, DijkstraScholten, Work, model
-from worldline.nodes.events import Event, Protocol
+from worldline.nodes.node import Event, Protocol
 from worldline.search.properties import Violation
 
 

@@ -8,20 +8,13 @@ import networkx as nx
 import pytest
 from msgspec import structs
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import tried, violated
 from worldline.model import ConfigurationError
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation
 from worldline.nodes.algorithms.echo import Echo, EchoNode, Wave, model
 
 LAST, COUNT, TREE, MESSAGES = model.properties
 TWO_PARTS = Topology.of_edges(7, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5)])
-
-
-def violated(node: type[Node], only: Property, topology: str | Topology, seed: int = 0) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(model, node=node, properties=(only,)), seed, topology)
-    return str(caught.value)
 
 
 # -- What it does
@@ -177,7 +170,7 @@ class ThanksItsParent(EchoNode):
     ],
 )
 def test_what_is_wrong_is_noticed(node: type[Node], only: Property, topology: str, reason: str) -> None:
-    assert reason in violated(node, only, topology)
+    assert reason in violated(model, node, only, topology=topology)
 
 
 def test_if_a_message_gets_lost_the_initiator_waits_for_ever() -> None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from msgspec import structs
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import tried, violated
 from worldline.model import ConfigurationError
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation
 from worldline.nodes.algorithms.flooding import Flooding, model
 
 AT_MOST_ONCE, EVERYBODY, MESSAGES = model.properties
 TWO_PARTS = Topology.of_edges(7, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5)])
-
-
-def violated(node: type[Node], only: Property, topology: str | Topology) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(model, node=node, properties=(only,)), 0, topology)
-    return str(caught.value)
 
 
 # -- What it does
@@ -133,7 +123,7 @@ class TellsItBack(Flooding):
     ],
 )
 def test_what_is_wrong_is_noticed(node: type[Node], only: Property, reason: str) -> None:
-    assert reason in violated(node, only, TWO_PARTS)
+    assert reason in violated(model, node, only, topology=TWO_PARTS)
 
 
 def test_a_message_that_gets_lost_leaves_somebody_out() -> None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
-from msgspec import structs
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import tried, violated
 from worldline.model import SECOND, ConfigurationError
-from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation, fault
+from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, fault
 from worldline.nodes.algorithms.gossip import Gossip, NoNews, model
 
 HEARSAY, IN_VAIN, EVERYBODY = model.properties
 ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
-
-
-def violated(node: type[Node], only: Property, **options: Any) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(model, node=node, properties=(only,)), 0, **options)
-    return str(caught.value)
 
 
 def knowing(run: Scheduler) -> list[int]:
@@ -183,4 +174,4 @@ class Secretive(Gossip):
     ],
 )
 def test_what_is_wrong_is_noticed(node: type[Node], only: Property, options: dict[str, Any], reason: str) -> None:
-    assert reason in violated(node, only, topology="line:4", until=30 * SECOND, **options)
+    assert reason in violated(model, node, only, topology="line:4", until=30 * SECOND, **options)

@@ -19,9 +19,9 @@ from worldline.nodes.algorithms.minimum_spanning_tree import (
     kruskal,
     model,
 )
-from worldline.nodes.events import Event, Protocol
-from worldline.nodes.reading import parse_edges
+from worldline.nodes.node import Event, Protocol
 from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.shapes import parse_edges
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
 from worldline.search.properties import Violation

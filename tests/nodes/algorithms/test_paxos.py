@@ -7,10 +7,10 @@ import re
 import pytest
 from msgspec import structs
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import tried, violated
 from worldline.model.links import link
 from worldline.model.time import SECOND
-from worldline.nodes import Node, Property, Scheduler, Violation
+from worldline.nodes import Node, Property, Scheduler
 from worldline.nodes.algorithms.paxos import NO_BALLOT, Accepted, Ballot, Paxos, Vote, model
 from worldline.nodes.faults import as_fault, parse_kinds
 from worldline.nodes.trial import Trial
@@ -18,15 +18,6 @@ from worldline.nodes.trial import Trial
 AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY, LEARNED = model.properties
 SAFE = structs.replace(model, properties=(AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY))
 CLAIMED = parse_kinds(model.faults)
-
-
-def violated(node: type[Node], only: Property, seed: int, kinds: str = "", latency: str | None = None) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold; for a right one it does."""
-    right = structs.replace(model, properties=(only,))
-    tried(right, seed, kinds=parse_kinds(kinds), latency=latency)
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(right, node=node), seed, kinds=parse_kinds(kinds), latency=latency)
-    return str(caught.value)
 
 
 def values_of(run: Scheduler) -> set[str | None]:
@@ -220,17 +211,17 @@ class TriesOnce(Paxos):
     ],
 )
 def test_broken_rules_show(node: type[Node], only: Property, seed: int, kinds: str) -> None:
-    violated(node, only, seed, kinds)
+    violated(model, node, only, seed, kinds=parse_kinds(kinds))
 
 
 def test_promises_for_an_old_ballot_are_no_promises_for_a_new_one() -> None:
     """It takes messages that are under way for longer than a proposer waits."""
-    violated(CountsOldPromises, CHOSEN_ONCE, 56, latency="uniform(1ms, 3s)")
+    violated(model, CountsOldPromises, CHOSEN_ONCE, 56, latency="uniform(1ms, 3s)")
 
 
 def test_reasons_say_who_and_what() -> None:
     assert re.search(
-        r"value \d was chosen, and now value \d in ballot \(\d+, \d\)", violated(BreaksPromises, CHOSEN_ONCE, 0)
+        r"value \d was chosen, and now value \d in ballot \(\d+, \d\)", violated(model, BreaksPromises, CHOSEN_ONCE, 0)
     )
-    assert re.search(r"\d has learned value \d, and \d value \d", violated(BreaksPromises, AGREEMENT, 0))
-    assert re.search(r"\d has got another", violated(Invents, VALIDITY, 0))
+    assert re.search(r"\d has learned value \d, and \d value \d", violated(model, BreaksPromises, AGREEMENT, 0))
+    assert re.search(r"\d has got another", violated(model, Invents, VALIDITY, 0))

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import tried, violated
 from worldline.model.links import link
 from worldline.model.time import SECOND
-from worldline.nodes import Node, Property, Scheduler, Violation
+from worldline.nodes import Node, Property, Scheduler
 from worldline.nodes.algorithms.raft import Appended, AppendEntries, Log, Raft, RequestVote, Vote, model
 from worldline.nodes.faults import Fault, as_fault, parse_kinds
 from worldline.nodes.trial import Trial
@@ -31,15 +31,6 @@ SLOW = "uniform(1ms, 200ms)"
 
 CLAIMED = parse_kinds(model.faults)
 ROUGH = parse_kinds("crash,partition,loss")
-
-
-def violated(node: type[Node], only: Property, seed: int, **options: Any) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold; for a right one it does."""
-    right = structs.replace(model, properties=(only,))
-    tried(right, seed, **options)
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(right, node=node), seed, **options)
-    return str(caught.value)
 
 
 def faults(*texts: str) -> tuple[Fault, ...]:
@@ -294,13 +285,13 @@ REPLACED = faults(
     ],
 )
 def test_broken_rules_show(node: type[Node], only: Property, seed: int, options: dict[str, Any]) -> None:
-    violated(node, only, seed, **options)
+    violated(model, node, only, seed, **options)
 
 
 def test_reasons_say_who_and_what() -> None:
-    elected = violated(ForgetsVote, ELECTION_SAFETY, 105, faults=crashing(3, 4), until=SECOND // 2)
+    elected = violated(model, ForgetsVote, ELECTION_SAFETY, 105, faults=crashing(3, 4), until=SECOND // 2)
     assert re.search(r"\d and \d have led in term \d", elected)
-    complete = violated(CountsEntriesOfOthers, LEADER_COMPLETENESS, 7, faults=REPLACED, until=3 * SECOND)
+    complete = violated(model, CountsEntriesOfOthers, LEADER_COMPLETENESS, 7, faults=REPLACED, until=3 * SECOND)
     assert complete.endswith("entry 2 is committed in term 4, and the leader of term 6 doesn't have it")
-    applied = violated(CountsEntriesOfOthers, STATE_MACHINE_SAFETY, 7, faults=REPLACED, until=3 * SECOND)
+    applied = violated(model, CountsEntriesOfOthers, STATE_MACHINE_SAFETY, 7, faults=REPLACED, until=3 * SECOND)
     assert applied.endswith("1 has applied 1.0.2 as number 2, and 3 2.3.2")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import networkx as nx
 import pytest
 from msgspec import structs
 
-from tests.nodes.trying import tried
-from worldline.nodes import Node, Property, Scheduler, Topology, Violation, fault
+from tests.nodes.trying import tried, violated
+from worldline.nodes import Node, Property, Scheduler, Topology, fault
 from worldline.nodes.algorithms.vector_clocks import (
     Happening,
     Stamped,
@@ -23,13 +22,6 @@ from worldline.nodes.algorithms.vector_clocks import (
 
 EXACT, GROWS = model.properties
 ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
-
-
-def violated(node: type[Node], only: Property, **options: Any) -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
-    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(model, node=node, properties=(only,)), 0, **options)
-    return str(caught.value)
 
 
 # -- Stamps say what happened before what
@@ -178,4 +170,4 @@ CRASH = (fault("2s", "crash", 1), fault("2100ms", "recover", 1))
     ],
 )
 def test_what_is_wrong_is_noticed(node: type[Node], only: Property, faults: tuple[Any, ...], reason: str) -> None:
-    assert reason in violated(node, only, topology="line:4", faults=faults)
+    assert reason in violated(model, node, only, topology="line:4", faults=faults)

@@ -27,7 +27,7 @@ from worldline.history.replay.retelling import account_of
 from worldline.history.status import EVERYBODY_ELSE, Status, Watch
 from worldline.lock import Arbiter
 from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError
-from worldline.model.draws.rows import DrawsGiven
+from worldline.model.draws.table import DrawsGiven
 from worldline.model.time import format_time
 
 SCHEDULES_MAX = 1_000

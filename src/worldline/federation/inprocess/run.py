@@ -46,8 +46,7 @@ from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.draws.checks import check_own_draws
-from worldline.model.draws.draws import Drawn
-from worldline.model.draws.rows import DrawFunction, DrawsGiven, read_draws
+from worldline.model.draws.table import DrawFunction, Drawn, DrawsGiven, read_draws
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.lifecycle import Lifecycle, lifecycle_of
 from worldline.model.time import TimeLike, format_time

@@ -13,7 +13,7 @@ It ends when no single step helps any more, or after so many runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -21,27 +21,32 @@ from msgspec import structs
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.federation.participant.program import Federation
 from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue
-from worldline.model.draws.names import CLOCK_DRIFT, CLOCK_OFFSET, name_text, numbered_message, renumbered
-from worldline.model.draws.words import draw_in_words
+from worldline.model.draws.names import (
+    CLOCK_DRIFT,
+    CLOCK_OFFSET,
+    draw_in_words,
+    name_text,
+    numbered_message,
+    renumbered,
+)
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.faults.faults import ENDED_BY, ParticipantFault, are_milder, as_faults, spans_of
 from worldline.model.latency import Latency
 from worldline.model.time import FOREVER, MS, SECOND, format_time
 from worldline.search.day import USUAL_DAY
+from worldline.search.properties import Happening
 from worldline.search.searching import SECONDS_MAX
 from worldline.search.shrinking import (
     RUNS_MAX,
     CountedRuns,
     DrawsSeen,
+    Shrinking,
     WrittenDraws,
     calm,
     lessened,
-    made_earlier,
-    reduced,
     rounded,
     usual,
 )
-from worldline.search.story import Happening
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
 _ROUND = 5  # A round time is a whole number of fifths of the usual one.
@@ -97,7 +102,7 @@ def shrink_federation(
     runs = CountedRuns(outcome.failure, len(before), runs_max, seconds_max, progress)
 
     faults_before = sum(each.verb in ENDED_BY for each in trial.faults or ())
-    trial = _Shrinking(trial, federation.plan().end, seen, len(before), runs).finish()
+    trial = _FederationShrinking(trial, federation.plan().end, seen, runs).finish()
     outcome, happenings = trial.told()
     assert outcome.failure is not None
     return ShrunkFederation(
@@ -142,157 +147,119 @@ def written_out(faults: Sequence[ParticipantFault]) -> tuple[ParticipantFault, .
     return as_faults(found)
 
 
-class _Shrinking:
-    """A trial that fails, made calmer step by step. It is always what was tried last and failed as before."""
+class _FederationShrinking:
+    """The steps by which a federation's trial gets calmer."""
 
-    def __init__(self, trial: FederationTrial, end: int | None, seen: DrawsSeen, lines: int, runs: CountedRuns) -> None:
+    def __init__(self, trial: FederationTrial, end: int | None, seen: DrawsSeen, runs: CountedRuns) -> None:
         self._trial = trial
         self._end = end
         self._seen = seen
-        self._runs = runs
-        self._faults = self._harshest = trial.faults or ()
-        self._draws: dict[str, DrawnValue] | None = None
-        self._length = lines + len(seen.restless) + len(self._faults)
-        self._lines = lines
-        # How many lines it takes if it fails as before.
-        self._answers: dict[Hashable, int | None] = {(self._faults, None, None): lines}
+        self._state: Shrinking[ParticipantFault, str, DrawnValue] = Shrinking(
+            runs, trial.faults or (), None, drawn=len(seen.restless), make=self._possible, is_milder=are_milder
+        )
 
     def finish(self) -> FederationTrial:
         """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
-        left: object = None
-        while left != (self._faults, self._draws):
-            left = self._faults, self._draws
-            self._try(faults=written_out(self._faults))
-            reduced(self._faults, lambda rest: self._try(faults=tuple(rest)))
+        state, left = self._state, object()
+        while left != (state.faults, state.draws):
+            left = state.faults, state.draws
+            state.attempt(faults=written_out(state.faults))
+            state.leave_out_faults()
             self._leave_out_draws()
-            self._make_earlier()
-            for name in tuple(self._draws or ()):
+            state.make_earlier(numbered_message, self._renumbered)
+            for name in tuple(state.draws or ()):
                 self._round_latency(name)
                 self._right_clock(name)
-            for place, fault in enumerate(self._faults):
+            for place, fault in enumerate(state.faults):
                 if fault.verb in ENDED_BY:
                     self._soften(place)
-        day = self._trial.day if self._draws is None else USUAL_DAY
-        return replace(self._trial, faults=as_faults(self._faults), day=day)
+        day = self._trial.day if state.draws is None else USUAL_DAY
+        return replace(self._made(as_faults(state.faults), state.draws), day=day)
 
-    def _try(
-        self,
-        *,
-        faults: tuple[ParticipantFault, ...] | None = None,
-        draws: dict[str, DrawnValue] | None = None,
-        lines_max: int | None = None,
-    ) -> bool:
-        """Have other faults or draws from now on, if it fails as before with them; return whether it does."""
-        faults = self._faults if faults is None else faults
-        draws = self._draws if draws is None else draws
-        changed = replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
-        asked = faults, None if draws is None else frozenset(draws.items()), lines_max
-        if asked not in self._answers:  # The last round asks much that the one before has asked.
-            if lines_max is None:
-                lines_max = self._length - len(faults) - (len(self._seen.restless) if draws is None else len(draws))
-            milder = are_milder(faults, self._harshest) and _can_be(changed)
-            fails = milder and self._runs.fails(changed, lines_max)
-            self._answers[asked] = self._runs.lines if fails else None
-        lines = self._answers[asked]
-        if lines is None:
-            return False
-        self._trial, self._faults, self._draws, self._lines = changed, faults, draws, lines
-        return True
+    def _made(self, faults: tuple[ParticipantFault, ...], draws: dict[str, DrawnValue] | None) -> FederationTrial:
+        return replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
+
+    def _possible(
+        self, faults: tuple[ParticipantFault, ...], draws: dict[str, DrawnValue] | None
+    ) -> FederationTrial | None:
+        """Return the trial, if its faults go together: without some of them, or at other times, they may not."""
+        made = self._made(faults, draws)
+        try:
+            made.federation().plan()
+        except ConfigurationError:
+            return None
+        return made
 
     def _leave_out_draws(self) -> None:
-        if self._draws is None:
-            if self._trial.draws is None:  # Without a fault, there may be messages that the seed draws something for.
-                self._seen = DrawsSeen(self._trial.draw_function())
-                replace(self._trial, draws=self._seen).run()
-            if not self._try(draws=dict(self._seen.restless)):
+        state = self._state
+        if state.draws is None:
+            trial = self._made(state.faults, None)
+            if trial.draws is None:  # Without a fault, there may be messages that the seed draws something for.
+                self._seen = DrawsSeen(trial.draw_function())
+                replace(trial, draws=self._seen).run()
+                state.drawn = len(self._seen.restless)
+            if not state.attempt(draws=dict(self._seen.restless)):
                 return
-        reduced(list((self._draws or {}).items()), lambda rest: self._try(draws=dict(rest)))
+        state.leave_out_draws()
 
-    def _make_earlier(self) -> None:
-        """Let the same happen to earlier messages, if it fails as soon then; what happens to one message goes along."""
-        numbered = {name: parts for name in self._draws or () if (parts := numbered_message(name)) is not None}
-        messages = list(dict.fromkeys(numbered.values()))
-        if not messages:
-            return
-        draws, lines = dict(self._draws or {}), self._lines
-
-        def fails_at(numbers: Sequence[int]) -> bool:
-            moved = dict(zip(messages, numbers, strict=True))
-            names = {name: name if name not in numbered else renumbered(name, moved[numbered[name]]) for name in draws}
-            if len(set(names.values())) < len(names):
-                return False
-            for before, name in names.items():
-                self._seen.distributions.setdefault(name, self._seen.distributions[before])
-            return self._try(draws={names[name]: value for name, value in draws.items()}, lines_max=lines)
-
-        made_earlier([number for *_, number in messages], fails_at)
+    def _renumbered(self, name: str, number: int) -> str:
+        moved = renumbered(name, number)
+        self._seen.distributions.setdefault(moved, self._seen.distributions[name])
+        return moved
 
     def _right_clock(self, name: str) -> None:
         """Let a clock be off by less, and by a round number more than it has to be."""
-        assert self._draws is not None
-        distribution, value = self._seen.distributions.get(name), int(self._draws[name])
+        distribution, value = self._seen.distributions.get(name), int((self._state.draws or {})[name])
         if isinstance(distribution, ClockOffset | ClockRate):
             least = int(calm(name, distribution, value))
             sign = -1 if value < least else 1
-            lessened(
-                abs(value - least), lambda more: self._try(draws={**(self._draws or {}), name: least + sign * more})
-            )
+            lessened(abs(value - least), lambda more: self._state.attempt_draw(name, least + sign * more))
 
     def _round_latency(self, name: str) -> None:
-        assert self._draws is not None
-        latency, time = self._seen.distributions.get(name), self._draws[name]
+        latency, time = self._seen.distributions.get(name), int((self._state.draws or {})[name])
         if not isinstance(latency, Latency):
             return
         unit = max(1, usual(latency) // _ROUND)
-        near = rounded(latency, int(time), unit)
+        near = rounded(latency, time, unit)
         if near != time:
             beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
-            for other in (near, beyond):
-                if self._try(draws={**self._draws, name: other}):
-                    break
+            if not self._state.attempt_draw(name, near):
+                self._state.attempt_draw(name, beyond)
 
     def _soften(self, place: int) -> None:
         """Let a fault slow less, be over earlier and begin later; and let it begin at a round time."""
-        fault = self._faults[place]
+        fault = self._state.faults[place]
         if fault.delay:
-            lessened(fault.delay, lambda delay: self._try_as(place, structs.replace(fault, delay=delay)))
+            lessened(fault.delay, lambda delay: self._state.attempt_fault(place, structs.replace(fault, delay=delay)))
         self._shorten(place)
         if fault.after is None:
             self._put_off(place)
 
     def _shorten(self, place: int) -> None:
         """Let a fault be over earlier. Who crashes for good stays down: if it recovered, more would happen."""
-        fault = self._faults[place]
+        fault = self._state.faults[place]
         lasts = fault.lasts
         if lasts is None and fault.verb != "crash" and self._end is not None:
             lasts = self._end + 1 - fault.at  # Who is back at the end still acts then.
         if lasts is not None:
-            lessened(lasts, lambda shorter: self._try_as(place, structs.replace(fault, lasts=shorter)))
+            lessened(lasts, lambda shorter: self._state.attempt_fault(place, structs.replace(fault, lasts=shorter)))
 
     def _put_off(self, place: int) -> None:
         """Let a fault begin later, and be over when it was."""
-        fault = self._faults[place]
+        fault = self._state.faults[place]
         if fault.lasts is not None:
             over = fault.at + fault.lasts
-            lessened(fault.lasts, lambda rest: self._try_as(place, structs.replace(fault, at=over - rest, lasts=rest)))
+            lessened(
+                fault.lasts,
+                lambda rest: self._state.attempt_fault(place, structs.replace(fault, at=over - rest, lasts=rest)),
+            )
         elif self._end is not None:
             end = self._end
-            lessened(end - fault.at, lambda rest: self._try_as(place, structs.replace(fault, at=end - rest)))
-        fault = self._faults[place]
+            lessened(
+                end - fault.at, lambda rest: self._state.attempt_fault(place, structs.replace(fault, at=end - rest))
+            )
+        fault = self._state.faults[place]
         for unit in _UNITS:
             later = -(-fault.at // unit) * unit
-            if later == fault.at or self._try_as(place, structs.replace(fault, at=later)):
+            if later == fault.at or self._state.attempt_fault(place, structs.replace(fault, at=later)):
                 break
-
-    def _try_as(self, place: int, fault: ParticipantFault) -> bool:
-        """Have another fault in the place of one, if it fails as before with it."""
-        return self._try(faults=(*self._faults[:place], fault, *self._faults[place + 1 :]))
-
-
-def _can_be(trial: FederationTrial) -> bool:
-    """Whether its faults go together: without some of them, or at other times, they may not."""
-    try:
-        trial.federation().plan()
-    except ConfigurationError:
-        return False
-    return True

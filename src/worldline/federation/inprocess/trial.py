@@ -9,15 +9,13 @@ from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
 from worldline.history.status import EVERYBODY_ELSE, Status
-from worldline.model.draws.rows import DrawFunction, DrawInputs, read_draws
+from worldline.model.draws.table import DrawFunction, DrawInputs, read_draws
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults.drawn import draw_participant_faults, said_of_undrawn
 from worldline.model.faults.faults import ENDED_BY, ParticipantFault, as_faults
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
-from worldline.search.properties import BrokenCheck, Property
-from worldline.search.searching import Expired, quietly
-from worldline.search.story import Happening, Story, told_by
-from worldline.search.trial import TrialOutcome
+from worldline.search.properties import BrokenCheck, Happening, Property, Story, told_by
+from worldline.search.searching import Expired, TrialOutcome, quietly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +64,7 @@ class FederationTrial:
 
     def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
         plan = made.plan()
-        without = () if self.day is None else self.day.without
-        kinds = {kind: number for kind, number in self.kinds.items() if kind not in without}
+        kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
         return draw_participant_faults(kinds, made.programs, plan.end, self.seed, given=plan.faults)
 
     def run(self) -> TrialOutcome:
@@ -95,7 +92,9 @@ class FederationTrial:
         except WorldlineError as error:
             if isinstance(error, ConfigurationError) and error.participant is None:
                 raise
-            failed = replace(TrialOutcome.failed(self.seed, error), day=self._felt(draws))
+            failed = replace(
+                TrialOutcome.failed(self.seed, error), day=(self.day or USUAL_DAY).felt_by(draws, self.kinds)
+            )
             return failed, _up_to(error.at, told_by(journals))
         story, failure = Story(), None
         happenings = told_by(journals)
@@ -116,15 +115,10 @@ class FederationTrial:
                 failure=failure,
                 seed=self.seed,
                 faults=_count_faults(as_faults(federation.faults), happenings),
-                day=self._felt(draws),
+                day=(self.day or USUAL_DAY).felt_by(draws, self.kinds),
             ),
             story.happenings,
         )
-
-    def _felt(self, draws: DrawFunction | None) -> Day:
-        """Return what of the day made a difference to a run with these draws."""
-        felt = draws.felt if isinstance(draws, DayDraws) else ()
-        return (self.day or USUAL_DAY).only(felt, self.kinds)
 
 
 class _Look:
@@ -135,12 +129,12 @@ class _Look:
         self._busy: list[str] = []
 
     def at(self, status: Status) -> None:
-        is_still = status.time == self._time  # Only then somebody may: to ask who waits takes long.
+        is_still = status.time == self._time  # Only then a participant may: to ask who waits takes long.
         self._busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE] if is_still else []
         self._time = status.time
 
     def named(self, stuck: Stuck) -> Stuck:
-        """Return the error with whoever computed."""
+        """Return the error with the participants that computed."""
         return Stuck(": ".join([stuck.problem, *self._busy]), advice=stuck.advice, **stuck.facts)
 
 

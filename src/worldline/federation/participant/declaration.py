@@ -18,10 +18,9 @@ from worldline.lock import Join, Ledger, LifecycleLedger, Subscription
 from worldline.model import UsageError
 from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
 from worldline.model.draws.checks import OwnDraws
-from worldline.model.draws.clocks import clock_distributions
 from worldline.model.draws.distributions import Distribution
 from worldline.model.draws.names import BOOT, CLOCK_DRIFT, CLOCK_OFFSET, CLOCK_WALK
-from worldline.model.draws.rows import DrawFunction, DrawInputs, functions_in
+from worldline.model.draws.table import DrawFunction, DrawInputs, clock_distributions, functions_in
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle

@@ -21,7 +21,7 @@ from worldline.model.draws.names import (
     check_participants,
     names_in,
 )
-from worldline.model.draws.rows import DrawRow
+from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network

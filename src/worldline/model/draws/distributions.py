@@ -1,6 +1,6 @@
 """Distributions of draws that aren't latencies, and the values that a draw of any distribution may have.
 
-A distribution turns 64 bits into a value. `checked_value` takes a value that somebody gives instead, in the
+A distribution turns 64 bits into a value. `checked_value` takes a value that is given instead, in the
 distribution's own terms, and refuses one that the distribution could never yield: the lock relies on the bounds.
 """
 

@@ -35,7 +35,7 @@ _COUNT_OF_A_KIND_MAX = 10_000
 def parse_counts(text: str, counts: Mapping[str, int], shares: Mapping[str, float], advice: str) -> dict[str, float]:
     """Read ``"crash=3,partition,loss=0.1"``: how many of each kind, or which share of the messages.
 
-    `counts` and `shares` are the kinds that there are, each with what is meant if nobody says how many.
+    `counts` and `shares` are the kinds that there are, each with what is meant without a number.
     """
     kinds: dict[str, float] = {}
     usual = {**counts, **shares}
@@ -163,7 +163,7 @@ def draw_participant_faults(
 
 
 def said_of_drawn(drawn: Sequence[ParticipantFault]) -> list[str]:
-    """Say which faults were drawn, a line for each as long as somebody would read them."""
+    """Say which faults were drawn, a line for each as long as there are few enough to read."""
     more = len(drawn) - _SHOWN_MAX
     return [*(f"drawn: {each}" for each in drawn[:_SHOWN_MAX]), *([f"drawn: {more:,} more"] if more > 0 else [])]
 
@@ -204,7 +204,7 @@ def _delay(verb: FaultVerb, lasts: int) -> int:
 
 
 def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredTopics]) -> list[Event]:
-    """Return what the able may do. Whoever doesn't say what it sends may send whatever somebody listens to."""
+    """Return what the able may do. One that doesn't say what it sends may send all that others listen to."""
     heard = sorted({topic for part in parts.values() for topic in part.subscribes})
     events: list[Event] = []
     for name, part in sorted(able.items()):

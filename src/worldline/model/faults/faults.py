@@ -77,7 +77,7 @@ _EVENT_VERBS = ("sends", "receives")
 
 
 class FaultTrigger(Struct, frozen=True):
-    """What a fault waits for: that somebody has sent, or is about to be given, its nth message on a topic."""
+    """What a fault waits for: that a participant has sent, or is about to be given, its nth message on a topic."""
 
     participant: str
     verb: Literal["sends", "receives"]
@@ -248,7 +248,7 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
 
 
 def check_faults(faults: Sequence[ParticipantFault], names: Sequence[str], end: int | None) -> None:
-    """Refuse what can't happen: to nobody, after the end, or without something that it ends."""
+    """Refuse what can't happen: to a participant that there isn't, after the end, or without something that it ends."""
     if not isinstance(faults, tuple | list):
         raise ConfigurationError(
             f"{shown(faults)} isn't a tuple of faults", advice='write faults=("2s crash planner",)'
@@ -301,9 +301,9 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
 
 
 def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Iterable[str] | None]) -> None:
-    """Refuse what waits for a message that nobody can send, or loses what its participant never sends.
+    """Refuse what waits for a message that no participant can send, or loses what its participant never sends.
 
-    `publishes` is what everybody may; None means any topic. Whether a participant subscribes to what it is to receive
+    `publishes` is what each participant may; None means any topic. Whether one subscribes to what it is to receive
     isn't known before the run: it may do so later.
     """
     for each in faults:
@@ -351,14 +351,14 @@ def _check_sequence(faults: Sequence[ParticipantFault], participant: str, verb: 
 
 
 def _check_up(crash: ParticipantFault, before: Sequence[ParticipantFault]) -> None:
-    """Look whether somebody is up that is to crash."""
+    """Look whether a participant is up that is to crash."""
     for start, end, because in spans_of(before, crash.participant, "crash"):
         if start <= crash.at < end:
             raise ConfigurationError(f"{crash}: it is down then already, because of {shown(str(because))}")
 
 
 def _check_alive(faults: Sequence[ParticipantFault], participant: str) -> None:
-    """Look whether somebody hasn't crashed for good that is to hang or to be slow."""
+    """Look whether a participant that is to hang or to be slow hasn't crashed for good."""
     for start, end, because in spans_of(faults, participant, "crash"):
         for each in faults:
             is_after = each.participant == participant and each.after is None and start <= each.at
@@ -370,7 +370,7 @@ def _check_alive(faults: Sequence[ParticipantFault], participant: str) -> None:
 
 
 def check_boots(faults: Iterable[ParticipantFault], boots: Mapping[str, int]) -> None:
-    """Refuse a crash of somebody that hasn't booted by then. `boots` is the least time that takes."""
+    """Refuse a crash of a participant that hasn't booted by then. `boots` is the least time that takes."""
     for each in faults:
         least = boots.get(each.participant, 0)
         if each.verb == "crash" and each.after is None and each.at < least:
@@ -402,7 +402,7 @@ def spans_of(
 
 
 class Dropout(NamedTuple):
-    """A time span [start, end) in which what somebody sends is lost, on one topic or on all."""
+    """A time span [start, end) in which what a participant sends is lost, on one topic or on all."""
 
     start: int
     end: int

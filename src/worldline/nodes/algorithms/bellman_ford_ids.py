@@ -20,8 +20,7 @@ from typing import Any
 
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.bellman_ford import Route, nearer, shortest
-from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, Node, Protocol, Start
 
 
 class BellmanFordIds(Node):

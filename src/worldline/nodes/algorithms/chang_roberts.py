@@ -21,8 +21,7 @@ from msgspec import Struct
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import messages_of
-from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, Node, Protocol, Start
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import always, at_end
 

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node, messages_of
-from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, Node, Protocol, Start
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import always, at_end
 

@@ -31,8 +31,7 @@ from worldline.nodes.algorithms.chang_roberts import (
     only_the_highest,
 )
 from worldline.nodes.algorithms.demands import messages_of
-from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, Node, Protocol, Start
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import at_end
 

@@ -24,8 +24,7 @@ from msgspec import Struct
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique
-from worldline.nodes.events import Event, Protocol, Start, Timer
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, Node, Protocol, Start, Timer
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import always, at_end
 

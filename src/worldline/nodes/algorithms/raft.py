@@ -34,8 +34,7 @@ from msgspec import Struct
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
-from worldline.nodes.events import Event, NeighborAdded, NeighborRemoved, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, NeighborAdded, NeighborRemoved, Node, Protocol, Recover, Start, Timer
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import always, at_end, eventually
 

@@ -26,8 +26,7 @@ from msgspec import Struct
 
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node
+from worldline.nodes.node import Event, Node, Protocol, Recover, Start, Timer
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import at_end
 
