@@ -45,7 +45,6 @@ COMPILED = (
     "worldline.federation.server.run_journal",
     "worldline.federation.server.journaled_host",
     "worldline.federation.participant.redialing",
-    "worldline.federation.server.connection",
     "worldline.federation.server.server",
     "worldline.federation.inprocess.strand",
     "worldline.federation.inprocess.run",
