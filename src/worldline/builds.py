@@ -43,7 +43,7 @@ COMPILED = (
     "worldline.federation.server.host",
     "worldline.federation.server.connection",
     "worldline.federation.server.run_journal",
-    "worldline.federation.server.journaled_host",
+    "worldline.federation.server.rejoining",
     "worldline.federation.participant.redialing",
     "worldline.federation.server.server",
     "worldline.federation.inprocess.strand",

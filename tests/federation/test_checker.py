@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from worldline import Federation, Message, Network, Participant, Program, check, link
+from worldline.federation.inprocess import checker
 from worldline.federation.inprocess import run as inprocess
 from worldline.federation.inprocess.checker import (
     ChosenSchedule,
@@ -17,7 +18,7 @@ from worldline.federation.inprocess.checker import (
     compare,
     parse_schedule,
 )
-from worldline.federation.inprocess.run import InOrder, checker
+from worldline.federation.inprocess.run import InOrder
 from worldline.history.diff.causes import Causes
 from worldline.history.diff.difference import Difference
 from worldline.history.diff.parting import Partings

@@ -574,7 +574,7 @@ def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp
     with Server(plan(["a"]), f"{kind}://127.0.0.1:0", certificate=certificate, key=key) as server:
         me = connect(str(server.address), "a", authority=certificate, publishes=["t"]).__enter__()
         me.advance(to="1ms")
-        in_server(server, lambda: server.host._put(server.host.sessions["a"], HEARTBEAT))
+        in_server(server, lambda: server.host.put(server.host.sessions["a"], HEARTBEAT))
         eventually(lambda: select([me._wire._socket], [], [], 0)[0])
         with held_up(server):
             me.publish("t", bytes(2**20))

@@ -9,8 +9,7 @@ from math import inf
 from typing import Protocol
 
 from worldline.federation.participant.declaration import Plain
-from worldline.federation.server.limits import Limits
-from worldline.federation.server.loss import LossPolicy
+from worldline.federation.server.limits import Limits, LossPolicy
 from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by
 from worldline.model import UsageError
 

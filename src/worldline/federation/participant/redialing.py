@@ -2,7 +2,7 @@
 
 What was said since the last answer may not have been heard, and the answer to it may not have come. So that much is
 kept, and is said again over the new connection, after how many answers there have been; the server compares it with
-what it has heard, and goes on from there (`journaled_host`).
+what it has heard, and goes on from there (`rejoining`).
 
 The program's thread and the pulse's use it side by side, as they do a connection: either may find that it is lost, and
 one of them makes the new one while the other waits. The pulse looks at the connection, so that a server which has come

@@ -16,10 +16,11 @@ cdef class Host:
     cdef public object limits
     cdef public Arbiter arbiter
     cdef public str federation
-    cdef public double returns_s
     cdef public object digest
     cdef public object failure
     cdef public dict sessions
+    cdef public dict absent
+    cdef public object rejoining
     cdef public list dirty
     cdef public object notices
     cdef public object doubts
@@ -32,13 +33,13 @@ cdef class Host:
     cdef object _admission
     cdef object _entropy
     cdef readonly long long _share
-    cdef long long _heed
-    cdef long long _frame_max
+    cdef long long _weigh_above
+    cdef readonly long long frame_max
     cdef long long _unread_max
     cdef long long _frames_max
     cdef readonly list _paused
     cdef long long _resumed_at
-    cdef list _hasty
+    cdef list _throttled
     cdef dict _awaited
     cdef readonly double _ticked
 
@@ -46,12 +47,12 @@ cdef class Host:
     cpdef work(self)
     @cython.locals(left=Py_ssize_t, busy=bint, frames=Frames, bodies=list)
     cdef _turn(self, Session session)
-    @cython.locals(count=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t, events=list)
     cdef Py_ssize_t _hear(self, Session session, object body) except -1
     @cython.locals(heard=list, events=list)
     cdef Py_ssize_t _hear_on(self, Session session) except -1
-    cpdef _take(self, Session session, list events)
+    cpdef take(self, Session session, list events)
     @cython.locals(session=Session)
     cpdef _carry_out(self, object actions)
-    cpdef _put(self, Session session, object data)
+    cpdef put(self, Session session, object data)
     cdef bint _reads(self, Session session) except -1

@@ -29,8 +29,8 @@ from worldline.federation.participant.declaration import Declaration, Declared, 
 from worldline.federation.peer_process import is_another_users
 from worldline.federation.registry import enter
 from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnection, SocketWatch
-from worldline.federation.server.limits import Limits, files_left, no_file_left
-from worldline.federation.server.loss import LossPolicy, host_for
+from worldline.federation.server.host import Host
+from worldline.federation.server.limits import Limits, LossPolicy, check_policy, files_left, no_file_left
 from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
 from worldline.federation.server.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server.session import Session
@@ -109,7 +109,8 @@ class Server:
         self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
-        self.host = host_for(on_loss, journal)(
+        check_policy(on_loss)
+        self.host = Host(
             plan,
             federation=federation,
             token=_as_keys(token),
@@ -120,6 +121,10 @@ class Server:
             limits=limits,
             entropy=os.urandom,
         )
+        if on_loss == "rejoin" or journal is not None:
+            from worldline.federation.server.rejoining import Rejoining
+
+            self.host.rejoining = Rejoining(self.host, journal, rejoins=on_loss == "rejoin")
         self.host.desk = self._open_desk
         self._clock = clock
         self._pace = pace
@@ -174,13 +179,15 @@ class Server:
         wanted = self.address
         if wanted.kind == "unix" or wanted.port:
             return _listen(wanted)
-        if former := self.host.listened():
+        journal = self.host.journal
+        if journal is not None and journal.address:
             with contextlib.suppress(UsageError):  # Another program may have the port by now.
-                before = parse_address(former)
+                before = parse_address(journal.address)
                 if (before.kind, before.place) == (wanted.kind, wanted.place):
                     return _listen(before)
         listener, address = _listen(wanted)
-        self.host.listens(str(address))
+        if journal is not None:
+            journal.listened(str(address))
         return listener, address
 
     def __enter__(self) -> Self:
