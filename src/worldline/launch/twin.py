@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.federation.participant.client import WiredParticipant
+from worldline.federation.participant.client import Client
 from worldline.federation.participant.declaration import Declaration
 from worldline.federation.participant.program import Program
 from worldline.launch.twins import HEARD, SAID, Overheard, ScriptReader, ScriptWriter, TwinVerdict
@@ -150,14 +150,14 @@ class TwinWire:
         self._script = OverheardScript(self._rehearsal)
         self._pieces = ScriptReader(folder).pieces()
 
-    def participant(self, program: Program) -> WiredParticipant:
+    def participant(self, program: Program) -> Client:
         """Return the participant, with what the first copy has been told about itself."""
         while (welcome := self._script.welcome) is None:
             self._wait()
         declared = Declaration(**program.said()).completed(welcome.declared, welcome.period, welcome.clock)
         ledger = declared.ledger(self._name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
-        return WiredParticipant(ledger, self)
+        return Client(ledger, self)
 
     def is_due(self, urgent: bool) -> bool:
         del urgent

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from worldline.federation.environment import read_surroundings
 from worldline.federation.participant.call import Call
-from worldline.federation.participant.client import Client, WiredParticipant, connect, connection_over, dial_server
+from worldline.federation.participant.client import Client, connect, connection_over, dial_server
 from worldline.federation.participant.program import Program
 from worldline.launch.file.startable import load_program
 from worldline.launch.shared_worker import last_words, live, stamped_output
@@ -38,7 +38,7 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _participant(program: Program) -> WiredParticipant:
+def _participant(program: Program) -> Client:
     """Return the participant that this process is to be: one with a connection, or a twin of one."""
     around = read_surroundings(os.environ)
     if around.twin is not None and around.name is not None:
@@ -57,7 +57,7 @@ def _participant(program: Program) -> WiredParticipant:
     dialed = dial_server(call)
     assert isinstance(dialed, socket.socket)  # A launcher's participants are on its machine, and need no TLS.
     connection = connection_over(call, OverheardSocket(dialed, ScriptWriter(folder)))
-    return Client(call.ledger(connection.welcome), connection)
+    return Client(call.ledger(connection.welcome), connection, connection)
 
 
 if __name__ == "__main__":

@@ -214,7 +214,6 @@ class AsyncParticipant(Operations):
 
     def __init__(self, ledger: Ledger, connection: AsyncConnection) -> None:
         super().__init__(ledger, connection)
-        self._connection = connection
         connection.pulse = self.catch_up
         remember(self)
 
@@ -225,7 +224,7 @@ class AsyncParticipant(Operations):
                 self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
                 await self._wait()
         except BaseException as error:
-            if isinstance(error, UsageError) and self._connection.end is None:  # As in `WiredParticipant`.
+            if isinstance(error, UsageError) and self._connection.end is None:  # As in `Client`.
                 self._connection.fail(blame(error))
             await self._connection.close()
             raise
@@ -258,8 +257,8 @@ class AsyncParticipant(Operations):
     ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
         await self._yield()
-        messages = self._ledger.advance(self._target(to, by, clock))
-        return await self._wait() if messages is None else self._served(messages)
+        messages = self._advance(to, by, clock)
+        return await self._wait() if messages is None else messages
 
     async def next(
         self,
@@ -274,16 +273,8 @@ class AsyncParticipant(Operations):
         ``within="100ms"`` is `until` 100 ms from now. With a `promise`, first promise to send nothing before then.
         """
         await self._yield()
-        before = self._ledger.now
-        until = self._deadline(until, within, clock)
-        if clock != "true":
-            promise = self._in_true_time(promise, clock, "a promise")
-            until = self._limit(until, clock)
-        messages = self._ledger.next(until, promise)
-        if messages is None:
-            return await self._wait()
-        self._served_next(before, promise)
-        return messages
+        messages = self._next(self._deadline(until, within, clock), promise, clock)
+        return await self._wait() if messages is None else messages
 
     async def peek(
         self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
@@ -296,18 +287,16 @@ class AsyncParticipant(Operations):
         until = self._deadline(until, within, clock)
         if clock != "true":
             until = self._in_true_time(until, clock)
-        known = self._ledger.peek(until)
+        known = self._peek(until)
         if known is None:
             await self._wait()
             known = self._ledger.peek(until)
-        else:
-            self._say()
         assert known is not None
         return known
 
     async def revive(self) -> bool:
         """If it has crashed, wait until its program is started again. Return whether the program is to run."""
-        if self._ledger.revive() is None:
+        if self._asks_to_revive():
             await self._wait()
         return not (self.ended or self.is_crashed)
 
@@ -331,10 +320,6 @@ class AsyncParticipant(Operations):
         """
         await asyncio.sleep(0)
         await self._connection.drain()
-
-    def _served(self, messages: list[Message]) -> list[Message]:
-        self._say()
-        return messages
 
     async def _wait(self) -> list[Message]:
         if self._waits:

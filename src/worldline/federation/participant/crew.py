@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from worldline.federation.inprocess.strand import Strand, ThreadStrand, strand_kind
 from worldline.federation.participant.call import Call
 from worldline.federation.participant.circuits import Circuit, WorkerTrunk
-from worldline.federation.participant.client import WiredParticipant, dial_server
+from worldline.federation.participant.client import Client, dial_server
 from worldline.model import Stream
 
 Live = Callable[[Circuit], None]
@@ -41,7 +41,7 @@ class Crew:
         self._ready: deque[Circuit] = deque()
         self._shake = shake
         self._strands: dict[Circuit, Strand] = {}
-        self._participants: dict[Circuit, WiredParticipant] = {}
+        self._participants: dict[Circuit, Client] = {}
         self._last: Circuit | None = None  # Who went on last.
         self._raised: list[BaseException] = []  # What handlers have raised here, and nobody has got yet.
         self._failures: list[BaseException] = []
@@ -63,9 +63,9 @@ class Crew:
         participant = self._participants.get(self._trunk.running)  # type: ignore[arg-type]
         return None if participant is None else participant.now
 
-    def participant(self, circuit: Circuit) -> WiredParticipant:
+    def participant(self, circuit: Circuit) -> Client:
         """Return the participant of a circuit, in the strand of its program; raise if it wasn't admitted."""
-        self._participants[circuit] = participant = WiredParticipant(circuit.ledger(), circuit)
+        self._participants[circuit] = participant = Client(circuit.ledger(), circuit)
         circuit.catch_up = participant.catch_up_if_idle
         return participant
 

@@ -22,7 +22,7 @@ cdef class Rejoining:
 
     @cython.locals(host=Host, name=str)
     cpdef hear(self, Session session, list events)
-    @cython.locals(host=Host, name=str, answer=bytes, session=Session, is_there=bint)
+    @cython.locals(host=Host, name=str, answer=bytes, session=Session)
     cpdef bint answered(self, object action) except -1
     @cython.locals(name=str, events=list, body=bytes, place="long long")
     cdef _write(self)
