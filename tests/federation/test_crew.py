@@ -16,10 +16,9 @@ from msgspec import msgpack
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, in_server, nothing_left, states
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation.inprocess.strand import THREADS, ThreadStrand, strand_kind
-from worldline.federation.participant import circuits
+from worldline.federation.participant import crew as circuits
 from worldline.federation.participant.call import Call
-from worldline.federation.participant.circuits import Circuit, WorkerTrunk
-from worldline.federation.participant.crew import Crew
+from worldline.federation.participant.crew import Circuit, Crew, WorkerTrunk
 from worldline.federation.server.limits import Limits
 from worldline.lock import State
 from worldline.model import MS, LossError, PeerError, UsageError

@@ -16,7 +16,7 @@ from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.unusual_parts import UnusualParts
+from worldline.launch.roles import SpecialRoles
 from worldline.model import LossError, ModelError, NonDeterminism
 from worldline.recording import Recorder
 
@@ -225,7 +225,7 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert not journal.exists()
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 1}, {"unusual": UnusualParts(twinned=("ann", "bob"))}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"workers": 1}, {"unusual": SpecialRoles(twinned=("ann", "bob"))}], ids=str)
 def test_one_that_had_left_isnt_started_when_a_run_is_taken_up(
     stage: Stage, tmp_path: Path, options: dict[str, object]
 ) -> None:
@@ -292,7 +292,7 @@ def test_a_run_that_is_taken_up_waits_for_nobody_who_has_left(stage: Stage, tmp_
         "healthy",
         "leaving",
         journal=journal,
-        unusual=UnusualParts(awaited=("bob",)),
+        roles=SpecialRoles(awaited=("bob",)),
         opened=lambda _, names: awaited.append(f"{names}"),
     )
     assert awaited == ["[]"]

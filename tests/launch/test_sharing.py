@@ -15,7 +15,8 @@ from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
 from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup
 from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.shared_worker import (
+from worldline.launch.roles import ProcessShares, shares
+from worldline.launch.worker import (
     RunningMark,
     SharedParticipant,
     TimeStamps,
@@ -23,7 +24,6 @@ from worldline.launch.shared_worker import (
     work,
     write_share,
 )
-from worldline.launch.sharing import ProcessShares, shares
 from worldline.model import MS, LossError, ModelError, UsageError
 
 HERE, THERE = Path("/here"), Path("/there")

@@ -29,11 +29,9 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
 from worldline.launch.file.setup import Setup, check_startable, stated_by
 from worldline.launch.file.startable import load_program, search_path
-from worldline.launch.keeper_client import KeeperClient
-from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.sharing import ProcessShares
+from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses, describe_exit
+from worldline.launch.roles import ProcessShares, SpecialRoles, Terminal
 from worldline.launch.twins import RunTwins, TwinVerdict
-from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
 from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
@@ -199,7 +197,7 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open; `opened` is told where. `unusual` says who isn't started like the rest, and
+    can open; `opened` is told where. `roles` says who isn't started like the rest, and
     `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
     that the arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told
     if this is one.
@@ -216,23 +214,23 @@ class Launch:
         workers: int | None = None,
         hear: Hear,
         opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None,
-        unusual: UnusualParts | None = None,
+        roles: SpecialRoles | None = None,
         terminal: Terminal | None = None,
         keeping: KeeperClient | None = None,
         witness: Witness | None = None,
         journal: Path | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._unusual = unusual or UnusualParts()
-        self._unusual.check(setup)
-        check_startable(setup, self._unusual.starts)
+        self._roles = roles or SpecialRoles()
+        self._roles.check(setup)
+        check_startable(setup, self._roles.starts)
         self._setup = setup
         self._opened = opened
         self._terminal = terminal
         self._interrupted = False
-        self._on_loss = self._unusual.on_loss(setup)
+        self._on_loss = self._roles.on_loss(setup)
         self._shake = None if shake is None else Stream(shake, "launch")
-        self._tokens = self._unusual.tokens(setup)
+        self._tokens = self._roles.tokens(setup)
         self._folder = None
         if address is None and journal is not None:
             address = f"unix://{socket_of(journal)}"
@@ -245,12 +243,12 @@ class Launch:
                 address,
                 federation=setup.name,
                 token=self._tokens,
-                declared=self._unusual.declared(setup),
+                declared=self._roles.declared(setup),
                 observer=observer,
                 on_loss=self._on_loss,
                 journal=journal,
                 pace=pace,
-                limits=self._unusual.limits(setup),
+                limits=self._roles.limits(setup),
             )
         except WorldlineError:
             self._tidy()
@@ -258,14 +256,14 @@ class Launch:
         host = self.server.host
         host.arbiter.witness = witness
         self._shares = ProcessShares(
-            self._unusual.started(setup),
+            self._roles.started(setup),
             workers,
             tokens=self._tokens,
             has_left=host.has_left,
-            apart=self._unusual.apart,
+            apart=self._roles.apart,
         )
         host.runner = self._shares.runner
-        self._twins = RunTwins([name for name in self._unusual.twinned if not host.has_left(name)], setup.parts)
+        self._twins = RunTwins([name for name in self._roles.twinned if not host.has_left(name)], setup.parts)
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
@@ -290,8 +288,8 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
-            if self._unusual.debugged is not None:
-                self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
+            if self._roles.debugged is not None:
+                self._processes.wait_for(self._roles.debugged, unless=lambda: self._interrupted)
             if not failed:
                 self._wait_for_twins(began)
             self._look_at_twins()  # Before the keeper ends, which takes their folders with it.
@@ -376,14 +374,14 @@ class Launch:
         if (folder := self._shares.folder()) is not None:
             self._processes.remove(folder)
         opened = self.server.open()
-        self._opened(opened, [name for name in self._unusual.awaited if not self.server.host.has_left(name)])
+        self._opened(opened, [name for name in self._roles.awaited if not self.server.host.has_left(name)])
         address = str(opened)
         for folder in self._twins.folders():
             self._processes.remove(folder)
         parts = self._shares.processes()
         # Of each this process has the connection, and the pipe with what it prints.
         wanted = counted(len(parts), "process", "processes")
-        if problem := too_few_files(2 * len(parts) + len(self._unusual.awaited), wanted):
+        if problem := too_few_files(2 * len(parts) + len(self._roles.awaited), wanted):
             raise UsageError(problem)
         if self._shake is not None:
             self._shake.shuffle(parts)
@@ -401,7 +399,7 @@ class Launch:
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
-            if part.name == self._unusual.debugged and self._terminal is not None:
+            if part.name == self._roles.debugged and self._terminal is not None:
                 self._processes.start_at(self._terminal, part, surroundings)
             else:
                 self._processes.start(part, surroundings)
@@ -461,7 +459,7 @@ class Launch:
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""
         name = failure.participant or ""
-        if name == self._unusual.debugged and self._processes.exit_code(name) in _BY_HAND:
+        if name == self._roles.debugged and self._processes.exit_code(name) in _BY_HAND:
             return Interrupted("it was ended at its terminal", participant=name, at=failure.at)
         if not isinstance(failure, LossError):
             return failure
@@ -484,7 +482,7 @@ class Launch:
         self._twins.end_of(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
-        if process == self._unusual.debugged and self._terminal is not None:
+        if process == self._roles.debugged and self._terminal is not None:
             self._terminal.give_back()
 
     def _culprit(self) -> str | None:

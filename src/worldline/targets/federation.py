@@ -45,10 +45,9 @@ if TYPE_CHECKING:
     from worldline.federation.participant.program import Federation, Program
     from worldline.launch.file.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.file.topics import Topic
-    from worldline.launch.keeper_client import KeeperClient
     from worldline.launch.launcher import Launch
-    from worldline.launch.processes import Hear
-    from worldline.launch.unusual_parts import Terminal, UnusualParts
+    from worldline.launch.processes import Hear, KeeperClient
+    from worldline.launch.roles import SpecialRoles, Terminal
     from worldline.lock.arbiter import Arbiter
     from worldline.lock.events import Witness
     from worldline.recording.output import RecordingTarget
@@ -168,7 +167,7 @@ class ReadyFederation(Ready):
     witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
     opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
-    unusual: UnusualParts | None = None
+    unusual: SpecialRoles | None = None
     terminal: Terminal | None = None
     journal: Path | None = None
     say: Callable[[str], None] = lambda _: None
@@ -277,7 +276,7 @@ class ReadyFederation(Ready):
         """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
         if self.federation is not None or self.setup is None:
             return self
-        from worldline.launch.keeper_client import keeper_for
+        from worldline.launch.processes import keeper_for
 
         return replace(self, keeping=keeper_for(self.setup.parts.values()))
 
@@ -314,7 +313,7 @@ class ReadyFederation(Ready):
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             opened=self.opened,
-            unusual=self.unusual,
+            roles=self.unusual,
             terminal=self.terminal,
             keeping=self.keeping,
             witness=self.witness,

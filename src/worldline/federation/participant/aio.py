@@ -11,10 +11,10 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import Self, Unpack, cast
 
 from worldline.federation.address import Address
-from worldline.federation.participant.call import PATIENCE_S, Call, Credentials
+from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, Greeting, ServerHere
 from worldline.federation.participant.conversation import (
     DOUBT_S,
     GREETING_S,
@@ -23,7 +23,6 @@ from worldline.federation.participant.conversation import (
     Conversation,
     failure,
 )
-from worldline.federation.participant.greeting import Greeting
 from worldline.federation.participant.participant import ClockName, Operations
 from worldline.federation.participant.program import blame, is_normal_end, one_life
 from worldline.federation.sockets import ForkedLock, broken, expect_signs_of_life, is_unreachable, not_ours, remember
@@ -33,9 +32,6 @@ from worldline.model import TIME_MAX, LossError, Message, UsageError, WorldlineE
 from worldline.model.time import TimeLike
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Welcome
-
-if TYPE_CHECKING:
-    from worldline.federation.server.server import Server
 
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
@@ -351,7 +347,7 @@ async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[obje
 
 
 async def connect_async(
-    address: str | Address | Server | None = None,
+    address: str | Address | ServerHere | None = None,
     name: str | None = None,
     *,
     patience_s: float = PATIENCE_S,

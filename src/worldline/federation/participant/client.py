@@ -16,23 +16,19 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from worldline.federation.address import Address
-from worldline.federation.participant.call import PATIENCE_S, Call, Credentials
-from worldline.federation.participant.connection import SocketConnection
+from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, ServerHere
+from worldline.federation.participant.connection import RedialingWire, SocketConnection, gone
 from worldline.federation.participant.conversation import GREETING_S, HUNG_UP, PULSE_S
 from worldline.federation.participant.participant import ClockName, Connection, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
-from worldline.federation.participant.redialing import RedialingWire, gone
 from worldline.federation.sockets import Encrypted, ForkedLock, remember
 from worldline.lock import Ledger, ParticipantEvent, State
 from worldline.model import LossError, Message, UsageError, WorldlineError
 from worldline.model.time import TimeLike
 from worldline.wire.handshake import TAKEN
-
-if TYPE_CHECKING:
-    from worldline.federation.server.server import Server
 
 
 class ParticipantWire(Connection, Protocol):
@@ -210,7 +206,7 @@ class Client(Participant):
 
 
 def connect(
-    address: str | Address | Server | None = None,
+    address: str | Address | ServerHere | None = None,
     name: str | None = None,
     *,
     patience_s: float = PATIENCE_S,

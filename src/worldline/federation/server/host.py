@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -126,7 +126,6 @@ from worldline.wire.trunk import OpenTrunk
 from worldline.wire.words import Told
 
 if TYPE_CHECKING:
-    from worldline.federation.server.rejoining import Rejoining
     from worldline.federation.server.run_journal import RunJournal
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
@@ -140,6 +139,22 @@ _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _OVER = Phase.OVER
 _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
+
+
+class HostJournal(Protocol):
+    """What a host hands over to its journal, if it has one: `Rejoining` says what each of these does."""
+
+    journal: RunJournal
+    returns_s: float
+
+    def admitted(self, session: Session) -> None: ...
+    def has_snapshot(self, name: str) -> bool: ...
+    def hear(self, session: Session, events: list[Told]) -> None: ...
+    def enter(self, session: Session, join: Join) -> None: ...
+    def answered(self, action: Any) -> bool: ...
+    def operated(self, event: Barrier | Stop) -> None: ...
+    def lost(self, session: Session, cause: str, error: WorldlineError | None) -> bool: ...
+    def tick(self, seconds: float) -> None: ...
 
 
 class Host:
@@ -169,7 +184,7 @@ class Host:
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
         self.absent: dict[str, tuple[str, float]] = {}
-        self.rejoining: Rejoining | None = None  # The journal, and what lets participants come back, if they may.
+        self.rejoining: HostJournal | None = None  # The journal, and what lets participants come back, if they may.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.

@@ -1,6 +1,6 @@
 cimport cython
 
-from worldline.federation.eagerness cimport Eagerness
+from worldline.federation.participant.connection cimport Eagerness
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
 

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.agreement import as_agreement
-from worldline.federation.eagerness import Eagerness
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.participant.declaration import Declaration, Declared, Plain
+from worldline.federation.participant.connection import Eagerness
+from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.peer_process import is_another_users
 from worldline.federation.registry import enter
 from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnection, SocketWatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -10,9 +10,6 @@ from worldline.lock import Join
 from worldline.lock.member import Member
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import HELLO_MAX, Challenge
-
-if TYPE_CHECKING:
-    from worldline.federation.server.rejoining import Returning
 
 # What is known of whoever is at the other end of a session, for an operator who asks what it is doing.
 
@@ -100,7 +97,7 @@ class Session:
         self.code = ""  # A hash of its code, if it has said that.
         self.member: Member | None = None  # Once it has joined.
         self.joining: Join | None = None  # A guest's, kept until it is invited.
-        self.returning: Returning | None = None  # What is known of a participant that was lost and has come back.
+        self.returning: Any = None  # A `Returning`, of a participant that was lost and has come back.
         self.is_foreign = False  # Its process is another user's.
         self.opened = now
         self.heard = now  # When something last came in,
