@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from worldline.launch import twins as script_files
+from worldline.launch import twins
 from worldline.launch.twins import HEARD, SAID, TranscriptReader, TranscriptWriter, end_transcript
 
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_files, "_FULL", 100)
+    monkeypatch.setattr(twins, "_FULL", 100)
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:

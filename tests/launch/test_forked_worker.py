@@ -55,7 +55,8 @@ print(json.dumps({
     "parent": os.getppid(),
 }))
 print(random.random())
-print("forked" if "worldline.launch.worker" in sys.modules else "fresh")
+with open("/proc/self/environ", "rb") as file:
+    print("fresh" if b"WORLDLINE_NAME=" in file.read() else "forked")  # A fork's shows the environment of the keeper.
 raise SystemExit("seen")
 """
 
