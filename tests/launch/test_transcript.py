@@ -38,7 +38,7 @@ def test_what_has_been_read_takes_no_room(tmp_path: Path) -> None:
 
 def test_much_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, writes = [10.0], list[int]()
-    monkeypatch.setattr(script_files.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    monkeypatch.setattr(twins.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
     writer = TranscriptWriter(tmp_path)
     writer.note(SAID, b"first")
     write = os.write
@@ -65,7 +65,7 @@ def test_a_reader_may_come_first_and_sees_pieces_that_come_in_parts(
         lambda: _append(tmp_path / "script.0", b"d"),
         lambda: end_transcript(tmp_path),
     ]
-    monkeypatch.setattr(script_files.time, "sleep", lambda _: acts.pop(0)())  # type: ignore[attr-defined]
+    monkeypatch.setattr(twins.time, "sleep", lambda _: acts.pop(0)())  # type: ignore[attr-defined]
     assert list(TranscriptReader(tmp_path).pieces()) == [(SAID, b"abc"), (HEARD, b"d")]
 
 
