@@ -352,7 +352,7 @@ def test_the_system_asks_a_silent_machine_for_signs_of_life(unreachable_s: float
     with Server(plan(["a"]), limits=Limits(unreachable_s=unreachable_s)) as server:
         with connect(str(server.address), "a") as me:
             assert found(me._wire._plain) == settings
-            (plug,) = server._connections
+            (plug,) = server._connections.opened
             assert found(plug._socket) == settings
         assert server.wait(PROMPT_S).digest
 
