@@ -301,11 +301,11 @@ class ReadyFederation(Ready):
                 draws=self.draws,
                 draws_heard=self.draws_heard,
             )
-        from worldline.launch.launcher import Launch
+        from worldline.launch.launcher import Launch, LaunchOptions
+        from worldline.launch.roles import SpecialRoles
 
         assert self.setup is not None
-        self._launch = Launch(
-            self.setup,
+        options = LaunchOptions(
             address=self.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
             observer=observer,
             pace=self.pace,
@@ -313,13 +313,14 @@ class ReadyFederation(Ready):
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             opened=self.opened,
-            roles=self.unusual,
+            roles=self.unusual or SpecialRoles(),
             terminal=self.terminal,
             keeping=self.keeping,
             witness=self.witness,
             journal=self.journal,
             say=self.say,
         )
+        self._launch = Launch(self.setup, options)
         self.name_functions(self._launch.server.host.arbiter)
         return self._launch.run(watch)
 
