@@ -486,7 +486,7 @@ def ahead(gate: Callable[[], Any]) -> Federation:
 def test_a_source_that_runs_ahead_isnt_read_until_the_others_have_caught_up() -> None:
     expected = run(ahead(lambda: None))
     memory_max = 2**22
-    federation = ahead(lambda: eventually(lambda: server.host.ahead() == ["source"]))
+    federation = ahead(lambda: eventually(lambda: server.host.flow.ahead() == ["source"]))
     kept: list[int] = []
 
     def measure() -> None:
@@ -541,7 +541,7 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
     monkeypatch.setattr(connection_module, "is_unreachable", wake)
 
     def gate() -> None:
-        eventually(lambda: server.host.ahead() == ["source"])
+        eventually(lambda: server.host.flow.ahead() == ["source"])
         clock.skip(server, 20.0)
         for _ in range(3):
             assert woken.acquire(timeout=PATIENCE_S)

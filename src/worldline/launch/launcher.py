@@ -263,12 +263,12 @@ class Launch:
             has_left=host.has_left,
             apart=roles.apart,
         )
-        host.runner = self._shares.runner
+        host.owner.runner = self._shares.runner
         self._twins = RunTwins([name for name in roles.twinned if not host.has_left(name)], setup.parts)
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(options.hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, options.keeping)
-        host.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
+        host.owner.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
         self._revival: Revival | None = None
         if on_loss == "rejoin":
             self._revival = Revival(
@@ -439,9 +439,9 @@ class Launch:
             if self._is_absent(name)
         }
         for name, doubt in found.items():
-            if name not in host.unconnected:
+            if name not in host.owner.unconnected:
                 self._order.hear(name, None, f"worldline: {doubt}")
-        host.unconnected = found
+        host.owner.unconnected = found
 
     def _unconnected(self, name: str, number: int, lasted_s: float) -> str:
         runs = f"its process {number} has been running for {lasted_s:.0f} s, and hasn't connected"

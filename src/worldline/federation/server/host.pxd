@@ -12,6 +12,23 @@ from worldline.wire.frames cimport Frames
 cdef object _OVER
 
 
+cdef class Host
+
+
+cdef class FlowControl:
+    cdef readonly Host _host
+    cdef readonly long long share
+    cdef readonly long long weigh_above
+    cdef readonly long long frames_max
+    cdef public list paused
+    cdef list _throttled
+    cdef long long _resumed_at
+    cdef dict _stood
+
+    cpdef weigh(self, Session session, Member member)
+    cpdef resume(self)
+
+
 cdef class Host:
     cdef public object limits
     cdef public Arbiter arbiter
@@ -23,23 +40,15 @@ cdef class Host:
     cdef public object rejoining
     cdef public list dirty
     cdef public object notices
-    cdef public object doubts
-    cdef public object runner
-    cdef public dict unconnected
     cdef public list busy
-    cdef public object desk
+    cdef readonly object owner
+    cdef public FlowControl flow
     cdef readonly list _strangers
     cdef readonly list _trunks
     cdef object _admission
     cdef object _entropy
-    cdef readonly long long _share
-    cdef long long _weigh_above
     cdef readonly long long frame_max
     cdef long long _unread_max
-    cdef long long _frames_max
-    cdef readonly list _paused
-    cdef long long _resumed_at
-    cdef list _throttled
     cdef dict _awaited
     cdef readonly double _ticked
 

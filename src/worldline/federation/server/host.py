@@ -157,6 +157,121 @@ class HostJournal(Protocol):
     def tick(self, seconds: float) -> None: ...
 
 
+class HostOwner:
+    """What the owner of a host, a server or a launcher, knows of participants and hears of them."""
+
+    def __init__(self) -> None:
+        # Told at once who may not do what it did before, and why; without it, a notice says so.
+        self.doubts: Callable[[str, str], None] | None = None
+        # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
+        self.runner: Callable[[str], str | None] = lambda _: None
+        self.unconnected: dict[str, str] = {}  # What is known of participants whose processes run, and don't connect.
+        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # Hears an operator, if anything does.
+
+
+class FlowControl:
+    """Which participants aren't read at present: those too far ahead (H3), or with too many frames in this second."""
+
+    def __init__(self, host: Host) -> None:
+        limits, plan = host.limits, host.arbiter.plan
+        self._host = host
+        self.share = min(limits.memory_max, _UNLIMITED) // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
+        self.weigh_above = min(self.share, limits.flood_max, limits.under_way_max)  # Less is no concern.
+        self.frames_max = min(limits.frames_max, _UNLIMITED)
+        self.paused: list[Session] = []
+        self._throttled: list[Session] = []
+        self._resumed_at = -1  # The least base when those that aren't read were last looked at.
+        # By session: how much must be kept of it for another look to be worth while; its next send when it was last
+        # seen to go on; how much was kept of it then.
+        self._stood: dict[Session, tuple[int, int, int]] = {}
+
+    def weigh(self, session: Session, member: Member) -> None:
+        """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
+        host = self._host
+        if member.base > host.arbiter.bounds.floor():
+            if not session.paused and host.arbiter.router.relieve(member) > self.share // 2:
+                session.paused = True
+                self.paused.append(session)
+                host.dirty.append(session)
+            return
+        look_above, stood_at, stood_with = self._stood.get(session, (0, -1, 0))
+        if member.outstanding <= look_above:
+            return
+        kept = host.arbiter.router.relieve(member)
+        if member.value > stood_at:
+            stood_at, stood_with = member.value, kept
+        # Looking costs what is kept: not with every frame.
+        self._stood[session] = max(self.weigh_above, kept + kept // 4), stood_at, stood_with
+        if kept - stood_with > host.limits.flood_max:
+            sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
+            host.drop(session, f"{sent} (limits.flood is {host.limits.flood_max:,})")
+        elif kept > self.weigh_above:
+            self.check_under_way(session)
+
+    def check_under_way(self, session: Session) -> None:
+        """Give up if the network holds more than there is room for."""
+        host = self._host
+        kept = {name: member.outstanding for name, member in host.arbiter.members.items() if member.outstanding}
+        for name, each in host.sessions.items():
+            if gathered := each.frames.gathered():
+                kept[name] = kept.get(name, 0) + gathered
+        total = sum(kept.values())
+        if total > host.limits.under_way_max:
+            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
+            host.drop(
+                session,
+                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
+                "send less, shorten the latency of its links, or raise limits.under_way",
+            )
+
+    def resume(self) -> None:
+        """Read those again that were ahead, and aren't any more."""
+        arbiter = self._host.arbiter
+        floor = arbiter.bounds.floor()
+        moved, self._resumed_at = floor != self._resumed_at, floor
+        for session in list(self.paused):
+            member = session.member
+            assert member is not None
+            # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
+            if member.base <= floor or (moved and arbiter.router.relieve(member) <= self.share // 2):
+                session.paused = session.throttled
+                self.paused.remove(session)
+                self._host.dirty.append(session)
+
+    def throttle(self, session: Session) -> None:
+        """Don't read it before the next tick: it has sent too many frames since the last one."""
+        session.throttled = session.paused = True
+        self._throttled.append(session)
+        self._host.dirty.append(session)
+
+    def release_throttled(self) -> None:
+        """Let those go on that weren't read because they had sent too many frames since the last tick."""
+        host = self._host
+        for session in host.sessions.values():
+            session.said = 0
+        released, self._throttled = self._throttled, []
+        for session in released:
+            session.throttled = False
+            session.paused = session in self.paused
+            host.dirty.append(session)
+            if session.busy:
+                host.busy.append(session)
+
+    def forget(self, session: Session) -> None:
+        """It is gone."""
+        self._stood.pop(session, None)
+        if session in self.paused:
+            self.paused.remove(session)
+
+    def ahead(self) -> list[str]:
+        """Return who isn't read at present because it runs far ahead of the others."""
+        return [session.name for session in self.paused]
+
+    def throttled(self) -> list[str]:
+        """Return who isn't read at present because it has sent too many frames in this second."""
+        return [session.name for session in self._throttled if session.name]
+
+
 class Host:
     """One run, and the connections of its participants."""
 
@@ -187,14 +302,8 @@ class Host:
         self.rejoining: HostJournal | None = None  # The journal, and what lets participants come back, if they may.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
-        # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.
-        self.doubts: Callable[[str, str], None] = lambda name, why: self.notices.append(f"{name}: {why}")
-        # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
-        self.runner: Callable[[str], str | None] = lambda _: None
-        # What is known of those whose processes run, and who haven't connected.
-        self.unconnected: dict[str, str] = {}
+        self.owner = HostOwner()
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
-        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
         nobodys = entropy(NONCE_SIZE)
@@ -202,16 +311,9 @@ class Host:
             federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
         )
         self._entropy = entropy
-        self._share = min(self.limits.memory_max, _UNLIMITED) // max(
-            1, len(plan.roster) + len(plan.guests) + plan.vacancies
-        )
-        self._weigh_above = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
+        self.flow = FlowControl(self)
         self.frame_max = self.limits.frame_max
         self._unread_max = min(self.limits.unread_max, _UNLIMITED)
-        self._frames_max = min(self.limits.frames_max, _UNLIMITED)
-        self._paused: list[Session] = []
-        self._resumed_at = -1  # The least base when those who aren't read were last looked at.
-        self._throttled: list[Session] = []
         self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
         self._ticked = 0.0
 
@@ -284,7 +386,7 @@ class Host:
             session.frames.push([data])
         self._turn(session)
         if session.frames.gathered() > self.frame_max and not session.closing:
-            self._check_under_way(session)
+            self.flow.check_under_way(session)
 
     def work(self) -> None:
         """Give everybody who has said more than was heard another turn, one after the other."""
@@ -330,10 +432,8 @@ class Host:
             else:
                 self._break_down(session, error)
         session.busy = busy
-        if session.said > self._frames_max and not session.throttled:
-            session.throttled = session.paused = True
-            self._throttled.append(session)
-            self.dirty.append(session)
+        if session.said > self.flow.frames_max and not session.throttled:
+            self.flow.throttle(session)
         if busy and not session.throttled:
             self.busy.append(session)
 
@@ -374,7 +474,7 @@ class Host:
         passed = now - self._ticked
         waited_s = min(passed - absent_s, limits.heartbeat_s)  # Not while this end has slept.
         self._wait_for_the_missing(waited_s)
-        self._slow_down()
+        self.flow.release_throttled()
         self._excuse(max(absent_s, passed - limits.heartbeat_s), now)
         self._ticked = now
         for stranger in list(self._strangers):
@@ -391,21 +491,9 @@ class Host:
                 self._miss(session, f"nothing was heard from it for {silence:.0f} seconds{stopped}")
             elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
                 self.put(session, HEARTBEAT)
-        self._resume()
+        self.flow.resume()
         if self.rejoining is not None:
             self.rejoining.tick(waited_s)
-
-    def _slow_down(self) -> None:
-        """Let those go on who weren't read because they had said too much since the last tick."""
-        for session in self.sessions.values():
-            session.said = 0
-        throttled, self._throttled = self._throttled, []
-        for session in throttled:
-            session.throttled = False
-            session.paused = session in self._paused
-            self.dirty.append(session)
-            if session.busy:
-                self.busy.append(session)
 
     def _wait_for_the_missing(self, seconds: float) -> None:
         """Wait a little longer for those who haven't joined, unless that has been long enough."""
@@ -451,7 +539,7 @@ class Host:
         if isinstance(hello, OpenTrunk):
             self._open_trunk(session)
             return
-        is_operator = hello.name == OPERATOR and self.desk is not None
+        is_operator = hello.name == OPERATOR and self.owner.desk is not None
         refusal = self._admission.stranger(hello, session.challenge, is_foreign=session.is_foreign)
         if refusal is None and not is_operator:
             refusal = (
@@ -491,7 +579,7 @@ class Host:
 
     def _seat_operator(self, session: Session) -> bool:
         """Let an operator in, if there is a desk left."""
-        desk = None if self.desk is None else self.desk(session)
+        desk = None if self.owner.desk is None else self.owner.desk(session)
         if desk is None:
             self.refuse(session, CROWDED, "too many operators are connected")
             return False
@@ -625,10 +713,10 @@ class Host:
             for event in events:
                 if isinstance(event, Invite):
                     self._welcome(event.newcomer)
-        if member is not None and member.outstanding > self._weigh_above:
-            self._weigh(session, member)
-        if self._paused:
-            self._resume()
+        if member is not None and member.outstanding > self.flow.weigh_above:
+            self.flow.weigh(session, member)
+        if self.flow.paused:
+            self.flow.resume()
 
     def _joined(self, session: Session, event: object) -> None:
         """The first word of everybody. A guest's waits until it has been invited."""
@@ -780,8 +868,7 @@ class Host:
         self.sessions.pop(session.name, None)
 
     def _lose(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
-        if session in self._paused:
-            self._paused.remove(session)
+        self.flow.forget(session)
         if self.rejoining is not None and self.rejoining.lost(session, cause, error):
             return  # It is expected back.
         member = session.member
@@ -852,71 +939,14 @@ class Host:
             if session.member is None:
                 self.put(session, encode_answer(replace(abort, to=session.name)))
 
-    # --- Those who run ahead ---
-
-    def _weigh(self, session: Session, member: Member) -> None:
-        """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
-        if member.base > self.arbiter.bounds.floor():
-            if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
-                session.paused = True
-                self._paused.append(session)
-                self.dirty.append(session)
-        elif member.outstanding > session.heavy:
-            kept = self.arbiter.router.relieve(member)
-            session.heavy = max(
-                self._weigh_above, kept + kept // 4
-            )  # Looking costs what is kept: not with every frame.
-            if member.value > session.stood_at:
-                session.stood_at, session.stood_with = member.value, kept
-            if kept - session.stood_with > self.limits.flood_max:
-                sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
-                self.drop(session, f"{sent} (limits.flood is {self.limits.flood_max:,})")
-            elif kept > self._weigh_above:
-                self._check_under_way(session)
-
-    def _check_under_way(self, session: Session) -> None:
-        """Give up if the network holds more than there is room for."""
-        kept = {name: member.outstanding for name, member in self.arbiter.members.items() if member.outstanding}
-        for name, each in self.sessions.items():
-            if gathered := each.frames.gathered():
-                kept[name] = kept.get(name, 0) + gathered
-        total = sum(kept.values())
-        if total > self.limits.under_way_max:
-            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
-            self.drop(
-                session,
-                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
-                "send less, shorten the latency of its links, or raise limits.under_way",
-            )
-
-    def _resume(self) -> None:
-        floor = self.arbiter.bounds.floor()
-        moved, self._resumed_at = floor != self._resumed_at, floor
-        for session in list(self._paused):
-            member = session.member
-            assert member is not None
-            # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
-            if member.base <= floor or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
-                session.paused = session.throttled
-                self._paused.remove(session)
-                self.dirty.append(session)
-
-    def ahead(self) -> list[str]:
-        """Return who isn't read at present because it runs far ahead of the others."""
-        return [session.name for session in self._paused]
-
-    def throttled(self) -> list[str]:
-        """Return who isn't read at present because it has sent too many frames in this second."""
-        return [session.name for session in self._throttled if session.name]
-
     def slow(self) -> list[tuple[str, int]]:
         """Return who hasn't read what it was sent, and how many bytes."""
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
 
     def remarks(self) -> list[str]:
         """Say who is in the way: far ahead of the others, slow to read, stopped, alone at work, or away."""
-        ahead = [f"{name} is far ahead, and is held back" for name in self.ahead()]
-        throttled = [f"{name} sends too many frames, and is slowed down" for name in self.throttled()]
+        ahead = [f"{name} is far ahead, and is held back" for name in self.flow.ahead()]
+        throttled = [f"{name} sends too many frames, and is slowed down" for name in self.flow.throttled()]
         stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
         running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]

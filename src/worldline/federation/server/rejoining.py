@@ -407,7 +407,11 @@ class Rejoining:
         if member is not None and member.state is not State.EXPECTED:
             is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
             if is_changed:
-                self._host.doubts(name, _CHANGED)
+                doubts = self._host.owner.doubts
+                if doubts is None:
+                    self._host.notices.append(f"{name}: {_CHANGED}")
+                else:
+                    doubts(name, _CHANGED)
             session.returning = Returning(name, "its code has been changed since" if is_changed else None)
 
     def _rehearse(self, session: Session, back: Returning, events: list[Told]) -> None:

@@ -227,7 +227,7 @@ class Server:
             from worldline.federation.server.rejoining import Rejoining
 
             self.host.rejoining = Rejoining(self.host, journal, rejoins=on_loss == "rejoin")
-        self.host.desk = self._open_desk
+        self.host.owner.desk = self._open_desk
         self._clock = clock
         self._sockets: PolledSockets | SelectedSockets = SocketWatch()
         self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))

@@ -26,7 +26,4 @@ cdef class Session:
     cdef public bint busy
     cdef public Py_ssize_t said
     cdef public bint throttled
-    cdef public long long heavy
-    cdef public long long stood_at
-    cdef public long long stood_with
     cdef public object trunk

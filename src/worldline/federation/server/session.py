@@ -66,7 +66,6 @@ class Session:
         "events",
         "frames",
         "heard",
-        "heavy",
         "is_foreign",
         "joining",
         "member",
@@ -79,8 +78,6 @@ class Session:
         "said",
         "sent",
         "spoke",
-        "stood_at",
-        "stood_with",
         "stopped",
         "throttled",
         "trunk",
@@ -111,7 +108,4 @@ class Session:
         self.busy = False  # There may be something left of that, or to be cut off (H5).
         self.said = 0  # How many frames it has sent since the last tick.
         self.throttled = False  # It has sent too many frames, and isn't read before the next tick.
-        self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
-        self.stood_at = -1  # Its next send when it was last seen to go on, and how much was kept of it then.
-        self.stood_with = 0
         self.trunk: SessionCarrier | None = None  # What it carries, if it isn't a participant's.
