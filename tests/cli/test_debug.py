@@ -16,7 +16,7 @@ from tests.cli.terminal_session import CTRL_C, CTRL_Z, terminal_session
 from tests.federation.transports import PATIENCE_S, eventually
 from tests.liveness import is_running
 from worldline.launch.file.setup import read_setup
-from worldline.launch.unusual_parts import UnusualParts
+from worldline.launch.roles import SpecialRoles
 
 CAST = """
 import os
@@ -171,9 +171,9 @@ def test_without_a_terminal_a_debugger_reads_standard_input(file: str, tmp_path:
 
 def test_nothing_by_the_wall_clock_ends_a_run_that_is_debugged(file: str) -> None:
     setup = read_setup(Path(file), changes=["limits.silence=1s", "limits.join=1s", "limits.handshake=1s"])
-    limits = UnusualParts(debugged="thinker").limits(setup)
+    limits = SpecialRoles(debugged="thinker").limits(setup)
     assert (limits.silence_s, limits.join_s, limits.handshake_s) == (None, None, float("inf"))
-    assert UnusualParts().limits(setup) == setup.limits
+    assert SpecialRoles().limits(setup) == setup.limits
 
 
 @pytest.mark.parametrize(

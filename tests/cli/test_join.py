@@ -18,7 +18,7 @@ from tests.federation.transports import PATIENCE_S
 from worldline import Server, connect
 from worldline.federation.environment import ADDRESS, FEDERATION, NAME, TOKEN
 from worldline.launch.file.setup import read_setup
-from worldline.launch.unusual_parts import UnusualParts
+from worldline.launch.roles import SpecialRoles
 from worldline.model import ConfigurationError, Interrupted
 
 CAST = """
@@ -154,7 +154,7 @@ def club(file: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server for the file, of a run that lacks everybody."""
     monkeypatch.delenv(TOKEN, raising=False)
     setup = read_setup(Path(file))
-    parts = UnusualParts(awaited=tuple(setup.parts), token="our secret")
+    parts = SpecialRoles(awaited=tuple(setup.parts), token="our secret")
     with Server(setup.plan, federation="club", token=parts.tokens(setup), declared=parts.declared(setup)) as server:
         yield server
         server.end(Interrupted("the test is over"))
@@ -291,7 +291,7 @@ def test_people_are_waited_for_and_their_programs_neednt_be_here(file: str) -> N
     Path(file).write_text(text)
     with pytest.raises(ConfigurationError, match="there is no module"):
         read_setup(Path(file))
-    parts = UnusualParts(awaited=("reader",))
+    parts = SpecialRoles(awaited=("reader",))
     setup = read_setup(Path(file), starts=parts.starts)
     assert setup.limits.join_s is None
     assert parts.tokens(setup)["reader"] is None

@@ -15,7 +15,7 @@ from tests.federation.test_client import IMPOSTORS, REFUSALS, Impostor, take_par
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, nothing_left, states
 from worldline import Network, Server, connect_async, link, plan
 from worldline.federation.environment import LaunchEnvironment
-from worldline.federation.participant import greeting as answering
+from worldline.federation.participant import call as answering
 from worldline.federation.participant.aio import AsyncParticipant
 from worldline.federation.server.limits import Limits
 from worldline.lock import ledger

@@ -29,9 +29,9 @@ from tests.federation.transports import (
 )
 from worldline import Network, Participant, RunEnded, Server, connect, link, plan, run_program
 from worldline.federation.environment import SHAKE, LaunchEnvironment
+from worldline.federation.participant import call as answering
 from worldline.federation.participant import call as call_module
 from worldline.federation.participant import connection as connection_module
-from worldline.federation.participant import greeting as answering
 from worldline.federation.participant.client import Client
 from worldline.federation.server.limits import Limits
 from worldline.model import (

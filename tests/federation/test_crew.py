@@ -16,10 +16,9 @@ from msgspec import msgpack
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, in_server, nothing_left, states
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation.inprocess.strand import THREADS, ThreadStrand, strand_kind
-from worldline.federation.participant import circuits
+from worldline.federation.participant import crew as crews
 from worldline.federation.participant.call import Call
-from worldline.federation.participant.circuits import Circuit, WorkerTrunk
-from worldline.federation.participant.crew import Crew
+from worldline.federation.participant.crew import Circuit, Crew, WorkerTrunk
 from worldline.federation.server.limits import Limits
 from worldline.lock import State
 from worldline.model import MS, LossError, PeerError, UsageError
@@ -81,8 +80,8 @@ def test_one_that_runs_far_ahead_is_held_and_others_of_its_crew_go_on(monkeypatc
         words.append(decode_word(body))
         return words[-1]
 
-    monkeypatch.setattr(circuits, "decode_word", noted)
-    monkeypatch.setattr(circuits, "_SEND_AFTER_S", 0.0)
+    monkeypatch.setattr(crews, "decode_word", noted)
+    monkeypatch.setattr(crews, "_SEND_AFTER_S", 0.0)
     programs = {
         "source": Program(source, publishes=["data"], subscribes=[]),
         "sink": Program(sink, publishes=[], subscribes=["data"]),
@@ -97,7 +96,7 @@ def test_one_that_runs_far_ahead_is_held_and_others_of_its_crew_go_on(monkeypatc
 
 
 def test_one_that_computes_for_long_is_named_and_what_it_said_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuits, "_BUSY_S", 0.02)
+    monkeypatch.setattr(crews, "_BUSY_S", 0.02)
     named, released = threading.Event(), threading.Event()
 
     def compute(me: Participant) -> None:
@@ -122,7 +121,7 @@ def test_one_that_computes_for_long_is_named_and_what_it_said_is_told(monkeypatc
 
 
 def test_one_that_is_held_within_an_operation_doesnt_hold_up_the_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuits, "_BUSY_S", 0.02)
+    monkeypatch.setattr(crews, "_BUSY_S", 0.02)
     released = threading.Event()
 
     def operate(me: Participant) -> None:
@@ -359,8 +358,8 @@ def test_a_server_that_carries_no_trunk_is_refused_in_clear_words(
 def test_a_server_that_does_nothing_any_more_isnt_waited_for_if_somebody_failed(
     unsent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(circuits, "_WAKE_S", 0.01)
-    monkeypatch.setattr(circuits, "_FAREWELL_S", 0.05)
+    monkeypatch.setattr(crews, "_WAKE_S", 0.01)
+    monkeypatch.setattr(crews, "_FAREWELL_S", 0.05)
     ours, theirs = socket.socketpair()
     with theirs:
         trunk = WorkerTrunk(ours, lambda _: None)

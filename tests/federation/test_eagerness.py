@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.federation.eagerness import Eagerness
+from worldline.federation.participant.connection import Eagerness
 
 
 class Ticks:

@@ -18,7 +18,7 @@ from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
 from worldline.federation.server.admission import NOT_OPERATORS
-from worldline.federation.server.host import Host
+from worldline.federation.server.host import FlowControl, Host
 from worldline.federation.server.limits import Limits
 from worldline.federation.server.session import Session
 from worldline.history.journal import run_digest
@@ -890,13 +890,13 @@ def test_a_source_that_runs_ahead_is_paused_and_goes_on_when_others_have_caught_
     b.say(["promise", 10_000 * MS])
     a.say(["advance", 100 * MS])
     a.say(*(publish(number) for number in range(100, 120)))
-    assert house.host.ahead() == ["a"]
+    assert house.host.flow.ahead() == ["a"]
     assert a.session.paused
     assert a.session in house.host.dirty
     b.say(["advance", 90 * MS])
-    assert house.host.ahead() == ["a"]
+    assert house.host.flow.ahead() == ["a"]
     b.say(["advance", 200 * MS])
-    assert house.host.ahead() == []
+    assert house.host.flow.ahead() == []
     assert not a.session.paused
 
 
@@ -904,7 +904,7 @@ def test_the_one_furthest_behind_is_never_paused() -> None:
     house = House("a", "b", limits=Limits(memory_max=10_000))
     a, _ = running(house)
     a.say(*(publish(number) for number in range(100)))
-    assert house.host.ahead() == []
+    assert house.host.flow.ahead() == []
 
 
 def test_one_that_is_paused_doesnt_count_as_silent() -> None:
@@ -920,7 +920,7 @@ def test_one_that_is_paused_doesnt_count_as_silent() -> None:
         heard += bytes(a.session.out)
         a.read()
         b.beat()
-    assert house.host.ahead() == ["a"]
+    assert house.host.flow.ahead() == ["a"]
     assert not house.host.over
     assert HEARTBEAT in heard  # So it knows that it is waited with, not forgotten.
 
@@ -937,7 +937,7 @@ def test_one_that_was_paused_is_given_time_to_be_heard_again() -> None:
         a.read()
         b.beat()
     b.say(["advance", 200 * MS])
-    assert house.host.ahead() == []
+    assert house.host.flow.ahead() == []
     house.host.tick(house.clock)  # The server's second is over just now.
     assert not house.host.over
 
@@ -1289,7 +1289,7 @@ class HostedRun:
             if self.barred and (random.random() < 0.1 if able else barrier_is_up):
                 self.move_barrier(free=not able)
                 continue
-            assert able, f"stuck: {host.waiting()}; not read: {host.ahead()}"
+            assert able, f"stuck: {host.waiting()}; not read: {host.flow.ahead()}"
             name = random.choice(able)
             self.say(name, encode_events(self.drivers[name].frames.pop(0)))
             if random.random() < 0.5:
@@ -1318,7 +1318,7 @@ class HostedRun:
 
     def check(self) -> None:
         floor = self.host.arbiter.floor()
-        for name in self.host.ahead():
+        for name in self.host.flow.ahead():
             self.seen["times that somebody wasn't read"] += 1
             member = self.sessions[name].member
             assert member is not None
@@ -1377,19 +1377,27 @@ def test_with_hardly_any_memory_and_short_turns_every_run_still_ends_and_ends_th
 def test_the_search_notices_a_host_that_locks_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin that must fail: a host that goes by memory alone, and looks at nobody's time."""
 
-    class HostByMemory(Host):
-        def _weigh(self, session: Session, member: Member) -> None:
+    class FlowByMemory(FlowControl):
+        def weigh(self, session: Session, member: Member) -> None:
             if not session.paused:
                 session.paused = True
-                self._paused.append(session)
+                self.paused.append(session)
 
-        def _resume(self) -> None:
-            for session in list(self._paused):
-                if session.member is not None and self.arbiter.router.relieve(session.member) <= self._share // 2:
+        def resume(self) -> None:
+            for session in list(self.paused):
+                relieve = self._host.arbiter.router.relieve
+                if session.member is not None and relieve(session.member) <= self.share // 2:
                     session.paused = False
-                    self._paused.remove(session)
+                    self.paused.remove(session)
 
-    monkeypatch.setattr(f"{__name__}.Host", HostByMemory)
+    usual = Host
+
+    def host_by_memory(*arguments: Any, **options: Any) -> Host:
+        host = usual(*arguments, **options)
+        host.flow = FlowByMemory(host)
+        return host
+
+    monkeypatch.setattr(f"{__name__}.Host", host_by_memory)
     monkeypatch.setattr(HostedRun, "check", lambda self: None)  # What it would say at once has to show by itself.
     with pytest.raises(AssertionError, match=r"stuck: .*not read: \["):
         hosted_runs(range(100))
@@ -1551,7 +1559,7 @@ class Anybody(RuleBasedStateMachine):
             assert session.name == name
             assert not session.closing
         floor = host.arbiter.floor()
-        for name in host.ahead():
+        for name in host.flow.ahead():
             member = host.sessions[name].member
             assert member is not None
             assert member.base > floor or host.over

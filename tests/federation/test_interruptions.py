@@ -23,7 +23,7 @@ from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, i
 from worldline import Federation, Network, Participant, Program, Server, connect, connect_async, link, plan, run
 from worldline.federation import sockets as encrypted
 from worldline.federation.participant.aio import AsyncParticipant
-from worldline.federation.participant.interruptible import InterruptibleParticipant
+from worldline.federation.participant.client import Client
 from worldline.federation.sockets import Encrypted, client_context, server_context
 from worldline.lock import Action, Advance, Grant, Join, Ledger, ParticipantEvent, Publish, Reached, StartRun
 from worldline.model import MS, LossError, Message, UsageError
@@ -556,9 +556,9 @@ class Unsteady:
         self.heard: list[ParticipantEvent] = []
         self.early = self.late = False
 
-    def participant(self) -> InterruptibleParticipant:
+    def participant(self) -> Client:
         ledger = Ledger("a", Join())
-        me = InterruptibleParticipant(ledger, self)
+        me = Client(ledger, self)
         me.join()
         me.advance(1)
         self.heard.clear()

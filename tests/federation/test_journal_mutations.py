@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.soaking import later
-from tests.wire.peers import House
-from worldline.federation.server.journaled_host import JournaledHost
+from tests.wire.peers import House, journaled_host
+from worldline.federation.server.host import Host
 from worldline.federation.server.run_journal import HeavyPayloads, RecordKind
 from worldline.model import Interrupted, Network, UsageError, WorldlineError, link, plan
 
@@ -28,8 +28,8 @@ NAMES = ("a", "b", "c")
 HEAVY = bytes(2**16)
 
 
-def started(path: Path) -> JournaledHost:
-    return JournaledHost(PLAN, journal=path, rejoins=True, entropy=bytes)
+def started(path: Path) -> Host:
+    return journaled_host(PLAN, path, rejoins=True)
 
 
 def written() -> bytes:
@@ -37,7 +37,8 @@ def written() -> bytes:
     with TemporaryDirectory() as folder:
         house = House("unused")
         house.host = host = started(Path(folder) / "run.journal")
-        host.listens("tcp://127.0.0.1:7000")
+        assert host.journal is not None
+        host.journal.listened("tcp://127.0.0.1:7000")
         house.join("a", None, [["x"]]).hang_up()
         peers = {name: house.join(name, None, [["x"]]) for name in NAMES}
         host.journal.coded("a", "0123abcd")
@@ -110,8 +111,8 @@ def judged(data: bytes) -> str:
         if refusal is not None:
             assert str(refusal).isprintable()
             return "refused" if isinstance(refusal, UsageError) else "unlike"
-        host.listened(), host.remarks(), host.status().waits
-        for name in host.away():
+        host.remarks(), host.status().waits
+        for name in host.lost():
             if host.over:  # What one has said before isn't what it says now.
                 break
             peer = house.admit(name)

@@ -15,7 +15,7 @@ FILES = (
     "federation/participant/connection.py",
     "federation/participant/client.py",
     "federation/participant/participant.py",
-    "launch/shared_worker.py",
+    "launch/worker.py",
 )
 
 

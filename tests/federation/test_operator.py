@@ -34,7 +34,6 @@ from worldline.federation import peer_process
 from worldline.federation.operator import Operator
 from worldline.federation.peer_process import is_another_users
 from worldline.federation.server import operating as desk_module
-from worldline.federation.server import server as server_module
 from worldline.federation.server.operating import OPERATORS_MAX, look_at
 from worldline.lock import Cause
 from worldline.lock.why.chains import holds
@@ -396,7 +395,7 @@ def unregistered() -> Iterator[None]:
 
 
 def test_without_a_token_another_users_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "is_another_users", lambda _: True)
+    monkeypatch.setattr("worldline.federation.server.connection.is_another_users", lambda _: True)
     with Server(plan(["a", "b"]), token={"a": None, "b": "secret"}) as server:
         with pytest.raises(UsageError, match="only processes of the server's own user are admitted"):
             connect(server.address, "a").close()
@@ -543,7 +542,7 @@ def test_an_operator_who_doesnt_read_isnt_read_until_it_does() -> None:
     asked = 1500
     with Server(plan([f"p{number}" for number in range(100)])) as server, Operator(server.address) as operator:
         operator._socket.sendall(operator_frame(AskSituation()) * asked)
-        (session,) = (connection.session for connection in server.ask(lambda: list(server._connections)))
+        (session,) = (connection.session for connection in server.ask(lambda: list(server._connections.opened)))
         eventually(lambda: session.paused)
         assert len(session.out) < 2**17
         with Operator(server.address) as other:
@@ -570,9 +569,9 @@ def test_an_operator_has_one_step_under_way() -> None:
         for _ in range(50):
             operator._socket.sendall(operator_frame(StepRun(to=MS)))
         seen(operator)  # All of that was heard.
-        assert len(server.ask(lambda: server._resting)) == 1
+        assert len(server.ask(lambda: server._hold.resting)) == 1
         operator.__exit__(None, None, None)
-        eventually(lambda: not server.ask(lambda: server._resting))
+        eventually(lambda: not server.ask(lambda: server._hold.resting))
         server.ask(lambda: server.pause_at(FOREVER))
         go.set()
         for strand in strands:

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import worldline
-from tests.wire.peers import House
+from tests.wire.peers import House, journaled_host
 from worldline import Network, Server, link, plan
 from worldline.federation.participant.client import Client
-from worldline.federation.server.journaled_host import JournaledHost
+from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits
 from worldline.federation.server.run_journal import JournalError
 from worldline.history.observer import Observer
@@ -59,7 +59,7 @@ def step(me: Client, killed_at: int | None = None, *, shift: int | None = None) 
 def kill(client: Client) -> None:
     """Take its connection away from a participant, without a word."""
     client._done.set()
-    wire: Any = client._connected
+    wire: Any = client._own
     with contextlib.suppress(OSError):  # Its server was quicker.
         getattr(wire, "_connection", wire)._plain.shutdown(socket.SHUT_RDWR)
     client.close()
@@ -185,7 +185,7 @@ def test_one_that_doesnt_come_back_in_time_ends_the_run() -> None:
             client.join()
             client.advance(to="10ms")
             kill(client)
-            while not server.ask(lambda: server.host.away()):  # type: ignore[attr-defined]
+            while not server.ask(lambda: server.host.lost()):
                 pass
             while not server.host.over:
                 clock[0] += 1.0
@@ -235,7 +235,7 @@ def test_nobody_else_takes_the_place_of_one_that_is_away(undisturbed: bytes) -> 
             worldline.connect(server.address, "ann")
         client.advance(to="10ms")
         kill(client)
-        while not server.ask(lambda: server.host.away()):  # type: ignore[attr-defined]
+        while not server.ask(lambda: server.host.lost()):
             pass
         with pytest.raises(UsageError, match=r"nobody expects 'anna'.*waiting for ann to come back"):
             worldline.connect(server.address, "anna")
@@ -286,7 +286,7 @@ class MortalServer(Server):
             super().finish()
             return
         self.disown()
-        if isinstance(self.host, JournaledHost):
+        if self.host.journal is not None:
             self.host.journal.close()  # As the system does.
 
 
@@ -353,7 +353,7 @@ def test_large_payloads_are_given_again_and_are_in_the_journal_once(tmp_path: Pa
     with Server(PLAN, on_loss="rejoin") as server:
         together(*(partial(live, server.address, name, program=heavy) for name in TOPICS))
         undisturbed = server.wait(60).digest
-        assert isinstance(server.host, JournaledHost)
+        assert server.host.journal is not None
         published = 2 * 30 * 70_000
         assert published < server.host.journal.size < 1.1 * published
     digests: list[bytes] = []
@@ -414,7 +414,7 @@ def test_a_participant_that_knows_more_than_a_journal_that_was_cut_off_has_to_be
         with pytest.raises(ServerKilled):
             serve([30], journal, address, is_last=True)
         host = Server(PLAN, journal=journal).host
-        assert isinstance(host, JournaledHost)
+        assert host.journal is not None
         place = host.journal.places("ann")[20]
         host.journal.close()
         os.truncate(journal, place + 5)
@@ -482,18 +482,19 @@ def test_a_participant_says_that_its_server_was_lost_and_didnt_come_back(tmp_pat
 def test_a_journal_leaves_out_what_has_broken_the_run_off(tmp_path: Path, last: list[list[Any]]) -> None:
     """Once the program is mended, the run can be taken up from what was before."""
 
-    def started() -> JournaledHost:
-        return JournaledHost(PLAN, journal=tmp_path / "run.journal", rejoins=False, entropy=bytes)
+    def started() -> Host:
+        return journaled_host(PLAN, tmp_path / "run.journal", rejoins=False)
 
     house = House("unused")
     house.host = host = started()
     ann, bob = house.join("ann"), house.join("bob")
     bob.say(["advance", 1 * MS])
+    assert host.journal is not None
     before = host.journal.size
     ann.say(*last)
     assert host.failure is not None
     assert host.journal.size == before
     host.let_go()
     again = started()
-    assert again.away() == ["ann", "bob"]
+    assert list(again.lost()) == ["ann", "bob"]
     again.let_go()

@@ -12,8 +12,7 @@ from msgspec import structs
 from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import World, make_world
 from tests.soaking import later
-from tests.wire.peers import House
-from worldline.federation.server.journaled_host import JournaledHost
+from tests.wire.peers import House, journaled_host
 from worldline.federation.server.session import Session
 from worldline.lock import Abort, ParticipantEvent, State
 from worldline.model import FOREVER
@@ -70,7 +69,7 @@ class DisturbedRun:
         self.disturbances = random.randint(1, 6)
 
     def start(self) -> None:
-        self.house.host = self.host = JournaledHost(self.plan, journal=self.path, rejoins=True, entropy=bytes)
+        self.house.host = self.host = journaled_host(self.plan, self.path, rejoins=True)
 
     def run(self) -> bytes | None:
         random = self.random
@@ -91,7 +90,7 @@ class DisturbedRun:
             if able:
                 name = random.choice(able)
                 self.say(name, self.tellers[name].next_frame())
-            assert able, f"stuck: {self.host.waiting()}, away {self.host.away()}"
+            assert able, f"stuck: {self.host.waiting()}, away {self.host.lost()}"
         return self.host.digest
 
     def comes(self, name: str) -> bool:
@@ -127,7 +126,8 @@ class DisturbedRun:
     # --- What goes wrong ---
 
     def disturb(self) -> None:
-        self.host._deaths.clear()  # It is chance that strikes here, not a message.
+        assert self.host.rejoining is not None
+        self.host.rejoining._deaths.clear()  # It is chance that strikes here, not a message.
         if self.random.random() < 0.3:
             self.lose_server()
             return
@@ -160,6 +160,7 @@ class DisturbedRun:
 
     def lose_server(self) -> None:
         self.seen["deaths of the server"] += 1
+        assert self.host.journal is not None
         self.host.journal.close()
         self.start()
         left = {name for name, member in self.host.arbiter.members.items() if member.state is State.LEFT}

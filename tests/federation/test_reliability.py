@@ -352,7 +352,7 @@ def test_the_system_asks_a_silent_machine_for_signs_of_life(unreachable_s: float
     with Server(plan(["a"]), limits=Limits(unreachable_s=unreachable_s)) as server:
         with connect(str(server.address), "a") as me:
             assert found(me._wire._plain) == settings
-            (plug,) = server._connections
+            (plug,) = server._connections.opened
             assert found(plug._socket) == settings
         assert server.wait(PROMPT_S).digest
 
@@ -486,7 +486,7 @@ def ahead(gate: Callable[[], Any]) -> Federation:
 def test_a_source_that_runs_ahead_isnt_read_until_the_others_have_caught_up() -> None:
     expected = run(ahead(lambda: None))
     memory_max = 2**22
-    federation = ahead(lambda: eventually(lambda: server.host.ahead() == ["source"]))
+    federation = ahead(lambda: eventually(lambda: server.host.flow.ahead() == ["source"]))
     kept: list[int] = []
 
     def measure() -> None:
@@ -541,7 +541,7 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
     monkeypatch.setattr(connection_module, "is_unreachable", wake)
 
     def gate() -> None:
-        eventually(lambda: server.host.ahead() == ["source"])
+        eventually(lambda: server.host.flow.ahead() == ["source"])
         clock.skip(server, 20.0)
         for _ in range(3):
             assert woken.acquire(timeout=PATIENCE_S)
@@ -574,7 +574,7 @@ def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp
     with Server(plan(["a"]), f"{kind}://127.0.0.1:0", certificate=certificate, key=key) as server:
         me = connect(str(server.address), "a", authority=certificate, publishes=["t"]).__enter__()
         me.advance(to="1ms")
-        in_server(server, lambda: server.host._put(server.host.sessions["a"], HEARTBEAT))
+        in_server(server, lambda: server.host.put(server.host.sessions["a"], HEARTBEAT))
         eventually(lambda: select([me._wire._socket], [], [], 0)[0])
         with held_up(server):
             me.publish("t", bytes(2**20))

@@ -183,7 +183,7 @@ def test_a_file_that_was_put_in_its_place_isnt_removed(path: Path) -> None:
     assert path.read_text() == "my diary"
 
 
-def test_what_cant_be_removed_is_begun_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cant_be_removed_has_transcript_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(_: Path) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 

@@ -279,19 +279,19 @@ def test_an_impossible_pace_is_refused(pace: float) -> None:
 def test_the_clock_of_a_pace_waits_for_those_of_whom_only_the_number_is_known() -> None:
     server = Server(plan([], vacancies=1), pace=1.0)
     for now in (5.0, 9.0):
-        server._keep_pace(now)
+        server._hold.keep_pace(now)
         assert server.host.arbiter.barrier == 0
 
 
 def test_a_pace_counts_from_where_everybody_is_on_the_way() -> None:
     server = Server(plan(["a"]))
     server.host.arbiter.handle("a", Join((), ()))
-    server._hold_at(SECOND)
+    server._hold.hold_at(SECOND)
     server._set_pace(1.0)
-    server._keep_pace(5.0)
-    server._keep_pace(5.5)
+    server._hold.keep_pace(5.0)
+    server._hold.keep_pace(5.5)
     assert server.host.arbiter.barrier == SECOND // 2 + 1
-    server._hold_at(MS)
+    server._hold.hold_at(MS)
     assert server.host.arbiter.barrier == MS  # At once, not only when the clock has its turn.
 
 
@@ -303,7 +303,7 @@ def test_resting_on_a_server_that_nobody_serves() -> None:
 def test_whoever_stops_waiting_for_rest_is_forgotten() -> None:
     with Server(plan(["a"])) as server:
         assert not server.rest_at(0, within_s=0.0)
-        assert in_server(server, lambda: server._resting) == []
+        assert in_server(server, lambda: server._hold.resting) == []
         server.end(LossError("enough"))
 
 
@@ -461,13 +461,13 @@ def test_a_crowd_of_strangers_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_strangers_leave_files_for_participants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "files_left", lambda: 10)
+    monkeypatch.setattr("worldline.federation.server.connection.files_left", lambda: 10)
     with Server(two()) as server, contextlib.ExitStack() as held:
         for _ in range(30):
             held.enter_context(socket.create_connection((server.address.place, server.address.port)))
         both(str(server.address))
-        assert len(server._connections) <= 6
-        assert not server._shortage
+        assert len(server._connections.opened) <= 6
+        assert not server._connections.shortage
 
 
 def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
@@ -480,8 +480,8 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
 
     server = Server(two())
     server.open()
-    server._listener = Listener(server._listener)  # type: ignore[assignment]
-    server._accept()
+    server._connections.listener = Listener(server._connections.listener)  # type: ignore[assignment]
+    server._connections.accept()
     said = list(server.host.notices)
     assert len(said) == 1
     told = (
@@ -491,7 +491,7 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
     assert server.remarks() == said
     server._tick(0.0)
     assert server.remarks() == []
-    server._accept()
+    server._connections.accept()
     assert list(server.host.notices) == said
     server.close()
 
@@ -556,7 +556,7 @@ def test_connections_that_are_sent_away_and_stay_dont_pile_up(monkeypatch: pytes
         most = 0
         for _ in range(40):
             held.enter_context(socket.create_connection((server.address.place, server.address.port)))
-            most = max(most, in_server(server, lambda: len(server._connections)))
+            most = max(most, in_server(server, lambda: len(server._connections.opened)))
         assert most <= 7
 
 

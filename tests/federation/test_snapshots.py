@@ -13,9 +13,8 @@ import pytest
 import worldline
 from tests.federation.test_rejoin import MS, PLAN, TOPICS, Killed, kill, serve, together, undisturbed
 from tests.federation.test_rejoin import live as live_anew
-from tests.wire.peers import House, Peer
+from tests.wire.peers import House, Peer, journaled_host
 from worldline import Federation, Participant, Program, Server, connect_async, run
-from worldline.federation.server.journaled_host import JournaledHost
 from worldline.federation.server.limits import Limits
 from worldline.model import NonDeterminism, PeerError, UsageError
 from worldline.model.payload import from_json, to_json
@@ -209,7 +208,7 @@ def test_whoever_offers_them_must_read_them_first() -> None:
 @pytest.fixture
 def house() -> Iterator[House]:
     made = House("a", "b")
-    made.host = JournaledHost(made.host.arbiter.plan, journal=None, rejoins=True, entropy=bytes)
+    made.host = journaled_host(made.host.arbiter.plan, None, rejoins=True)
     yield made
     made.host.let_go()
 

@@ -156,7 +156,7 @@ def test_the_trunk_that_makes_room_is_never_that_of_the_circuit_for_which_it_is_
 def test_an_operator_on_the_first_circuit_of_a_trunk_doesnt_vouch_for_it() -> None:
     house = House("a", "b", operator_token=b"operators")
     desk = SimpleNamespace(turn=lambda: False, fill=lambda: None, keep_time=lambda: None, give_up=list)
-    house.host.desk = lambda _: desk  # type: ignore[assignment, return-value]
+    house.host.owner.desk = lambda _: desk  # type: ignore[assignment, return-value]
     trunk = TrunkPeer(house)
     trunk.circuit(0).greet(OPERATOR, token=b"operators")
     assert trunk.circuit(0).read()[0][0] == "welcome"
@@ -314,7 +314,7 @@ def test_of_those_that_are_lost_together_the_one_that_ran_is_named() -> None:
     started(house)[0].trunk.hang_up("its connection broke")
     assert (house.host.failure or LossError("")).participant == "a"
     house = House("a", "b", "c")
-    house.host.runner = lambda _: "b"
+    house.host.owner.runner = lambda _: "b"
     started(house)[0].trunk.hang_up("its connection broke")
     assert (house.host.failure or LossError("")).participant == "b"
 
@@ -395,7 +395,7 @@ def test_a_status_names_the_one_that_runs_and_not_another_in_its_process(is_told
     if is_told:
         a.trunk.send(frame(msgpack.encode(["running", 1, 7])))
     else:
-        house.host.runner = lambda _: "b"
+        house.host.owner.runner = lambda _: "b"
     (wait,) = house.host.status().waits
     assert (wait.who, wait.holder) == ("c", "b")
     assert wait.why.startswith("it is running, and a, in the same process, can't meanwhile; c at 0s waits for")
@@ -410,7 +410,7 @@ def ahead(house: House) -> tuple[CircuitPeer, CircuitPeer]:
     b.say(["promise", 10_000 * MS])
     a.say(["advance", 100 * MS])
     a.say(*(publish(number) for number in range(100, 120)))
-    assert house.host.ahead() == ["a"]
+    assert house.host.flow.ahead() == ["a"]
     a.trunk.pump()
     assert a.trunk.words == [["hold", 0]]
     return a, b
@@ -424,7 +424,7 @@ def test_one_that_is_held_back_is_told_so_and_keeps_nobody_else_from_being_read(
     assert house.host.arbiter.members["a"].now == 100 * MS
     b.say(["advance", 90 * MS])
     assert house.host.arbiter.members["b"].now == 90 * MS
-    assert house.host.ahead() == ["a"]
+    assert house.host.flow.ahead() == ["a"]
     b.say(["advance", 200 * MS])
     assert a.trunk.words == [["hold", 0], ["resume", 0]]
     assert house.host.arbiter.members["a"].now == 130 * MS

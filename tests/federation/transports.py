@@ -23,12 +23,11 @@ import pytest
 
 from worldline import Federation, Message, Participant, Program, Server, connect, connect_async, run_program
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant import call as answering
 from worldline.federation.participant import connection as connection_module
-from worldline.federation.participant import greeting as answering
 from worldline.federation.participant.aio import AsyncParticipant
 from worldline.federation.participant.call import Call
-from worldline.federation.participant.circuits import Circuit
-from worldline.federation.participant.crew import Crew
+from worldline.federation.participant.crew import Circuit, Crew
 from worldline.federation.server import server as server_module
 from worldline.federation.server.limits import Limits
 from worldline.model import FOREVER, MS

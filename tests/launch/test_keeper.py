@@ -16,7 +16,7 @@ import pytest
 from tests.federation.transports import PATIENCE_S, Strand, eventually
 from tests.liveness import is_running
 from worldline.federation.peer_process import is_stopped
-from worldline.launch.keeper_client import KeeperClient
+from worldline.launch.processes import KeeperClient
 from worldline.model import LossError, UsageError
 
 # Each says the numbers of the processes to look for.

@@ -18,7 +18,7 @@ from worldline.federation.server.operating import look_at
 from worldline.history.status import Status
 from worldline.launch import launcher
 from worldline.launch.file.setup import Setup, read_setup, stated_by
-from worldline.launch.launcher import Launch, federation_of
+from worldline.launch.launcher import Launch, LaunchOptions, federation_of
 from worldline.lock.why.situation import Situation
 from worldline.lock.why.words import in_words
 from worldline.model import MS, ConfigurationError, Interrupted, LossError, ModelError, UsageError
@@ -78,7 +78,9 @@ def party(folder: Path, text: str = FILE) -> Setup:
 
 def launch(setup: Setup, **options: object) -> tuple[FederationOutcome, list[str]]:
     heard: list[str] = []
-    launched = Launch(setup, hear=lambda name, now, text: heard.append(f"{name} at {now}: {text}"), **options)  # type: ignore[arg-type]
+    launched = Launch(
+        setup, LaunchOptions(hear=lambda name, now, text: heard.append(f"{name} at {now}: {text}"), **options)
+    )  # type: ignore[arg-type]
     return launched.run(), sorted(heard)
 
 
@@ -132,7 +134,8 @@ def test_a_process_that_runs_and_doesnt_connect_is_named_with_what_to_do(
     heard: dict[str, str] = {}
     known: list[Situation] = []
     launched = Launch(
-        party(tmp_path, FILE + UNCONNECTED), hear=lambda name, _, text: heard.setdefault(name, text) and None
+        party(tmp_path, FILE + UNCONNECTED),
+        LaunchOptions(hear=lambda name, _, text: heard.setdefault(name, text) and None),
     )
 
     def watch(_: Status) -> None:
@@ -225,7 +228,7 @@ def test_they_meet_at_a_socket_of_their_own(
     tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(short_folder))
-    launched = Launch(party(tmp_path, FILE.replace(":guest", f":{entry}")), hear=lambda *_: None)
+    launched = Launch(party(tmp_path, FILE.replace(":guest", f":{entry}")), LaunchOptions(hear=lambda *_: None))
     kind, place = launched.server.address.kind, Path(launched.server.address.place)
     assert (kind, place.parent.parent, place.parent.stat().st_mode & 0o777) == ("unix", short_folder, 0o700)
     with pytest.raises(ModelError) if entry == "broken" else contextlib.nullcontext():

@@ -14,9 +14,9 @@ import pytest
 
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
 from tests.liveness import is_running
-from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
+from worldline.federation.environment import ADDRESS, NAME, OUTPUT, LaunchEnvironment
 from worldline.launch.file.setup import ParticipantSetup
-from worldline.launch.processes import OUTPUT, ParticipantProcesses, describe_exit
+from worldline.launch.processes import ParticipantProcesses, describe_exit
 from worldline.model import UsageError
 
 Heard = list[tuple[str, int | None, str]]

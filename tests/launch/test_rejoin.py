@@ -15,8 +15,8 @@ from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.launch.file.setup import read_setup
-from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.unusual_parts import UnusualParts
+from worldline.launch.launcher import Launch, LaunchOptions, federation_of
+from worldline.launch.roles import SpecialRoles
 from worldline.model import LossError, ModelError, NonDeterminism
 from worldline.recording import Recorder
 
@@ -142,7 +142,7 @@ class Stage:
     def launch(self, ann: str = "healthy", bob: str = "healthy", **options: object) -> FederationOutcome:
         (self.folder / "run.toml").write_text(FILE.format(module=self.module, ann=ann, bob=bob))
         setup = read_setup(self.folder / "run.toml")
-        launch = Launch(setup, hear=lambda name, _, line: self.lines.append((name, line)), **options)  # type: ignore[arg-type]
+        launch = Launch(setup, LaunchOptions(hear=lambda name, _, line: self.lines.append((name, line)), **options))  # type: ignore[arg-type]
         outcome = launch.run()
         launch.check_ends(outcome)
         return outcome
@@ -225,7 +225,7 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert not journal.exists()
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 1}, {"unusual": UnusualParts(twinned=("ann", "bob"))}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"workers": 1}, {"roles": SpecialRoles(twinned=("ann", "bob"))}], ids=str)
 def test_one_that_had_left_isnt_started_when_a_run_is_taken_up(
     stage: Stage, tmp_path: Path, options: dict[str, object]
 ) -> None:
@@ -292,7 +292,7 @@ def test_a_run_that_is_taken_up_waits_for_nobody_who_has_left(stage: Stage, tmp_
         "healthy",
         "leaving",
         journal=journal,
-        unusual=UnusualParts(awaited=("bob",)),
+        roles=SpecialRoles(awaited=("bob",)),
         opened=lambda _, names: awaited.append(f"{names}"),
     )
     assert awaited == ["[]"]
@@ -316,7 +316,7 @@ def test_one_that_comes_back_with_other_code_is_warned_of_before_it_is_compared(
         if line == "worldline: its code isn't what it was when it joined, so it may not do the same again":
             failures.append(launch.server.host.failure)
 
-    launch = Launch(read_setup(stage.folder / "run.toml"), hear=hear)
+    launch = Launch(read_setup(stage.folder / "run.toml"), LaunchOptions(hear=hear))
     with pytest.raises(NonDeterminism, match=r"ann at 0s: run again.*\(its code has been changed since\)"):
         launch.run()
     assert failures == [None]

@@ -14,8 +14,9 @@ from tests.soaking import later
 from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
 from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup
-from worldline.launch.launcher import Launch, federation_of
-from worldline.launch.shared_worker import (
+from worldline.launch.launcher import Launch, LaunchOptions, federation_of
+from worldline.launch.roles import ProcessShares, shares
+from worldline.launch.worker import (
     RunningMark,
     SharedParticipant,
     TimeStamps,
@@ -23,7 +24,6 @@ from worldline.launch.shared_worker import (
     work,
     write_share,
 )
-from worldline.launch.sharing import ProcessShares, shares
 from worldline.model import MS, LossError, ModelError, UsageError
 
 HERE, THERE = Path("/here"), Path("/there")
@@ -223,7 +223,7 @@ def test_those_who_share_processes_and_those_who_dont_take_part_in_one_run(tmp_p
 
 def failure(setup: Setup, **options: object) -> tuple[Exception, list[str]]:
     heard: list[str] = []
-    launched = Launch(setup, hear=lambda name, now, text: heard.append(f"{name}: {text}"), **options)  # type: ignore[arg-type]
+    launched = Launch(setup, LaunchOptions(hear=lambda name, now, text: heard.append(f"{name}: {text}"), **options))  # type: ignore[arg-type]
     try:
         launched.check_ends(launched.run())
     except (LossError, ModelError, UsageError) as error:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S
-from worldline.launch.shared_worker import read_speaker, read_stamp
+from worldline.launch.worker import read_speaker, read_stamp
 
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys
-from worldline.launch.shared_worker import TimeStamps
+from worldline.launch.worker import TimeStamps
 stamps = TimeStamps()
 stamps.install()
 stamps.now = lambda: 7

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from msgspec import msgpack
 
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits
+from worldline.federation.server.rejoining import Rejoining
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
-from worldline.model import Network, Rule, link, plan
+from worldline.model import Network, Plan, Rule, link, plan
 from worldline.model.frames import frame
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Challenge, client_proof
@@ -20,6 +22,13 @@ BEAT = ["heartbeat"]
 """How an empty frame shows among the answers that a peer reads."""
 
 MINE = bytes(range(16, 32))
+
+
+def journaled_host(plan: Plan, journal: Path | str | None, *, rejoins: bool) -> Host:
+    """Return a host with a journal, to which participants that are lost may come back."""
+    host = Host(plan, entropy=bytes)
+    host.rejoining = Rejoining(host, journal, rejoins=rejoins)
+    return host
 
 
 class House:

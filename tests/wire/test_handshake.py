@@ -8,7 +8,7 @@ import hmac
 import pytest
 from msgspec import msgpack, structs
 
-from worldline.federation.participant.greeting import Greeting
+from worldline.federation.participant.call import Greeting
 from worldline.model.errors import PeerError, UsageError
 from worldline.wire.handshake import (
     PROTOCOL_ERROR,

@@ -12,7 +12,7 @@ from worldline.processes.executor import SharedWorkers, as_executor
 from worldline.targets import Options
 
 if TYPE_CHECKING:
-    from worldline.launch.unusual_parts import UnusualParts
+    from worldline.launch.roles import SpecialRoles
     from worldline.targets import Ready
     from worldline.targets.federation import ReadyFederation
 
@@ -70,11 +70,11 @@ class FederationOptions(NamedTuple):
         """Whether somebody isn't started like the rest."""
         return bool(self.without or self.debug or self.twin)
 
-    def _unusual(self, ready: ReadyFederation) -> UnusualParts:
-        from worldline.launch.unusual_parts import UnusualParts
+    def _unusual(self, ready: ReadyFederation) -> SpecialRoles:
+        from worldline.launch.roles import SpecialRoles
 
         assert ready.setup is not None
-        unusual = UnusualParts(awaited=self.without, token=self.token, debugged=_only(self.debug), twinned=self.twin)
+        unusual = SpecialRoles(awaited=self.without, token=self.token, debugged=_only(self.debug), twinned=self.twin)
         unusual.check(ready.setup)
         return unusual
 

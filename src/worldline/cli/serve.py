@@ -40,8 +40,7 @@ from worldline.cli.run_federation import conclude, hurry, say_drawn, screen_for,
 from worldline.federation.environment import OPERATOR_TOKEN, TOKEN
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.declaration import Plain
-from worldline.federation.server.limits import Limits, too_few_files
-from worldline.federation.server.loss import LossPolicy
+from worldline.federation.server.limits import Limits, LossPolicy, too_few_files
 from worldline.federation.server.server import Server, check_listening, check_tokens
 from worldline.files.saving import sweep_scratch_folders
 from worldline.history.observer import Observer

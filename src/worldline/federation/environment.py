@@ -23,6 +23,9 @@ SCRIPT = "WORLDLINE_SCRIPT"
 TWIN = "WORLDLINE_TWIN"
 CODE = "WORLDLINE_CODE"
 FUNCTIONS = "WORLDLINE_DRAW_FUNCTIONS"
+OUTPUT = "WORLDLINE_OUTPUT"
+"""Where participants are to leave files for the caller that started the run; by default in its directory."""
+
 VARIABLES = frozenset(
     (
         ADDRESS,

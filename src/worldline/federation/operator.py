@@ -17,7 +17,7 @@ from typing import Self
 from msgspec import structs
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.participant.greeting import Greeting, recognized, refusal
+from worldline.federation.participant.call import Greeting, recognized, refusal
 from worldline.federation.peer_process import condition_of, process_of
 from worldline.federation.registry import token_at
 from worldline.federation.sockets import broken, client_context, dial, untrusted

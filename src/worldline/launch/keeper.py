@@ -14,7 +14,7 @@ K4. It has a session of its own: who kills the launcher's process group, or clos
 
 It needs nothing but the standard library, and is run as a file by an interpreter without site packages. A *warm* one
 is run as a module instead, like the participants' own processes, and loads Worldline while the launcher is still busy:
-participants that are Python entries are then forks of it (`newborn.py`).
+participants that are Python entries are then forks of it (`worker.py`).
 
 What is said on the socket: frames as in `model/frames.py`, of a JSON list each. To the keeper:
 
@@ -68,7 +68,7 @@ class SystemProcess(NamedTuple):
     command: str
 
 
-class Newborn(NamedTuple):
+class ForkedCommand(NamedTuple):
     """What a fork is to be, told to itself."""
 
     command: list[str]
@@ -85,10 +85,10 @@ class Keeper:
         self._names: dict[int, str] = {}  # Of those that haven't ended.
         self._groups: dict[int, str] = {}  # Of all that have been started.
         self._folders: list[str] = []
-        self._newborn: Newborn | None = None
+        self._forked: ForkedCommand | None = None
         self._mask: set[int] = set()  # Of signals, before a fork.
 
-    def keep(self) -> Newborn | None:
+    def keep(self) -> ForkedCommand | None:
         """Do as the launcher says until it has no more to say; then end all that is left. In a fork, return at once."""
         woken, alarm = socket.socketpair()
         woken.setblocking(False)
@@ -108,16 +108,16 @@ class Keeper:
                 if self._launcher in ready and not self._obey():
                     break
         finally:
-            if self._newborn is None:
+            if self._forked is None:
                 self._end_all()
-        if self._newborn is not None:
+        if self._forked is not None:
             signal.set_wakeup_fd(-1)
             for end in (self._launcher, woken, alarm):
                 end.close()
             for number, handler in usual.items():
                 signal.signal(number, handler or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-        return self._newborn
+        return self._forked
 
     # --- What the launcher says ---
 
@@ -134,7 +134,7 @@ class Keeper:
             answer = self._started(verb == "fork", received, *rest)
             for each in received:
                 os.close(each)
-            if self._newborn is not None:
+            if self._forked is not None:
                 return False
             self._say(answer)
         elif verb == "remove":
@@ -171,7 +171,7 @@ class Keeper:
     ) -> list[Any]:
         try:
             if may_fork and self._can_fork(directory):
-                pid = self._fork(files[0], Newborn(command, directory, environment))
+                pid = self._fork(files[0], ForkedCommand(command, directory, environment))
             else:
                 pid = _start(files, command, directory, environment)
         except (OSError, ValueError) as error:
@@ -179,17 +179,17 @@ class Keeper:
         self._names[pid] = self._groups[pid] = name
         return ["started", pid]
 
-    def _fork(self, output: int, newborn: Newborn) -> int:
+    def _fork(self, output: int, forked: ForkedCommand) -> int:
         """Fork, into the directory; return the fork's number, and in the fork nothing that matters."""
         keeper = os.getpid()
-        os.chdir(newborn.directory)
+        os.chdir(forked.directory)
         # What is sent to the fork is for its own handlers.
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         pid = os.fork()
         if pid:
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             return pid
-        self._newborn = newborn
+        self._forked = forked
         os.setsid()
         _tie(keeper)
         os.dup2(output, 1)
@@ -323,12 +323,12 @@ def _main() -> None:
         Keeper(launcher).keep()
     else:
         gc.disable()
-        from worldline.launch import newborn
+        from worldline.launch.worker import become, is_ready_for
 
         gc.freeze()  # What is loaded by now stays: a fork needn't look through it, which would copy all of it.
         gc.enable()
-        if forked := Keeper(launcher, newborn.is_ready_for).keep():
-            newborn.live(*forked)
+        if forked := Keeper(launcher, is_ready_for).keep():
+            become(*forked)
     os._exit(0)  # There is nothing to be tidied up, and somebody waits.
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
@@ -29,11 +29,9 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
 from worldline.launch.file.setup import Setup, check_startable, stated_by
 from worldline.launch.file.startable import load_program, search_path
-from worldline.launch.keeper_client import KeeperClient
-from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.sharing import ProcessShares
+from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses, describe_exit
+from worldline.launch.roles import ProcessShares, SpecialRoles, Terminal
 from worldline.launch.twins import RunTwins, TwinVerdict
-from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
 from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
@@ -193,90 +191,91 @@ def federation_of(setup: Setup, played: Mapping[str, Callable[[Participant], obj
     )
 
 
-class Launch:
-    """One run of a federation in processes of its own.
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions:
+    """How a federation is run in processes of its own.
 
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open; `opened` is told where. `unusual` says who isn't started like the rest, and
-    `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
-    that the arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told
-    if this is one.
+    can open; `opened` is told where. `roles` says which participants aren't started like the rest, and `terminal` is
+    for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all that the
+    arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told if this is
+    one.
     """
 
-    def __init__(
-        self,
-        setup: Setup,
-        *,
-        address: str | None = None,
-        observer: Observer | None = None,
-        pace: float | None = None,
-        shake: int | None = None,
-        workers: int | None = None,
-        hear: Hear,
-        opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None,
-        unusual: UnusualParts | None = None,
-        terminal: Terminal | None = None,
-        keeping: KeeperClient | None = None,
-        witness: Witness | None = None,
-        journal: Path | None = None,
-        say: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._unusual = unusual or UnusualParts()
-        self._unusual.check(setup)
-        check_startable(setup, self._unusual.starts)
+    hear: Hear
+    address: str | None = None
+    observer: Observer | None = None
+    pace: float | None = None
+    shake: int | None = None
+    workers: int | None = None
+    opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
+    roles: SpecialRoles = field(default_factory=SpecialRoles)
+    terminal: Terminal | None = None
+    keeping: KeeperClient | None = None
+    witness: Witness | None = None
+    journal: Path | None = None
+    say: Callable[[str], None] = lambda _: None
+
+
+class Launch:
+    """One run of a federation in processes of its own."""
+
+    def __init__(self, setup: Setup, options: LaunchOptions) -> None:
+        roles, address, journal = options.roles, options.address, options.journal
+        roles.check(setup)
+        check_startable(setup, roles.starts)
         self._setup = setup
-        self._opened = opened
-        self._terminal = terminal
+        self._options = options
         self._interrupted = False
-        self._on_loss = self._unusual.on_loss(setup)
-        self._shake = None if shake is None else Stream(shake, "launch")
-        self._tokens = self._unusual.tokens(setup)
+        self._shake = None if options.shake is None else Stream(options.shake, "launch")
+        self._tokens = roles.tokens(setup)
         self._folder = None
         if address is None and journal is not None:
             address = f"unix://{socket_of(journal)}"
         elif address is None:
             self._folder = socket_folder()
             address = f"unix://{self._folder.name}/run"
+        on_loss = roles.on_loss(setup)
         try:
             self.server = Server(
                 setup.plan,
                 address,
                 federation=setup.name,
                 token=self._tokens,
-                declared=self._unusual.declared(setup),
-                observer=observer,
-                on_loss=self._on_loss,
+                declared=roles.declared(setup),
+                observer=options.observer,
+                on_loss=on_loss,
                 journal=journal,
-                pace=pace,
-                limits=self._unusual.limits(setup),
+                pace=options.pace,
+                limits=roles.limits(setup),
             )
         except WorldlineError:
             self._tidy()
             raise
         host = self.server.host
-        host.arbiter.witness = witness
+        host.arbiter.witness = options.witness
         self._shares = ProcessShares(
-            self._unusual.started(setup),
-            workers,
+            roles.started(setup),
+            options.workers,
             tokens=self._tokens,
             has_left=host.has_left,
-            apart=self._unusual.apart,
+            apart=roles.apart,
         )
-        host.runner = self._shares.runner
-        self._twins = RunTwins([name for name in self._unusual.twinned if not host.has_left(name)], setup.parts)
+        host.owner.runner = self._shares.runner
+        self._twins = RunTwins([name for name in roles.twinned if not host.has_left(name)], setup.parts)
         self._found: dict[str, TwinVerdict] = {}
-        self._order = CauseFirst(hear, self._culprit)
-        self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
-        host.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
+        self._order = CauseFirst(options.hear, self._culprit)
+        self._processes = ParticipantProcesses(self._hear, self._fell_silent, options.keeping)
+        host.owner.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
         self._revival: Revival | None = None
-        if self._on_loss == "rejoin":
+        if on_loss == "rejoin":
             self._revival = Revival(
                 host, self._processes, self._participants_of, self._shares.prepare, self._order.hear
             )
         if resumed := host.resumed():
-            say(resumed)
+            options.say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -290,8 +289,8 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
-            if self._unusual.debugged is not None:
-                self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
+            if self._options.roles.debugged is not None:
+                self._processes.wait_for(self._options.roles.debugged, unless=lambda: self._interrupted)
             if not failed:
                 self._wait_for_twins(began)
             self._look_at_twins()  # Before the keeper ends, which takes their folders with it.
@@ -376,14 +375,16 @@ class Launch:
         if (folder := self._shares.folder()) is not None:
             self._processes.remove(folder)
         opened = self.server.open()
-        self._opened(opened, [name for name in self._unusual.awaited if not self.server.host.has_left(name)])
+        self._options.opened(
+            opened, [name for name in self._options.roles.awaited if not self.server.host.has_left(name)]
+        )
         address = str(opened)
         for folder in self._twins.folders():
             self._processes.remove(folder)
         parts = self._shares.processes()
         # Of each this process has the connection, and the pipe with what it prints.
         wanted = counted(len(parts), "process", "processes")
-        if problem := too_few_files(2 * len(parts) + len(self._unusual.awaited), wanted):
+        if problem := too_few_files(2 * len(parts) + len(self._options.roles.awaited), wanted):
             raise UsageError(problem)
         if self._shake is not None:
             self._shake.shuffle(parts)
@@ -401,8 +402,8 @@ class Launch:
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
-            if part.name == self._unusual.debugged and self._terminal is not None:
-                self._processes.start_at(self._terminal, part, surroundings)
+            if part.name == self._options.roles.debugged and self._options.terminal is not None:
+                self._processes.start_at(self._options.terminal, part, surroundings)
             else:
                 self._processes.start(part, surroundings)
         for twin, around in self._twins.processes(self._setup.name):
@@ -438,9 +439,9 @@ class Launch:
             if self._is_absent(name)
         }
         for name, doubt in found.items():
-            if name not in host.unconnected:
+            if name not in host.owner.unconnected:
                 self._order.hear(name, None, f"worldline: {doubt}")
-        host.unconnected = found
+        host.owner.unconnected = found
 
     def _unconnected(self, name: str, number: int, lasted_s: float) -> str:
         runs = f"its process {number} has been running for {lasted_s:.0f} s, and hasn't connected"
@@ -461,7 +462,7 @@ class Launch:
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""
         name = failure.participant or ""
-        if name == self._unusual.debugged and self._processes.exit_code(name) in _BY_HAND:
+        if name == self._options.roles.debugged and self._processes.exit_code(name) in _BY_HAND:
             return Interrupted("it was ended at its terminal", participant=name, at=failure.at)
         if not isinstance(failure, LossError):
             return failure
@@ -484,8 +485,8 @@ class Launch:
         self._twins.end_of(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
-        if process == self._unusual.debugged and self._terminal is not None:
-            self._terminal.give_back()
+        if process == self._options.roles.debugged and self._options.terminal is not None:
+            self._options.terminal.give_back()
 
     def _culprit(self) -> str | None:
         failure = self.server.host.failure

@@ -1,23 +1,45 @@
-"""The twins of a run, as its launcher sees them: what they are started with, and what they have found."""
+"""Twins: second live copies of participants, each given what the first was given, which must say what the first said.
+
+A twin isn't connected to the server. A *transcript* is made of the first copy's connection, and the twin reads that:
+its requests are answered as the first's were, and what it says is compared with what the first said. So whether it is
+slow, wrong or dead is nothing to the run.
+
+At the first difference it ends at once, before the program gets to know: that might catch what is raised.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import msgpack
+from msgspec.structs import replace
 
-from worldline.federation.environment import LaunchEnvironment
+from worldline.federation.environment import OUTPUT, LaunchEnvironment
+from worldline.federation.participant.client import Client
+from worldline.federation.participant.declaration import Declaration
+from worldline.federation.participant.program import Program
 from worldline.files.saving import ScratchFolder
 from worldline.history.replay.retelling import RetoldDifference
 from worldline.launch.file.setup import ParticipantSetup
-from worldline.launch.processes import OUTPUT
-from worldline.model import NonDeterminism
+from worldline.lock import Abort, Action, Grant, ParticipantEvent
+from worldline.lock.events import Recalled, Restore
+from worldline.lock.rehearsal import Rehearsal
+from worldline.model import LossError, Message, NonDeterminism, WorldlineError
+from worldline.model.lifecycle import UNEVENTFUL
+from worldline.wire.codec import checked, decode_answer, decode_events
+from worldline.wire.frames import Frames
+from worldline.wire.handshake import Fail, Refused, Welcome
+from worldline.wire.words import Deliver, Resume
 
 # What a twin leaves behind when it says something else than the first copy: who, when, which message, which field.
 
@@ -75,11 +97,11 @@ def _told(difference: RetoldDifference) -> str:
     return f"it {first}, and the twin {twin}"
 
 
-# A participant's conversation with its server, written down by one process while another one reads it.
+# The transcript: a participant's conversation with its server, written by one process while another one reads it.
 #
-# It goes through files, not through a pipe: whoever writes must never wait for whoever reads. Each file but the last is
-# full, and whoever has read one removes it, so they take as much room as the reader is behind. Nobody is in a hurry for
-# it, so much is written at once: to write is a system call, and the participant has better things to do.
+# It goes through files, not through a pipe: the writer must never wait for the reader. Each file but the last is full,
+# and the reader removes what it has read, so they take as much room as it is behind. There is no hurry, so much is
+# written at once: to write is a system call, and the participant has better things to do.
 
 SAID, HEARD = b"s", b"h"
 """What the participant said, and what it heard."""
@@ -98,12 +120,12 @@ def _file(folder: Path, number: int) -> Path:
     return folder / f"script.{number}"
 
 
-def is_begun(folder: Path) -> bool:
-    """Whether somebody has begun to write there."""
+def has_transcript(folder: Path) -> bool:
+    """Whether a process has begun to write there."""
     return any(folder.glob("script.*"))
 
 
-class ScriptWriter:
+class TranscriptWriter:
     """Writes it down, in any thread. If that fails, it gives up, and harms nobody."""
 
     def __init__(self, folder: Path) -> None:
@@ -160,26 +182,19 @@ def _create(file: Path) -> int:
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
-def end_script(folder: Path) -> None:
-    """Say that nothing more will be written: whoever wrote is gone."""
+def end_transcript(folder: Path) -> None:
+    """Say that nothing more will be written: the writer is gone."""
     (folder / _END).touch()
 
 
-class Overheard(NamedTuple):
-    """A piece of what was said or heard, in the order of both."""
-
-    who: bytes
-    data: bytes
-
-
-class ScriptReader:
+class TranscriptReader:
     """Reads it while it is being written, and waits for more."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def pieces(self) -> Iterator[Overheard]:
-        """Return all of it, as it comes."""
+    def pieces(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield all of it, as it comes and in the order of both: who, and what was said or heard."""
         rest = b""
         for data in self._data():
             rest += data
@@ -189,7 +204,7 @@ class ScriptReader:
                 end = start + int.from_bytes(rest[at + 1 : start], "big")
                 if end > len(rest):
                     break
-                yield Overheard(rest[at : at + 1], rest[start:end])
+                yield rest[at : at + 1], rest[start:end]
                 at = end
             rest = rest[at:]
 
@@ -273,7 +288,7 @@ class RunTwins:
     def end_of(self, process: str) -> None:
         """Note that a process has ended: if it was a first copy, its twin learns that nothing more comes."""
         if process in self._folders:
-            end_script(Path(self._folders[process].name))
+            end_transcript(Path(self._folders[process].name))
 
     def verdicts(self) -> dict[str, TwinVerdict]:
         """Return what was found, by participant."""
@@ -298,3 +313,188 @@ def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
 def _another(seed: str) -> str:
     """Return another hash seed than this one; one that is drawn is another one in any case."""
     return str((int(seed) + 1) % _HASH_SEEDS) if seed.isdecimal() else "1"
+
+
+# The transcript as the script of a rehearsal. Bytes in, events and answers out.
+
+_decode_welcome = msgpack.Decoder(Welcome | Refused).decode
+
+
+class TranscriptParser:
+    """One connection, from its first byte on.
+
+    `welcome` is the server's, once it is there. `is_broken` says that the run was broken off, or the program failed:
+    what a participant says after that isn't compared.
+    """
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.welcome: Welcome | None = None
+        self.is_broken = False
+        self._rehearsal = rehearsal
+        self._said, self._heard = Frames(), Frames()
+        self._greetings = {True: 1, False: 1}  # A hello, and a challenge, come before what matters.
+        self._ahead: list[Message] = []
+
+    def take(self, who: bytes, data: bytes) -> None:
+        """Take what was said or heard next; raise `NonDeterminism` if that isn't what is said again."""
+        is_said = who == SAID
+        for body in (self._said if is_said else self._heard).feed(data):
+            if not body or self.is_broken:
+                continue
+            if self._greetings[is_said]:
+                self._greetings[is_said] -= 1
+            elif is_said:
+                self._take_events(body)
+            elif self.welcome is None:
+                self._take_welcome(body)
+            else:
+                self._take_answer(body)
+
+    def _take_events(self, body: bytes) -> None:
+        for event in decode_events(body):
+            if isinstance(event, Fail | Resume | Restore):
+                self.is_broken = True
+                return
+            self._rehearsal.said(event)  # type: ignore[arg-type] # others aren't compared
+
+    def _take_welcome(self, body: bytes) -> None:
+        welcome = checked(_decode_welcome, body)
+        if isinstance(welcome, Refused):
+            self.is_broken = True
+            return
+        self.welcome = welcome
+        for frames in (self._said, self._heard):
+            frames.longest = welcome.frame_max
+            frames.admit(welcome.payload_max)
+
+    def _take_answer(self, body: bytes) -> None:
+        answer = decode_answer(body)
+        if isinstance(answer, Abort | Refused):
+            self.is_broken = True
+        elif isinstance(answer, Recalled):
+            pass  # Whether it goes on from there is for it to say.
+        elif isinstance(answer, Deliver):
+            self._ahead += answer.messages
+        elif isinstance(answer, Grant) and self._ahead:
+            ahead, self._ahead = self._ahead, []
+            self._rehearsal.answered(replace(answer, messages=[*ahead, *answer.messages]))
+        else:
+            self._rehearsal.answered(answer)
+
+
+# A participant's socket whose traffic is written down, for its twin.
+
+_send, _recv = socket.socket.send, socket.socket.recv  # To look them up for each call would cost as much as the rest.
+
+
+class TranscribedSocket(socket.socket):
+    """A socket that takes the place of another one. Only the calls that a client makes go into the transcript."""
+
+    def __init__(self, connection: socket.socket, script: TranscriptWriter) -> None:
+        super().__init__(fileno=connection.detach())
+        self._script = script
+        self._note = script.note
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        sent = _send(self, data, flags)
+        self._note(SAID, data if sent == len(data) else memoryview(data)[:sent])
+        return sent
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        try:
+            data = _recv(self, size, flags)
+        except BlockingIOError:
+            self._script.rest()
+            raise
+        self._note(HEARD, data)
+        return data
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
+        received = super().recv_into(buffer, size, flags)
+        self._note(HEARD, bytes(memoryview(buffer)[:received]))
+        return received
+
+    def close(self) -> None:
+        self._script.flush()
+        super().close()
+
+
+class TwinWire:
+    """A twin's way to what the first copy was answered, in the place of a connection."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.disowned = False
+        self.end: WorldlineError | None = None
+        self._name = name
+        self._folder = folder
+        self._rehearsal = Rehearsal(name)
+        self._script = TranscriptParser(self._rehearsal)
+        self._pieces = TranscriptReader(folder).pieces()
+
+    def participant(self, program: Program) -> Client:
+        """Return the participant, with what the first copy has been told about itself."""
+        while (welcome := self._script.welcome) is None:
+            self._wait()
+        declared = Declaration(**program.said()).completed(welcome.declared, welcome.period, welcome.clock)
+        ledger = declared.ledger(self._name, welcome.life or UNEVENTFUL)
+        ledger.payload_max = welcome.payload_max
+        return Client(ledger, self)
+
+    def is_due(self, urgent: bool) -> bool:
+        del urgent
+        return True  # The sooner it is compared, the better is known when it was said.
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        with self._judged():
+            for event in events:
+                self._rehearsal.hear(event)
+        del events[:]
+
+    def ask(self, events: list[ParticipantEvent]) -> Action:
+        self.tell(events)
+        while not (due := self._rehearsal.due()):
+            self._wait()
+        answer: Action = due[-1]
+        return answer
+
+    def look(self) -> None:
+        """Nothing comes unasked here."""
+
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
+        """The twin's program has failed: has the first's, too?"""
+        self.tell(events)
+        while self._rehearsal.is_used_up and self._read_on():
+            pass
+        if not self._rehearsal.is_used_up:
+            self._conclude(TwinVerdict(at=self._rehearsal.time(), text=f"in its twin, {cause}"))
+
+    def close(self, *, patient: bool = False) -> None:
+        """Wait until all that it has said is compared."""
+        while patient and self._rehearsal.is_beyond and self._read_on():
+            pass
+
+    def _wait(self) -> None:
+        if not self._read_on():
+            self.end = LossError("its first copy doesn't go on", participant=self._name)
+            raise self.end
+
+    def _read_on(self) -> bool:
+        """Take what the first copy has said or heard next; return whether there is anything more to be compared."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return False
+        with self._judged():
+            self._script.take(*piece)
+        return not self._script.is_broken
+
+    @contextmanager
+    def _judged(self) -> Iterator[None]:
+        try:
+            yield
+        except NonDeterminism as error:
+            self._conclude(TwinVerdict.of(error))
+
+    def _conclude(self, verdict: TwinVerdict) -> None:
+        verdict.write(self._folder)
+        sys.stdout.flush()
+        os._exit(NonDeterminism.exit_code)

@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from worldline.federation.participant.program import Federation, Program
     from worldline.launch.file.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.file.topics import Topic
-    from worldline.launch.keeper_client import KeeperClient
     from worldline.launch.launcher import Launch
-    from worldline.launch.processes import Hear
-    from worldline.launch.unusual_parts import Terminal, UnusualParts
+    from worldline.launch.processes import Hear, KeeperClient
+    from worldline.launch.roles import SpecialRoles, Terminal
     from worldline.lock.arbiter import Arbiter
     from worldline.lock.events import Witness
     from worldline.recording.output import RecordingTarget
@@ -167,7 +166,7 @@ class ReadyFederation(Ready):
     witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
     opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
-    unusual: UnusualParts | None = None
+    unusual: SpecialRoles | None = None
     terminal: Terminal | None = None
     journal: Path | None = None
     say: Callable[[str], None] = lambda _: None
@@ -276,7 +275,7 @@ class ReadyFederation(Ready):
         """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
         if self.federation is not None or self.setup is None:
             return self
-        from worldline.launch.keeper_client import keeper_for
+        from worldline.launch.processes import keeper_for
 
         return replace(self, keeping=keeper_for(self.setup.parts.values()))
 
@@ -301,11 +300,11 @@ class ReadyFederation(Ready):
                 draws=self.draws,
                 draws_heard=self.draws_heard,
             )
-        from worldline.launch.launcher import Launch
+        from worldline.launch.launcher import Launch, LaunchOptions
+        from worldline.launch.roles import SpecialRoles
 
         assert self.setup is not None
-        self._launch = Launch(
-            self.setup,
+        options = LaunchOptions(
             address=self.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
             observer=observer,
             pace=self.pace,
@@ -313,13 +312,14 @@ class ReadyFederation(Ready):
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             opened=self.opened,
-            unusual=self.unusual,
+            roles=self.unusual or SpecialRoles(),
             terminal=self.terminal,
             keeping=self.keeping,
             witness=self.witness,
             journal=self.journal,
             say=self.say,
         )
+        self._launch = Launch(self.setup, options)
         self.name_functions(self._launch.server.host.arbiter)
         return self._launch.run(watch)
 

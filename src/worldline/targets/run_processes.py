@@ -26,8 +26,9 @@ from typing import IO, Any, Self
 
 from msgspec import DecodeError, Struct, json
 
+from worldline.federation.environment import OUTPUT
 from worldline.files.saving import ScratchFolder
-from worldline.launch.processes import OUTPUT, describe_exit
+from worldline.launch.processes import describe_exit
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError
 from worldline.processes.lifeline import Lifeline
 from worldline.targets.variants import HASH_SEED, Factor, Variant

@@ -11,10 +11,10 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import Self, Unpack, cast
 
 from worldline.federation.address import Address
-from worldline.federation.participant.call import PATIENCE_S, Call, Credentials
+from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, Greeting, ServerHere
 from worldline.federation.participant.conversation import (
     DOUBT_S,
     GREETING_S,
@@ -23,7 +23,6 @@ from worldline.federation.participant.conversation import (
     Conversation,
     failure,
 )
-from worldline.federation.participant.greeting import Greeting
 from worldline.federation.participant.participant import ClockName, Operations
 from worldline.federation.participant.program import blame, is_normal_end, one_life
 from worldline.federation.sockets import ForkedLock, broken, expect_signs_of_life, is_unreachable, not_ours, remember
@@ -33,9 +32,6 @@ from worldline.model import TIME_MAX, LossError, Message, UsageError, WorldlineE
 from worldline.model.time import TimeLike
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Welcome
-
-if TYPE_CHECKING:
-    from worldline.federation.server.server import Server
 
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
@@ -214,7 +210,6 @@ class AsyncParticipant(Operations):
 
     def __init__(self, ledger: Ledger, connection: AsyncConnection) -> None:
         super().__init__(ledger, connection)
-        self._connection = connection
         connection.pulse = self.catch_up
         remember(self)
 
@@ -225,7 +220,7 @@ class AsyncParticipant(Operations):
                 self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
                 await self._wait()
         except BaseException as error:
-            if isinstance(error, UsageError) and self._connection.end is None:  # As in `WiredParticipant`.
+            if isinstance(error, UsageError) and self._connection.end is None:  # As in `Client`.
                 self._connection.fail(blame(error))
             await self._connection.close()
             raise
@@ -258,8 +253,8 @@ class AsyncParticipant(Operations):
     ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
         await self._yield()
-        messages = self._ledger.advance(self._target(to, by, clock))
-        return await self._wait() if messages is None else self._served(messages)
+        messages = self._advance(to, by, clock)
+        return await self._wait() if messages is None else messages
 
     async def next(
         self,
@@ -274,16 +269,8 @@ class AsyncParticipant(Operations):
         ``within="100ms"`` is `until` 100 ms from now. With a `promise`, first promise to send nothing before then.
         """
         await self._yield()
-        before = self._ledger.now
-        until = self._deadline(until, within, clock)
-        if clock != "true":
-            promise = self._in_true_time(promise, clock, "a promise")
-            until = self._limit(until, clock)
-        messages = self._ledger.next(until, promise)
-        if messages is None:
-            return await self._wait()
-        self._served_next(before, promise)
-        return messages
+        messages = self._next(self._deadline(until, within, clock), promise, clock)
+        return await self._wait() if messages is None else messages
 
     async def peek(
         self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true"
@@ -296,18 +283,16 @@ class AsyncParticipant(Operations):
         until = self._deadline(until, within, clock)
         if clock != "true":
             until = self._in_true_time(until, clock)
-        known = self._ledger.peek(until)
+        known = self._peek(until)
         if known is None:
             await self._wait()
             known = self._ledger.peek(until)
-        else:
-            self._say()
         assert known is not None
         return known
 
     async def revive(self) -> bool:
         """If it has crashed, wait until its program is started again. Return whether the program is to run."""
-        if self._ledger.revive() is None:
+        if self._asks_to_revive():
             await self._wait()
         return not (self.ended or self.is_crashed)
 
@@ -331,10 +316,6 @@ class AsyncParticipant(Operations):
         """
         await asyncio.sleep(0)
         await self._connection.drain()
-
-    def _served(self, messages: list[Message]) -> list[Message]:
-        self._say()
-        return messages
 
     async def _wait(self) -> list[Message]:
         if self._waits:
@@ -366,7 +347,7 @@ async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[obje
 
 
 async def connect_async(
-    address: str | Address | Server | None = None,
+    address: str | Address | ServerHere | None = None,
     name: str | None = None,
     *,
     patience_s: float = PATIENCE_S,

@@ -1,4 +1,7 @@
-"""A participant's call to its server: where to connect, as whom, declaring what. Shared by all clients."""
+"""A participant's call to its server: where to connect, as whom, declaring what, and its side of the handshake.
+
+Shared by all clients.
+"""
 
 from __future__ import annotations
 
@@ -7,44 +10,173 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import Protocol, TypeVar, Unpack
+
+from msgspec import msgpack
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.agreement import as_agreement
 from worldline.federation.environment import read_surroundings
-from worldline.federation.participant.declaration import Declaration, Declared, loader_of
-from worldline.federation.participant.greeting import Greeting, recognized
-from worldline.federation.sockets import client_context, dial, untrusted
+from worldline.federation.participant.declaration import Declaration, Declared, as_agreement, loader_of
+from worldline.federation.sockets import client_context, dial, open_socket, untrusted
 from worldline.lock import Ledger
-from worldline.model import Stream, UsageError, WorldlineError
-from worldline.model.errors import BrokenOff
+from worldline.model import PeerError, Stream, UsageError, WorldlineError
+from worldline.model.errors import BrokenOff, shortened
+from worldline.model.frames import frame
 from worldline.model.lifecycle import UNEVENTFUL
 from worldline.model.message import check_name
 from worldline.model.time import format_time
-from worldline.wire.handshake import NONCE_SIZE, Welcome
+from worldline.wire.codec import checked
+from worldline.wire.handshake import (
+    ABILITIES,
+    BAD_TOKEN,
+    NONCE_SIZE,
+    PROTOCOL,
+    PROTOCOL_ERROR,
+    VERSION,
+    Challenge,
+    Hello,
+    Refused,
+    Welcome,
+    client_proof,
+    foreign,
+    is_genuine,
+    server_proof,
+)
 
-if TYPE_CHECKING:
-    from worldline.federation.server.server import Server
-
-
-# Those whose run was broken off because of somebody else: a line of theirs is enough.
+# Finds out what answers at an address where no Worldline server did, or not in the way that was expected.
 #
-# Whoever has started them shows the cause, once. A traceback of everybody who was waiting just then would bury it.
+# Some wait to be spoken to, some speak first: so it listens, then tries TLS, then HTTP, each on a connection of its
+# own.
+
+_PATIENCE_S = 1.0
+_REQUEST = b"HEAD / HTTP/1.0\r\n\r\n"
 
 
-def is_bystander(error: BaseException | None) -> bool:
-    """Whether a program that has ended so has ended because of somebody else."""
+def recognized(address: Address) -> UsageError | None:
+    """Return what to do instead of connecting to this address, if it is known what answers there."""
+    for words in (b"", _client_hello(), _REQUEST):
+        heard = _answer(address, words)
+        if heard[:1] in (b"\x15", b"\x16"):
+            encrypted = Address("tls", address.place, address.port)
+            return None if address == encrypted else UsageError("the server speaks TLS", advice=f"use {encrypted}")
+        if PROTOCOL.encode() in heard:
+            plain = Address("tcp", address.place, address.port)
+            return None if address.kind != "tls" else UsageError("the server doesn't speak TLS", advice=f"use {plain}")
+        if (other := foreign(heard)) is not None:
+            return UsageError(other.problem, advice=other.advice)
+    return None
+
+
+def _answer(address: Address, words: bytes) -> bytes:
+    try:
+        with open_socket(address, _PATIENCE_S) as connection:
+            connection.sendall(words)
+            return connection.recv(1024)
+    except OSError:  # Which says nothing: it was silent, or hung up.
+        return b""
+
+
+def _client_hello() -> bytes:
+    """Return the first words of TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    hello = ssl.MemoryBIO()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), hello).do_handshake()
+    except ssl.SSLWantReadError:
+        return hello.read()
+    raise AssertionError("a handshake without an answer")
+
+
+T = TypeVar("T")
+
+_decode_challenge: Callable[[bytes], Challenge | Refused] = msgpack.Decoder(Challenge | Refused).decode
+_decode_verdict: Callable[[bytes], Welcome | Refused] = msgpack.Decoder(Welcome | Refused).decode
+
+
+class Greeting:
+    """One handshake: `hello` answers the server's challenge, `settle` judges its verdict."""
+
+    def __init__(
+        self,
+        federation: str,
+        name: str,
+        token: str | None,
+        nonce: bytes,
+        agreement: dict[str, str] | None = None,
+        code: str = "",
+    ) -> None:
+        self._federation = federation
+        self._name = name
+        self._token = (token or "").encode()
+        self._nonce = nonce
+        self._agreement = agreement or {}
+        self._code = code
+        self._challenge: Challenge | None = None
+        self._hello: Hello | None = None
+
+    def hello(self, body: bytes) -> bytes:
+        """Return the frame that answers a challenge."""
+        challenge = self._accepted(checked(_decode_challenge, body))
+        if challenge.protocol != PROTOCOL or challenge.version != VERSION:
+            raise PeerError(
+                f"the server speaks {shortened(challenge.protocol)} version {challenge.version}",
+                advice=f"this is version {VERSION}; use the same Worldline on both sides",
+            )
+        proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
+        self._challenge = challenge
+        self._hello = Hello(
+            VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code, ABILITIES
+        )
+        return frame(self._hello.body())
+
+    def settle(self, body: bytes) -> Welcome:
+        """Return the server's welcome, or raise why there is none."""
+        welcome = self._accepted(checked(_decode_verdict, body))
+        assert self._challenge is not None
+        assert self._hello is not None
+        if not is_genuine(welcome.proof, server_proof(self._token, self._challenge, self._hello)):
+            raise PeerError("the server doesn't know the token", advice="is it the right server?")
+        return welcome
+
+    def _accepted(self, answer: T | Refused) -> T:
+        if isinstance(answer, Refused):
+            raise refusal(answer, self._name)
+        return answer
+
+
+def refusal(refused: Refused, name: str) -> UsageError | PeerError:
+    """Return a server's refusal as an error: of the protocol's author, or of whoever started the participant."""
+    reason = shortened(refused.reason)
+    if refused.code == PROTOCOL_ERROR:
+        return PeerError(f"the server refused to go on: {reason}", participant=name, code=refused.code)
+    advice = None
+    if refused.code == BAD_TOKEN and name:  # A run has tokens of its own for those whom it starts.
+        advice = f"if it is the run's own, {name} is already there, or the run starts it itself: --without {name}"
+    return UsageError(
+        f"the server refused the connection: {reason}", participant=name, advice=advice, code=refused.code
+    )
+
+
+# Programs whose run was broken off because of another participant: a line of theirs is enough.
+#
+# The launcher shows the cause, once. Tracebacks of all programs that were waiting just then would bury it.
+
+
+def is_cut_short(error: BaseException | None) -> bool:
+    """Whether a program that has ended so has ended because of another participant."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(is_bystander, error.exceptions))
+        return all(map(is_cut_short, error.exceptions))
     return isinstance(error, BrokenOff) and error.participant != error.facts["told"]
 
 
 def parting_words(error: BaseException | None) -> str:
-    """Return what a bystander says of its end."""
+    """Return what a program says that was cut short."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if not isinstance(error, BrokenOff) or error.participant is None:
@@ -54,20 +186,20 @@ def parting_words(error: BaseException | None) -> str:
 
 
 def be_brief() -> None:
-    """Let what ends in this process because of somebody else say no more than that. For processes of a launcher."""
+    """Let programs of this process that are cut short say no more than that. For processes of a launcher."""
     if _brief:
         return
     _brief.append(True)
     usual, usual_of_threads = sys.excepthook, threading.excepthook
 
     def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if is_bystander(error):
+        if is_cut_short(error):
             print(parting_words(error), file=sys.stderr)
         else:
             usual(kind, error, trace)
 
     def end_thread(how: threading.ExceptHookArgs) -> None:
-        if is_bystander(how.exc_value):
+        if is_cut_short(how.exc_value):
             print(parting_words(how.exc_value), file=sys.stderr)
         else:
             usual_of_threads(how)
@@ -79,6 +211,13 @@ _brief: list[bool] = []  # Not empty: this process is.
 
 
 PATIENCE_S = 10.0
+
+
+class ServerHere(Protocol):
+    """A `Server` in this very process."""
+
+    def pair(self) -> socket.socket:
+        """Return a connection for a participant in this process."""
 
 
 class Credentials(Declared, total=False):
@@ -97,7 +236,7 @@ class Call:
 
     def __init__(
         self,
-        address: str | Address | Server | None,
+        address: str | Address | ServerHere | None,
         name: str | None,
         *,
         federation: str | None = None,
@@ -121,7 +260,7 @@ class Call:
         if target is None:
             raise UsageError("there is no address to connect to", advice="connect(address, name)")
         self._target = parse_address(target) if isinstance(target, str) else target
-        self.known = address is None  # Whoever started this process has given it: it is a server of ours.
+        self.known = address is None  # The launcher has given it: it is a server of ours.
         self.tls: ssl.SSLContext | None = None  # How the connection is to be encrypted, if it is.
         if isinstance(self._target, Address) and self._target.kind == "tls":
             self.tls = client_context(

@@ -1,7 +1,14 @@
-"""The blocking client: a participant at the end of a socket.
+"""The blocking client: a participant connected to a server, as its program's author uses it, in a `with` statement.
 
-The program's thread writes and reads; a second thread, the pulse, keeps the connection alive while the program
-computes, and tells what the program has said and left lying for a twentieth of a second.
+What it is connected by, a connection of its own, a circuit of one that is shared, or the server's own thread, is for
+that *wire* to know. With a connection of its own, the program's thread writes and reads; a second thread, the pulse,
+keeps the connection alive while the program computes, and tells what the program has said and left lying for a
+twentieth of a second.
+
+The program may be interrupted: a signal's handler may raise in its thread, anywhere. It may go on then, and the same
+call again gives what the interrupted one would have given. So what was taken from the ledger, and hadn't reached the
+program yet, goes back. What an earlier call gave has reached it, and stays. Handlers run between the steps of Python
+code, also right after a call of compiled code has returned; hence this module is Python in every build.
 """
 
 from __future__ import annotations
@@ -9,33 +16,23 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from worldline.federation.address import Address
-from worldline.federation.participant.call import PATIENCE_S, Call, Credentials
-from worldline.federation.participant.connection import SocketConnection
+from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, ServerHere
+from worldline.federation.participant.connection import RedialingWire, SocketConnection, gone
 from worldline.federation.participant.conversation import GREETING_S, HUNG_UP, PULSE_S
-from worldline.federation.participant.interruptible import InterruptibleParticipant
-from worldline.federation.participant.participant import Connection
+from worldline.federation.participant.participant import ClockName, Connection, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
-from worldline.federation.participant.redialing import RedialingWire, gone
 from worldline.federation.sockets import Encrypted, ForkedLock, remember
 from worldline.lock import Ledger, ParticipantEvent, State
-from worldline.model import LossError, UsageError, WorldlineError
+from worldline.model import LossError, Message, UsageError, WorldlineError
+from worldline.model.time import TimeLike
 from worldline.wire.handshake import TAKEN
-
-if TYPE_CHECKING:
-    from worldline.federation.server.server import Server
-
-
-# A participant at the end of a wire, as its program's author uses it: in a `with` statement.
-#
-# Entering waits for the start of the run; exiting leaves it, or says why it can't go on. What the wire is, a connection
-# of its own or a circuit of one that is shared, is for the wire to know.
 
 
 class ParticipantWire(Connection, Protocol):
-    """What a participant needs of its way to the server, besides asking and telling."""
+    """What a client needs of its way to the server, besides asking and telling."""
 
     @property
     def disowned(self) -> bool:
@@ -55,17 +52,31 @@ class ParticipantWire(Connection, Protocol):
         """Hang up; if `patient`, only when the server has taken all that it was told."""
 
 
-class WiredParticipant(InterruptibleParticipant):
+_NOTICE_S = 1.0  # Within this, a server notices that a process is gone, if it is on the same machine.
+_RETRY_S = 0.05
+_REDIAL_S = 0.2  # For each attempt; between two of them it is seen whether all are to end.
+
+
+class Client(Participant):
     """A participant connected to a server.
 
     Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
     inside is reported to the others as the reason why the run ended.
+
+    `own` is the wire, if it is a connection of its own, which a pulse has to keep alive.
     """
 
-    def __init__(self, ledger: Ledger, wire: ParticipantWire) -> None:
+    def __init__(
+        self, ledger: Ledger, wire: ParticipantWire, own: SocketConnection | RedialingWire | None = None
+    ) -> None:
         super().__init__(ledger, wire)
+        ledger.careful = True
         self._wire = wire
+        self._own = own
+        self._done = threading.Event()
         remember(self)
+        if own is not None:
+            threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
 
     def __enter__(self) -> Self:
         try:
@@ -89,18 +100,100 @@ class WiredParticipant(InterruptibleParticipant):
             raise
         finally:
             if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
-                with self._lock:
-                    self._ledger.tell_time()
-                    self._take_untold()
-                self._wire.fail(blame(failure), self._untold, failed_at(failure, self.name))
+                self._report(failure)
             self._hang_up(patient=failure is None)
         return self._has_unwound(error)
 
+    def _report(self, failure: BaseException) -> None:
+        """Tell the others what the program has failed of."""
+        with self._lock:
+            self._ledger.tell_time()
+            self._take_untold()
+        self._wire.fail(blame(failure), self._untold, failed_at(failure, self.name))
+
+    # --- Interruptions: see above. These have to be Python in every build. ---
+
+    def join(self) -> None:
+        self._ledger.forget_mark()
+        try:
+            super().join()
+        except BaseException:
+            self._take_back()
+            raise
+
+    def advance(
+        self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
+    ) -> list[Message]:
+        self._ledger.forget_mark()
+        try:
+            messages = self._advance(to, by, clock)
+            return self._wait() if messages is None else messages
+        except BaseException:
+            self._take_back()
+            raise
+
+    def next(
+        self,
+        until: TimeLike | None = None,
+        *,
+        within: TimeLike | None = None,
+        promise: TimeLike | None = None,
+        clock: ClockName = "true",
+    ) -> list[Message]:
+        self._ledger.forget_mark()
+        try:
+            messages = self._next(self._deadline(until, within, clock), promise, clock)
+            return self._wait() if messages is None else messages
+        except BaseException:
+            self._take_back()
+            raise
+
+    def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
+        self._ledger.forget_mark()
+        try:
+            return super().peek(until, within=within, clock=clock)
+        except BaseException:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        with self._lock:  # The pulse may be telling the time.
+            self._ledger.take_back()
+
+    # --- Leaving, and the pulse ---
+
     def leave(self) -> None:
         """Leave the run; raise if it was broken off."""
-        if self._ledger.state is State.COMPUTING and not self.ended:
+        if self._ledger.state is not State.LEFT and not self.ended:
             self._wire.look()
         super().leave()
+
+    def close(self) -> None:
+        """Hang up. Without `leave`, the others consider this participant lost."""
+        self._hang_up(patient=False)
+
+    def _hang_up(self, *, patient: bool) -> None:
+        self._done.set()
+        self._wire.close(patient=patient)
+
+    def give_up(self, problem: str) -> None:
+        """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
+        assert self._own is not None
+        self._own.give_up(problem)
+
+    def disown(self) -> None:
+        """Let go of the connection in a forked process."""
+        self._lock = ForkedLock(self.name)
+
+    def _live(self) -> None:
+        """The pulse: keep the connection alive, and tell what was left lying."""
+        assert self._own is not None
+        while not self._done.wait(PULSE_S):
+            try:
+                self.catch_up()
+                self._own.beat()
+            except (WorldlineError, ValueError, OSError):
+                return  # The program's own thread meets the same and says so, or has hung up just now.
 
     def catch_up_if_idle(self) -> None:
         """Do as `catch_up`, unless an operation is under way: where its wire is held back, that may take long."""
@@ -111,52 +204,9 @@ class WiredParticipant(InterruptibleParticipant):
             finally:
                 lock.release()
 
-    def close(self) -> None:
-        """Hang up. Without `leave`, the others consider this participant lost."""
-        self._hang_up(patient=False)
-
-    def disown(self) -> None:
-        """Let go of the connection in a forked process."""
-        self._lock = ForkedLock(self.name)
-
-    def _hang_up(self, *, patient: bool) -> None:
-        self._wire.close(patient=patient)
-
-
-_NOTICE_S = 1.0  # Within this, a server notices that a process is gone, if it is on the same machine.
-_RETRY_S = 0.05
-_REDIAL_S = 0.2  # For each attempt; between two of them it is seen whether all are to end.
-
-
-class Client(WiredParticipant):
-    """A participant with a connection of its own, and a pulse that keeps it alive."""
-
-    def __init__(self, ledger: Ledger, connection: SocketConnection | RedialingWire) -> None:
-        super().__init__(ledger, connection)
-        self._connected = connection
-        self._done = threading.Event()
-        threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
-
-    def give_up(self, problem: str) -> None:
-        """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
-        self._connected.give_up(problem)
-
-    def _hang_up(self, *, patient: bool) -> None:
-        self._done.set()
-        super()._hang_up(patient=patient)
-
-    def _live(self) -> None:
-        """The pulse: keep the connection alive, and tell what was left lying."""
-        while not self._done.wait(PULSE_S):
-            try:
-                self.catch_up()
-                self._connected.beat()
-            except (WorldlineError, ValueError, OSError):
-                return  # The program's own thread meets the same and says so, or has hung up just now.
-
 
 def connect(
-    address: str | Address | Server | None = None,
+    address: str | Address | ServerHere | None = None,
     name: str | None = None,
     *,
     patience_s: float = PATIENCE_S,
@@ -182,9 +232,8 @@ def connect(
     connection = connection_to(call, patience_s, silence_s)
     try:
         ledger = call.ledger(connection.welcome)
-        if connection.welcome.returns:
-            return Client(ledger, RedialingWire(connection, redialed))
-        return Client(ledger, connection)
+        wire = RedialingWire(connection, redialed) if connection.welcome.returns else connection
+        return Client(ledger, wire, wire)
     except BaseException:
         connection.close()
         raise

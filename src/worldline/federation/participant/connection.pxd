@@ -1,13 +1,25 @@
 cimport cython
 
 from worldline.federation.participant.conversation cimport Conversation
-from worldline.federation.eagerness cimport Eagerness
 
 
 cdef bint _IS_COMPILED
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
 cdef object _clock
+cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
+
+
+cdef class Eagerness:
+    cdef object _clock
+    cdef bint _brisk
+    cdef double _lost_s
+    cdef double _resumes
+
+    cpdef bint asks(self, double since) except -1
+    @cython.locals(before=double, now=double, took=double)
+    cpdef bint asks_again(self, double since) except -1
+    cpdef came(self, double since, double now)
 
 
 cdef class SocketConnection:
@@ -52,3 +64,17 @@ cdef class SocketConnection:
     cdef _send(self, object data)
     @cython.locals(heard=double)
     cdef _receive(self, int flags=*)
+
+
+cdef class RedialingWire:
+    cdef object __weakref__
+    cdef readonly SocketConnection _connection
+    cdef object _dial
+    cdef double _patience_s
+    cdef long long _answers
+    cdef list _said
+    cdef list _unsaid
+    cdef bint _asks
+    cdef bint _is_closed
+    cdef object _given_up
+    cdef object _renewing

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from worldline.federation.participant.greeting import refusal
+from worldline.federation.participant.call import refusal
 from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.events import Recall, Recalled
 from worldline.lock.ledger import broken_off

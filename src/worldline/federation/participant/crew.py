@@ -1,25 +1,485 @@
-"""A crew: the programs of several participants in one process, each a strand, over one trunk.
+"""A crew: the programs of several participants in one process, each a strand, over one trunk to their server.
 
-Whoever has an answer goes on until it waits for the next one. When nobody can go on, the trunk is listened to. Who goes
-on first shows in nothing: that is what the lock is for.
+A program that has an answer goes on until it waits for the next one. When none can go on, the trunk is listened to.
+Which one goes on first shows in nothing: that is what the lock is for.
 
-Where strands are greenlets, a signal's handler that raises while everybody waits raises here, in none of the programs.
-Then the one that went on last gets it, if it hasn't come to its end, out of the wait in which it is; or another one.
-So whatever is done here may be interrupted: at worst somebody goes on for nothing, and waits again. Where they are
-threads, programs aren't in the thread that handlers run in, and what those raise ends the process.
+Each participant has a circuit, which is all that it sees of that. What is to be sent is put into a queue, and one write
+sends all that has come together there:
+
+- when no program can go on, since all wait for answers;
+- otherwise two milliseconds after the last write, so that the server has something to do while this process has;
+- and by the pulse, a second thread, if a program computes for long. It also keeps the connection alive, and tells what
+  that program has said and left lying.
+
+If the server holds a circuit, because its participant is far ahead of others, telling makes that one wait.
+
+A signal's handler may raise anywhere here, in the program that waits or in the thread that reads for all. As in
+`connection`, nothing is lost or done twice then: what is written or read stays in a queue until the note of it, and
+where two statements belong together, the only call is the last of them. A circuit is woken before it is given
+something, and so perhaps for nothing, rather than not at all.
+
+Where strands are greenlets, a handler that raises while all wait raises in none of the programs. Then the one that went
+on last gets it, if it hasn't come to its end, out of the wait in which it is; or another one. Where they are threads,
+programs aren't in the thread that handlers run in, and what those raise ends the process.
 """
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from threading import get_ident
 
 from worldline.federation.inprocess.strand import Strand, ThreadStrand, strand_kind
-from worldline.federation.participant.call import Call
-from worldline.federation.participant.circuits import Circuit, WorkerTrunk
-from worldline.federation.participant.client import WiredParticipant, dial_server
-from worldline.model import Stream
+from worldline.federation.participant.call import Call, refusal
+from worldline.federation.participant.client import Client, dial_server
+from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
+from worldline.federation.sockets import (
+    Encrypted,
+    broken,
+    expect_signs_of_life,
+    is_unreachable,
+    not_ours,
+    remember,
+    wake_every,
+)
+from worldline.lock import Action, Ledger, ParticipantEvent
+from worldline.model import LossError, Stream, WorldlineError
+from worldline.wire.frames import HEARTBEAT, Frames
+from worldline.wire.handshake import Refused
+from worldline.wire.trunk import (
+    LONGEST,
+    NUMBER_SIZE,
+    HoldCircuit,
+    RunningCircuit,
+    circuit_of,
+    decode_word,
+    is_piece,
+    opening,
+    piece,
+    pieces,
+    word,
+)
+
+_PULSE_S = 0.01
+_SEND_AFTER_S = 0.002
+_BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
+_WAKE_S = 1.0
+_FAREWELL_S = 2.0
+_UNREACHABLE_S = 10.0  # As long as the server has said nothing else.
+_RECEIVE_MAX = 2**18
+_SHAKE_S_MAX = 0.002
+_CLOSED = "the server closed the connection"
+
+
+class Circuit:
+    """One participant's way to its server, over a trunk that it shares with others.
+
+    `pause` is set by whoever runs its program, and returns when there may be something new. `catch_up` tells what was
+    left lying, from any thread, and never waits.
+    """
+
+    pause: Callable[[], None]
+
+    def __init__(self, trunk: WorkerTrunk, number: int, call: Call) -> None:
+        self.name = call.name
+        self.number = number
+        self.conversation = Conversation(call.name)
+        self.waits = False  # Its program can't go on before something comes in.
+        self.is_held = False
+        self.closed: str | None = None  # Why nothing more comes in.
+        self.refused: WorldlineError | None = None  # Why it wasn't admitted.
+        self.disowned = False
+        self.catch_up: Callable[[], None] = lambda: None
+        self.interruption: BaseException | None = None  # What a handler has raised, to be raised in the program's wait.
+        self.unread: list[bytes] = []  # What the trunk has brought.
+        self._ledger: Ledger | None = None
+        self._trunk = trunk
+        self._call = call
+        self._thread = 0
+        self._told = 0.0
+
+    # --- The handshake ---
+
+    def greet(self, challenge: bytes) -> None:
+        """Answer the trunk's challenge for this participant."""
+        self._trunk.say(self, self._call.greeting.hello(challenge))
+
+    def settle(self) -> bool:
+        """Take the server's verdict, if it is there; return whether it is, or was."""
+        if self._ledger is not None or self.refused is not None:
+            return True
+        try:
+            self._hear()
+            body = self.conversation.body()
+            if body is None and self.closed is None:
+                return False
+            if body is None:
+                raise self.conversation.lost(self.closed or _CLOSED)
+            welcome = self._call.greeting.settle(body)
+            self.conversation.agree(welcome.frame_max, welcome.payload_max)
+            self._trunk.heartbeat_s = welcome.heartbeat / 1e9
+            self._ledger = self._call.ledger(welcome)
+        except WorldlineError as error:
+            self.refused = error
+        return True
+
+    def ledger(self) -> Ledger:
+        """Return the ledger of a participant that was admitted, for the thread that runs its program."""
+        if self.refused is not None:
+            raise self.refused
+        assert self._ledger is not None
+        self._thread = get_ident()
+        return self._ledger
+
+    # --- For the participant ---
+
+    @property
+    def end(self) -> WorldlineError | None:
+        return self.conversation.end
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        self._check()
+        self._say(events)
+        self._told = time.monotonic()
+        while self.is_held and get_ident() == self._thread:
+            self._wait()
+            self._check()
+
+    def ask(self, events: list[ParticipantEvent]) -> Action:
+        if events:
+            self.conversation.check()
+            self._say(events)
+        while (answer := self._answer()) is None:
+            if self.closed is not None:
+                raise self.conversation.lost(self.closed)
+            self._wait()
+        self._told = time.monotonic()
+        return answer
+
+    def is_due(self, urgent: bool) -> bool:
+        now = time.monotonic()
+        if now > self._trunk.due:
+            self._trunk.keep_up(now)
+            self._check()
+        return urgent or now - self._told > TELL_AFTER_S
+
+    def look(self) -> None:
+        self._trunk.keep_up(time.monotonic())
+        self._check()
+
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
+        with contextlib.suppress(WorldlineError):
+            if events:
+                self._say(events)
+        self._trunk.say(self, failure(cause, at))
+
+    def close(self, *, patient: bool = False) -> None:
+        """Hang up. Whether the server has taken all of it, the trunk sees to, when everybody has hung up."""
+        if self.end is None:
+            self.conversation.lost("the connection is closed")
+        self._trunk.hang_up(self, patient=patient)
+
+    def disown(self) -> None:
+        self.disowned = True
+        self.conversation.end = not_ours(self.name)
+
+    def _say(self, events: list[ParticipantEvent]) -> None:
+        said = pieces(self.number, self.conversation.encode(events))
+        del events[:]  # With the next line, one step: its call is the last of it.
+        self._trunk.unsent.extend(said)
+
+    def _wait(self) -> None:
+        self.waits = True
+        self.pause()
+        raised, self.interruption = self.interruption, None
+        if raised is not None:
+            raise raised
+
+    def _answer(self) -> Action | None:
+        self._hear()
+        return self.conversation.answer()
+
+    def _hear(self) -> None:
+        """Take what the trunk has brought, and what was left over when the program was interrupted."""
+        self.conversation.move(self.unread)
+        while self.unread:
+            self.conversation.move(self.unread)
+
+    def _check(self) -> None:
+        """Raise if the server has ended it."""
+        if get_ident() == self._thread:  # The pulse would get in its way.
+            self._hear()
+        self.conversation.look()
+        if self.closed is not None:
+            raise self.conversation.lost(self.closed)
+
+
+class WorkerTrunk:
+    """A connection, and the circuits of all who share it. `wake` is told whose program may go on."""
+
+    def __init__(
+        self, connection: socket.socket | Encrypted, wake: Callable[[Circuit], None], shake: Stream | None = None
+    ) -> None:
+        self.heartbeat_s = _UNREACHABLE_S / 4
+        self.running: Circuit | None = None  # Whose program runs just now,
+        self.turns = 0  # and how many times one has gone on.
+        self.due = 0.0  # When the server is to be told what there is, and to be listened to.
+        self._socket = connection
+        self._plain = connection.plain if isinstance(connection, Encrypted) else connection
+        self._wake = wake
+        self._shake = shake
+        self._frames = Frames(LONGEST)
+        self._circuits: dict[int, Circuit] = {}
+        self._challenge: bytes | None = None
+        self.unsent: list[bytes] = []  # Frames, whoever says them.
+        self._sending = b""  # What was taken from there,
+        self._sent: list[int] = []  # and how much of it was written, each time.
+        self._unread: list[bytes] = []
+        self._bodies: list[bytes] = []
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._written = time.monotonic()
+        self._is_patient = True  # Nobody has come to a bad end.
+        self._is_mute = False  # Nothing can be sent any more; what the server says of that is still to be read.
+        self._over: str | None = None  # Why nothing comes in any more.
+        self._deadline: float | None = None  # When waiting for the server ends, if it does.
+        self._done = threading.Event()
+        self._pulse = threading.Thread(target=self._live, name="worldline pulse", daemon=True)
+        wake_every(connection, _WAKE_S)
+        remember(self)
+
+    # --- For whoever runs the programs ---
+
+    def open(self, calls: Sequence[Call]) -> list[Circuit]:
+        """Have the participants admitted, each on its own proof; who is refused has the reason in its circuit."""
+        challenge = self._greeted()
+        self.unsent.append(opening())
+        circuits = [Circuit(self, number, call) for number, call in enumerate(calls)]
+        is_trusted = False
+        for circuit in circuits:
+            self._circuits[circuit.number] = circuit
+            circuit.greet(challenge)
+            if not is_trusted:  # The server takes a second circuit only when it knows somebody.
+                self._settle(circuit)
+                is_trusted = circuit.refused is None
+        for circuit in circuits:
+            self._settle(circuit)
+        expect_signs_of_life(self._plain, 4 * self.heartbeat_s)
+        self._pulse.start()
+        return circuits
+
+    def keep_up(self, now: float) -> None:
+        """Send what there is, and take in what is there."""
+        self.due = now + _SEND_AFTER_S
+        self.flush()
+        is_mine: list[bool] = []
+        try:
+            is_mine.extend(map(self._reading.acquire, (False,)))
+            if is_mine[0]:  # Otherwise somebody listens already.
+                self._receive(socket.MSG_DONTWAIT)
+        finally:
+            if is_mine and is_mine[0]:
+                self._reading.release()
+
+    def listen(self) -> None:
+        """Send what there is, and wait until something comes in."""
+        self.flush()
+        with self._reading:
+            self._receive(0)
+        self.due = time.monotonic() + _SEND_AFTER_S
+
+    def close(self) -> None:
+        """Hang up. If all went well, only when the server has taken all that it was told, however long that takes."""
+        self._deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
+        self._done.set()
+        if self._pulse.ident is not None:
+            self._pulse.join()  # It may be sending.
+        self.flush()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        while self._over is None and not self._is_late():
+            self.listen()
+        self._socket.close()
+
+    def disown(self) -> None:
+        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
+        self._is_mute, self._over = True, _CLOSED
+        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self.unsent.clear()
+        self._sending = b""
+        self._socket.close()
+        for circuit in self._circuits.values():
+            circuit.disown()
+
+    # --- For circuits ---
+
+    def say(self, circuit: Circuit, stream: bytes) -> None:
+        """Have something sent on a circuit, soon."""
+        self.unsent.extend(pieces(circuit.number, stream))
+
+    def hang_up(self, circuit: Circuit, *, patient: bool) -> None:
+        self._is_patient = self._is_patient and patient
+        if self._circuits.pop(circuit.number, None) is not None:
+            self.unsent.append(piece(circuit.number, b""))
+
+    def flush(self) -> None:
+        """Send what there is."""
+        if not (self.unsent or self._sending):
+            return
+        if self._shake is not None:
+            time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
+        with self._writing:
+            self._write_all()
+
+    # --- Writing and reading ---
+
+    # These loops are apart from where the locks are held: see `connection`.
+
+    def _write_all(self) -> None:
+        self._write()
+        while self.unsent:
+            count = len(self.unsent)
+            said = b"".join(self.unsent[:count])
+            self._sending = said  # With the next line, one step: there is no call.
+            del self.unsent[:count]
+            self._write()
+
+    def _write(self) -> None:
+        """Write what was taken to be sent, or what is left of it."""
+        self._written = time.monotonic()
+        while not self._is_mute:
+            done, whole = sum(self._sent), len(self._sending)
+            if done == whole:
+                break
+            try:
+                self._sent.extend(map(self._socket.send, (memoryview(self._sending)[done:],)))
+            except BlockingIOError:
+                self._is_mute = self._is_late() or is_unreachable(self._plain, 4 * self.heartbeat_s)
+            except OSError:
+                self._is_mute = True  # Why, the server may have said before, and whoever reads finds out.
+        self._sending, self._sent = b"", []
+
+    def _receive(self, flags: int) -> None:
+        """Take in what the server has sent: wait for it, unless the flags say otherwise."""
+        if self._take_all():
+            return  # It was left over when somebody was interrupted.
+        while not self._unread:
+            if self._over is not None:
+                return
+            try:
+                self._unread.extend(map(self._socket.recv, (_RECEIVE_MAX,), (flags,)))
+            except BlockingIOError:
+                if flags or self._is_late():
+                    return
+                if is_unreachable(self._plain, 4 * self.heartbeat_s):
+                    self._end(f"the server's machine hasn't answered for {4 * self.heartbeat_s:.0f} seconds")
+            except OSError as error:
+                self._end(broken(error))
+        if not self._unread[0]:
+            self._end(_CLOSED)
+            return
+        self._frames.push(self._unread)
+        self._take_all()
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _take_all(self) -> bool:
+        """Do as the server says; whether it has said anything."""
+        took = False
+        try:
+            while self._over is None and (self._bodies or self._frames.cut(self._bodies)):
+                took = True
+                self._take(self._bodies[0])
+        except WorldlineError as error:
+            self._end(error.problem)
+        return took
+
+    def _take(self, body: bytes) -> None:
+        """Do as the server says with the first body, and forget that."""
+        if not body:
+            del self._bodies[0]
+        elif self._challenge is None:
+            self._challenge = body
+            del self._bodies[0]
+        elif not is_piece(body):
+            self._obey(body)
+        elif (circuit := self._circuits.get(circuit_of(body))) is None:
+            del self._bodies[0]  # It has hung up.
+        else:
+            is_end = len(body) == NUMBER_SIZE
+            self._rouse(circuit)
+            if is_end:
+                circuit.closed = _CLOSED
+                del self._bodies[0]
+            else:
+                said = body[NUMBER_SIZE:]
+                del self._bodies[0]  # With the next line, one step: its call is the last of it.
+                circuit.unread.append(said)
+
+    def _obey(self, body: bytes) -> None:
+        """Do what the server says of the trunk itself."""
+        said = decode_word(body)
+        if isinstance(said, Refused):
+            self._end(refusal(said, "").problem)
+        elif (circuit := self._circuits.get(said.circuit)) is not None:
+            is_held = isinstance(said, HoldCircuit)
+            self._rouse(circuit)
+            circuit.is_held = is_held
+        del self._bodies[0]
+
+    def _rouse(self, circuit: Circuit) -> None:
+        """Let the program of a circuit go on: if it is interrupted after that, it finds nothing, and waits again."""
+        if circuit.waits:
+            circuit.waits = False  # With the next line, one step: its call is the last of it.
+            self._wake(circuit)
+
+    def _end(self, problem: str) -> None:
+        for circuit in list(self._circuits.values()):
+            self._rouse(circuit)
+            circuit.closed = circuit.closed or problem
+        self._over = problem  # Last: until then, it is found out again.
+
+    # --- The handshake ---
+
+    def _greeted(self) -> bytes:
+        while self._challenge is None:
+            self.listen()
+            self._check()
+        return self._challenge
+
+    def _settle(self, circuit: Circuit) -> None:
+        while not circuit.settle():
+            self._check()
+            self.listen()
+
+    def _check(self) -> None:
+        if self._over is not None:
+            raise LossError(self._over, advice="a trunk needs the same Worldline on both sides")
+
+    # --- The pulse ---
+
+    def _live(self) -> None:
+        """Keep the connection alive, and tell what was left lying while a program computes."""
+        turns, since, said = 0, 0.0, 0.0
+        while not self._done.wait(_PULSE_S):
+            running, now = self.running, time.monotonic()
+            if running is None or self.turns != turns:
+                turns, since, said = self.turns, now, now
+            elif now - said > _BUSY_S:
+                said = now
+                self.unsent.append(word(RunningCircuit(running.number, int(now - since))))
+            if running is not None and not running.is_held:
+                with contextlib.suppress(WorldlineError):  # Its own thread meets the same.
+                    running.catch_up()
+            if not self.unsent and now - self._written > self.heartbeat_s:
+                self.unsent.append(HEARTBEAT)
+            self.flush()
+
 
 Live = Callable[[Circuit], None]
 """What a strand does with a circuit: it never raises."""
@@ -41,7 +501,7 @@ class Crew:
         self._ready: deque[Circuit] = deque()
         self._shake = shake
         self._strands: dict[Circuit, Strand] = {}
-        self._participants: dict[Circuit, WiredParticipant] = {}
+        self._participants: dict[Circuit, Client] = {}
         self._last: Circuit | None = None  # Who went on last.
         self._raised: list[BaseException] = []  # What handlers have raised here, and nobody has got yet.
         self._failures: list[BaseException] = []
@@ -63,9 +523,9 @@ class Crew:
         participant = self._participants.get(self._trunk.running)  # type: ignore[arg-type]
         return None if participant is None else participant.now
 
-    def participant(self, circuit: Circuit) -> WiredParticipant:
+    def participant(self, circuit: Circuit) -> Client:
         """Return the participant of a circuit, in the strand of its program; raise if it wasn't admitted."""
-        self._participants[circuit] = participant = WiredParticipant(circuit.ledger(), circuit)
+        self._participants[circuit] = participant = Client(circuit.ledger(), circuit)
         circuit.catch_up = participant.catch_up_if_idle
         return participant
 
@@ -84,8 +544,8 @@ class Crew:
                 if kind is ThreadStrand:
                     raise
                 self._raised.append(error)
-        for failure in self._failures:
-            raise failure
+        for failed in self._failures:
+            raise failed
         self._trunk.close()
 
     def _live(self) -> None:

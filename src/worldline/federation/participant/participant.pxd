@@ -24,7 +24,7 @@ cdef class ParticipantClock:
 cdef class Operations:
     cdef dict __dict__  # Programs may keep things there.
     cdef public Ledger _ledger
-    cdef public object _courier
+    cdef public object _connection
     cdef public object _lock
     cdef public bint _waits
     cdef public bint _presses
@@ -40,7 +40,11 @@ cdef class Operations:
     cpdef _time_of(self, time, clock, what)
     cdef bint _is_local(self, clock) except -1
     cpdef _say(self, bint urgent=*)
-    cpdef _served_next(self, long long before, promise)
+    cpdef list _advance(self, to, by, clock)
+    @cython.locals(before="long long")
+    cpdef list _next(self, until, promise, clock)
+    cpdef _peek(self, until)
+    cpdef bint _asks_to_revive(self) except -1
     cpdef _take_untold(self)
     cpdef _take_asked(self)
     cpdef _catch_up(self)
@@ -48,9 +52,4 @@ cdef class Operations:
 
 
 cdef class Participant(Operations):
-    cdef public object _connection
-
-    cpdef list _advance(self, to, by, clock)
-    @cython.locals(before="long long")
-    cpdef list _next(self, until, promise, clock)
     cpdef list _wait(self)

@@ -7,7 +7,7 @@ What only tells never waits. It travels with the next request, unless it is bett
 connection to say.
 
 A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
-call again (see the ledger, and `interruptible` for where that can happen). For that a connection is asked again with
+call again (see the ledger, and `client` for where that can happen). For that a connection is asked again with
 nothing to say, and keeps an answer until the next request.
 """
 
@@ -64,21 +64,17 @@ ClockName = Literal["true", "local"]
 """In whose time something is said: the simulation's, or that of the participant's own clock."""
 
 
-class ArbiterLink(Protocol):
-    """The way to the arbiter."""
+class Connection(Protocol):
+    """The way to the arbiter and back."""
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         """Hand over a frame of events, and don't wait for an answer.
 
-        What is handed over is taken out of the list: who is interrupted before that hands it over again.
+        What is handed over is taken out of the list: a caller that is interrupted before that hands it over again.
         """
 
     def is_due(self, urgent: bool) -> bool:
         """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
-
-
-class Connection(ArbiterLink, Protocol):
-    """The way to the arbiter and back."""
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Hand over a frame of events, if there are any, as `tell` does; wait for the answer to the last request."""
@@ -174,10 +170,10 @@ class Operations:
     With ``clock="local"``, the times that are given are those of the participant's own clock.
     """
 
-    def __init__(self, ledger: Ledger, courier: ArbiterLink) -> None:
+    def __init__(self, ledger: Ledger, connection: Any) -> None:
         self._ledger = ledger
-        self._courier = courier
-        # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
+        self._connection = connection  # A `Connection`, or one whose `ask` is awaited.
+        # The thread that keeps the connection alive also tells what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
         self._presses = False  # Whether a promise hasn't been told yet, for which others may be waiting.
@@ -364,14 +360,54 @@ class Operations:
             self._catch_up()
 
     def _say(self, urgent: bool = False) -> None:
-        if self._courier.is_due(urgent or self._presses):
+        if self._connection.is_due(urgent or self._presses):
             self._catch_up()
 
-    def _served_next(self, before: int, promise: TimeLike | None) -> None:
-        """Say what is to be said after a `next` that didn't have to wait."""
-        self._presses = self._presses or promise is not None
-        if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
-            self._say()
+    # --- Operations that may have to wait: what can be done without. None: it was asked for, and has to come in. ---
+
+    def _advance(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> list[Message] | None:
+        target = to if to is not None and by is None and clock == "true" else self._target(to, by, clock)
+        with self._lock:
+            messages = self._ledger.advance(target)
+            if messages is None:
+                self._take_asked()
+            else:
+                self._say()
+            return messages
+
+    def _next(self, until: TimeLike | None, promise: TimeLike | None, clock: str) -> list[Message] | None:
+        if clock != "true":
+            promise = self._in_true_time(promise, clock, "a promise")
+            until = self._limit(until, clock)
+        with self._lock:
+            before = self._ledger.now
+            messages = self._ledger.next(until, promise)
+            if messages is None:
+                self._take_asked()
+                return None
+            self._presses = self._presses or promise is not None
+            if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
+                self._say()
+            return messages
+
+    def _peek(self, until: TimeLike | None) -> int | None:
+        with self._lock:
+            known = self._ledger.peek(until)
+            if known is None:
+                self._take_asked()
+            else:
+                self._say()
+            return known
+
+    def _asks_to_revive(self) -> bool:
+        """Whether it has crashed, and has to wait until its program is started again."""
+        with self._lock:
+            asks = self._ledger.revive() is None
+            if asks:
+                self._take_asked()
+            elif not self._ledger.ended:  # To a guest that wasn't invited, the server has said so, and gone.
+                self._say()
+            return asks
 
     def _take_untold(self) -> None:
         self._presses = False
@@ -391,7 +427,7 @@ class Operations:
     def _tell(self) -> None:
         self._take_untold()
         if self._untold:
-            self._courier.tell(self._untold)
+            self._connection.tell(self._untold)
 
     def _crowded(self) -> UsageError:
         return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
@@ -442,10 +478,6 @@ class Operations:
 class Participant(Operations):
     """One participant of a run, in blocking style."""
 
-    def __init__(self, ledger: Ledger, connection: Connection) -> None:
-        super().__init__(ledger, connection)
-        self._connection = connection
-
     def join(self) -> None:
         """Wait until the run starts, or until the time at which this newcomer joins."""
         with self._lock:
@@ -459,17 +491,8 @@ class Participant(Operations):
         self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
     ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
-        return self._advance(to, by, clock)
-
-    def _advance(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> list[Message]:
-        target = to if to is not None and by is None and clock == "true" else self._target(to, by, clock)
-        with self._lock:
-            messages = self._ledger.advance(target)
-            if messages is not None:
-                self._say()
-                return messages
-            self._take_asked()
-        return self._wait()
+        messages = self._advance(to, by, clock)
+        return self._wait() if messages is None else messages
 
     def next(
         self,
@@ -485,20 +508,8 @@ class Participant(Operations):
         as anything can arrive: an empty result then means that the run has ended for this participant. With a
         `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
-        return self._next(self._deadline(until, within, clock), promise, clock)
-
-    def _next(self, until: TimeLike | None, promise: TimeLike | None, clock: str) -> list[Message]:
-        if clock != "true":
-            promise = self._in_true_time(promise, clock, "a promise")
-            until = self._limit(until, clock)
-        with self._lock:
-            before = self._ledger.now
-            messages = self._ledger.next(until, promise)
-            if messages is not None:
-                self._served_next(before, promise)
-                return messages
-            self._take_asked()
-        return self._wait()
+        messages = self._next(self._deadline(until, within, clock), promise, clock)
+        return self._wait() if messages is None else messages
 
     def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
@@ -507,7 +518,7 @@ class Participant(Operations):
         there, publish what it sends on the way (``publish(..., at=...)``), and `advance` there. If it is now, a message
         arrives now: take it with `next`.
 
-        It looks ahead no further than `until` (or `within` a duration), and no further than it takes anybody to reach
+        It looks ahead no further than `until` (or `within` a duration), and no further than it takes others to reach
         this participant: what comes later may answer what it sends now. It sees the end of the run, too: the run has
         ended for a participant that is there and would look beyond. What it returns is true time, whatever clock
         `until` is a time of.
@@ -515,27 +526,17 @@ class Participant(Operations):
         until = self._deadline(until, within, clock)
         if clock != "true":
             until = self._in_true_time(until, clock)
-        with self._lock:
-            known = self._ledger.peek(until)
-            if known is not None:
-                self._say()
-                return known
-            self._take_asked()
-        self._wait()
-        with self._lock:
-            known = self._ledger.peek(until)
+        known = self._peek(until)
+        if known is None:
+            self._wait()
+            with self._lock:
+                known = self._ledger.peek(until)
         assert known is not None
         return known
 
     def revive(self) -> bool:
         """If it has crashed, wait until its program is started again. Return whether the program is to run."""
-        with self._lock:
-            waits = self._ledger.revive() is None
-            if waits:
-                self._take_asked()
-            elif not self._ledger.ended:  # To a guest that wasn't invited, the server has said so, and gone.
-                self._say()
-        if waits:
+        if self._asks_to_revive():
             self._wait()
         return not (self.ended or self.is_crashed)
 
@@ -544,8 +545,8 @@ class Participant(Operations):
     ) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, or `within` a duration, advancing to each arrival.
 
-        All messages of one moment are delivered together: leaving the loop between two of them loses the rest. Whoever
-        is late, because something has befallen it, is given what has arrived by now, even if `until` has passed.
+        All messages of one moment are delivered together: leaving the loop between two of them loses the rest. A
+        participant that is late, because of a fault, is given what has arrived by now, even if `until` has passed.
         """
         end = self._limit(self._deadline(until, within, clock), clock)
         limit = TIME_MAX if end is None else as_time(end)

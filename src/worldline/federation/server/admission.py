@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from worldline.federation.agreement import difference
-from worldline.federation.participant.declaration import Declaration, Plain, agreed, said_at_joining
+from worldline.federation.participant.declaration import Declaration, Plain, agreed, difference, said_at_joining
 from worldline.lock import OPERATOR, Join
 from worldline.lock.lifecycle_ledger import with_estop, without_estop
 from worldline.model import Plan, as_time

@@ -7,14 +7,17 @@ it was told last: why.
 
 from __future__ import annotations
 
+import errno
 import select
 import selectors
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 
-from worldline.federation.peer_process import is_stopped, process_of
+from worldline.federation.peer_process import is_another_users, is_stopped, process_of
 from worldline.federation.server.host import Host
+from worldline.federation.server.limits import files_left, no_file_left
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
@@ -276,3 +279,146 @@ class ServerConnection:
         else:
             self._sockets.modify(self._socket, events)
         self._events = events
+
+
+_FILES_KEPT = 4  # For what the server itself opens now and then.
+
+
+class ServerConnections:
+    """All connections of a server, and the socket on which it listens for more.
+
+    Those of strangers, and of participants that were sent away, are kept from taking the files that others need.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        sockets: PolledSockets | SelectedSockets,
+        clock: Callable[[], float],
+        tls: ssl.SSLContext | None,
+        *,
+        asks_for_user: bool,
+    ) -> None:
+        self._host = host
+        self._sockets = sockets
+        self._clock = clock
+        self._tls = tls
+        self._asks_for_user = asks_for_user
+        self.opened: dict[ServerConnection, None] = {}  # The oldest first.
+        self.listener: socket.socket | None = None
+        self._is_deaf = False  # There was no file free for a connection,
+        self.shortage = ""  # and that was said.
+        plan = host.arbiter.plan
+        self._places = len(plan.roster) + len(plan.guests) + plan.vacancies
+        self._room = sys.maxsize  # How many connections there are files for.
+
+    def listen(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self._room = files_left() - _FILES_KEPT
+        self._sockets.register(listener, READ, self.accept)
+
+    def listen_again(self) -> None:
+        """Listen again, if there was no file free."""
+        if self._is_deaf:
+            assert self.listener is not None
+            self._is_deaf = False
+            self._sockets.register(self.listener, READ, self.accept)
+
+    def stop_listening(self) -> bool:
+        """Listen no more; return whether it did."""
+        if self.listener is None:
+            return False
+        if not self._is_deaf:
+            self._sockets.unregister(self.listener)
+        self.listener.close()
+        return True
+
+    def remarks(self) -> list[str]:
+        """Say so if there is no file free."""
+        return [self.shortage] if self._is_deaf else []
+
+    def accept(self) -> None:
+        """Take a connection that a peer has made."""
+        assert self.listener is not None
+        try:
+            accepted, _ = self.listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._room = len(self.opened) - _FILES_KEPT
+                self._make_room()
+                if len(self.opened) > self._room:
+                    self._be_deaf()
+            return  # Or the one that knocked has gone.
+        self.take(accepted, self._tls)
+
+    def take(self, accepted: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        """Serve a connection, which may have to be encrypted."""
+        is_foreign = self._asks_for_user and is_another_users(accepted)  # Before TLS takes the socket over.
+        try:
+            connection = ServerConnection(accepted, tls, self._host, self._sockets, self.opened.pop, self._clock)
+        except OSError:  # It has gone already.
+            accepted.close()
+        else:
+            self.opened[connection] = None
+            self._make_room(connection)
+            connection.session.is_foreign = is_foreign
+
+    def look(self, now: float) -> None:
+        for connection in list(self.opened):
+            connection.look(now)
+
+    def expire(self, now: float, patience_s: float) -> None:
+        for connection in list(self.opened):
+            connection.expire(now, patience_s)
+
+    def finish(self) -> None:
+        for connection in list(self.opened):
+            connection.finish()
+
+    def close(self, cause: str) -> None:
+        for connection in list(self.opened):
+            connection.close(cause)
+
+    def disown(self) -> None:
+        """Let go of all of them in a forked process."""
+        for connection in self.opened:
+            connection.disown()
+        if self.listener is not None:
+            self.listener.close()
+
+    def _be_deaf(self) -> None:
+        """Listen no more until the next tick: participants alone take all files."""
+        assert self.listener is not None
+        self._sockets.unregister(self.listener)
+        self._is_deaf = True
+        if not self.shortage:
+            self.shortage = no_file_left(max(0, self._places - len(self._host.sessions)))
+            self._host.notices.append(self.shortage)
+
+    def _make_room(self, newest: ServerConnection | None = None) -> None:
+        host = self._host
+        while len(self.opened) > self._room and self._send_one_away(newest):
+            pass
+        if len(self.opened) - len(host.sessions) > 2 * host.limits.strangers_max:
+            self._close_one_sent_away()
+
+    def _send_one_away(self, newest: ServerConnection | None) -> bool:
+        """End a connection that isn't a participant's, the oldest, but not the newest; return whether there was one."""
+        if self._close_one_sent_away():
+            return True
+        host = self._host
+        for connection in self.opened:
+            if connection is not newest and host.is_stranger(connection.session):
+                host.send_away(connection.session)
+                connection.write()
+                connection.close("it made room for others")
+                return True
+        return False
+
+    def _close_one_sent_away(self) -> bool:
+        """Don't wait any longer for one to go that has been sent away."""
+        for connection in self.opened:
+            if connection.session.closing and not connection.session.name:
+                connection.close("it didn't go")
+                return True
+        return False

@@ -12,33 +12,43 @@ from worldline.wire.frames cimport Frames
 cdef object _OVER
 
 
+cdef class Host
+
+
+cdef class FlowControl:
+    cdef readonly Host _host
+    cdef readonly long long share
+    cdef readonly long long weigh_above
+    cdef readonly long long frames_max
+    cdef public list paused
+    cdef list _throttled
+    cdef long long _resumed_at
+    cdef dict _stood
+
+    cpdef weigh(self, Session session, Member member)
+    cpdef resume(self)
+
+
 cdef class Host:
     cdef public object limits
     cdef public Arbiter arbiter
     cdef public str federation
-    cdef public double returns_s
     cdef public object digest
     cdef public object failure
     cdef public dict sessions
+    cdef public dict absent
+    cdef public object rejoining
     cdef public list dirty
     cdef public object notices
-    cdef public object doubts
-    cdef public object runner
-    cdef public dict unconnected
     cdef public list busy
-    cdef public object desk
+    cdef readonly object owner
+    cdef public FlowControl flow
     cdef readonly list _strangers
     cdef readonly list _trunks
     cdef object _admission
     cdef object _entropy
-    cdef readonly long long _share
-    cdef long long _heed
-    cdef long long _frame_max
+    cdef readonly long long frame_max
     cdef long long _unread_max
-    cdef long long _frames_max
-    cdef readonly list _paused
-    cdef long long _resumed_at
-    cdef list _hasty
     cdef dict _awaited
     cdef readonly double _ticked
 
@@ -46,12 +56,12 @@ cdef class Host:
     cpdef work(self)
     @cython.locals(left=Py_ssize_t, busy=bint, frames=Frames, bodies=list)
     cdef _turn(self, Session session)
-    @cython.locals(count=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t, events=list)
     cdef Py_ssize_t _hear(self, Session session, object body) except -1
     @cython.locals(heard=list, events=list)
     cdef Py_ssize_t _hear_on(self, Session session) except -1
-    cpdef _take(self, Session session, list events)
+    cpdef take(self, Session session, list events)
     @cython.locals(session=Session)
     cpdef _carry_out(self, object actions)
-    cpdef _put(self, Session session, object data)
+    cpdef put(self, Session session, object data)
     cdef bint _reads(self, Session session) except -1

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -125,6 +125,9 @@ from worldline.wire.handshake import (
 from worldline.wire.trunk import OpenTrunk
 from worldline.wire.words import Told
 
+if TYPE_CHECKING:
+    from worldline.federation.server.run_journal import RunJournal
+
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
 # answers to an ordinary frame take.
 _TURN = 64
@@ -136,6 +139,137 @@ _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _OVER = Phase.OVER
 _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
+
+
+class HostJournal(Protocol):
+    """What a host hands over to its journal, if it has one: `Rejoining` says what each of these does."""
+
+    journal: RunJournal
+    returns_s: float
+
+    def admitted(self, session: Session) -> None: ...
+    def has_snapshot(self, name: str) -> bool: ...
+    def hear(self, session: Session, events: list[Told]) -> None: ...
+    def enter(self, session: Session, join: Join) -> None: ...
+    def answered(self, action: Any) -> bool: ...
+    def operated(self, event: Barrier | Stop) -> None: ...
+    def lost(self, session: Session, cause: str, error: WorldlineError | None) -> bool: ...
+    def tick(self, seconds: float) -> None: ...
+
+
+class HostOwner:
+    """What the owner of a host, a server or a launcher, knows of participants and hears of them."""
+
+    def __init__(self) -> None:
+        # Told at once who may not do what it did before, and why; without it, a notice says so.
+        self.doubts: Callable[[str, str], None] | None = None
+        # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
+        self.runner: Callable[[str], str | None] = lambda _: None
+        self.unconnected: dict[str, str] = {}  # What is known of participants whose processes run, and don't connect.
+        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # Hears an operator, if anything does.
+
+
+class FlowControl:
+    """Which participants aren't read at present: those too far ahead (H3), or with too many frames in this second."""
+
+    def __init__(self, host: Host) -> None:
+        limits, plan = host.limits, host.arbiter.plan
+        self._host = host
+        self.share = min(limits.memory_max, _UNLIMITED) // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
+        self.weigh_above = min(self.share, limits.flood_max, limits.under_way_max)  # Less is no concern.
+        self.frames_max = min(limits.frames_max, _UNLIMITED)
+        self.paused: list[Session] = []
+        self._throttled: list[Session] = []
+        self._resumed_at = -1  # The least base when those that aren't read were last looked at.
+        # By session: how much must be kept of it for another look to be worth while; its next send when it was last
+        # seen to go on; how much was kept of it then.
+        self._stood: dict[Session, tuple[int, int, int]] = {}
+
+    def weigh(self, session: Session, member: Member) -> None:
+        """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
+        host = self._host
+        if member.base > host.arbiter.bounds.floor():
+            if not session.paused and host.arbiter.router.relieve(member) > self.share // 2:
+                session.paused = True
+                self.paused.append(session)
+                host.dirty.append(session)
+            return
+        look_above, stood_at, stood_with = self._stood.get(session, (0, -1, 0))
+        if member.outstanding <= look_above:
+            return
+        kept = host.arbiter.router.relieve(member)
+        if member.value > stood_at:
+            stood_at, stood_with = member.value, kept
+        # Looking costs what is kept: not with every frame.
+        self._stood[session] = max(self.weigh_above, kept + kept // 4), stood_at, stood_with
+        if kept - stood_with > host.limits.flood_max:
+            sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
+            host.drop(session, f"{sent} (limits.flood is {host.limits.flood_max:,})")
+        elif kept > self.weigh_above:
+            self.check_under_way(session)
+
+    def check_under_way(self, session: Session) -> None:
+        """Give up if the network holds more than there is room for."""
+        host = self._host
+        kept = {name: member.outstanding for name, member in host.arbiter.members.items() if member.outstanding}
+        for name, each in host.sessions.items():
+            if gathered := each.frames.gathered():
+                kept[name] = kept.get(name, 0) + gathered
+        total = sum(kept.values())
+        if total > host.limits.under_way_max:
+            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
+            host.drop(
+                session,
+                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
+                "send less, shorten the latency of its links, or raise limits.under_way",
+            )
+
+    def resume(self) -> None:
+        """Read those again that were ahead, and aren't any more."""
+        arbiter = self._host.arbiter
+        floor = arbiter.bounds.floor()
+        moved, self._resumed_at = floor != self._resumed_at, floor
+        for session in list(self.paused):
+            member = session.member
+            assert member is not None
+            # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
+            if member.base <= floor or (moved and arbiter.router.relieve(member) <= self.share // 2):
+                session.paused = session.throttled
+                self.paused.remove(session)
+                self._host.dirty.append(session)
+
+    def throttle(self, session: Session) -> None:
+        """Don't read it before the next tick: it has sent too many frames since the last one."""
+        session.throttled = session.paused = True
+        self._throttled.append(session)
+        self._host.dirty.append(session)
+
+    def release_throttled(self) -> None:
+        """Let those go on that weren't read because they had sent too many frames since the last tick."""
+        host = self._host
+        for session in host.sessions.values():
+            session.said = 0
+        released, self._throttled = self._throttled, []
+        for session in released:
+            session.throttled = False
+            session.paused = session in self.paused
+            host.dirty.append(session)
+            if session.busy:
+                host.busy.append(session)
+
+    def forget(self, session: Session) -> None:
+        """It is gone."""
+        self._stood.pop(session, None)
+        if session in self.paused:
+            self.paused.remove(session)
+
+    def ahead(self) -> list[str]:
+        """Return who isn't read at present because it runs far ahead of the others."""
+        return [session.name for session in self.paused]
+
+    def throttled(self) -> list[str]:
+        """Return who isn't read at present because it has sent too many frames in this second."""
+        return [session.name for session in self._throttled if session.name]
 
 
 class Host:
@@ -160,20 +294,16 @@ class Host:
         self.arbiter.logs_max = self.limits.flood_max
         self.arbiter.payload_max = self.limits.payload_max
         self.federation = federation
-        self.returns_s = 0.0  # For how long participants are to try to come back if their connection is lost.
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
+        # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
+        self.absent: dict[str, tuple[str, float]] = {}
+        self.rejoining: HostJournal | None = None  # The journal, and what lets participants come back, if they may.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
-        # Told at once who may not do what it did before, and why; if there is nobody to be told, a notice says so.
-        self.doubts: Callable[[str, str], None] = lambda name, why: self.notices.append(f"{name}: {why}")
-        # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
-        self.runner: Callable[[str], str | None] = lambda _: None
-        # What is known of those whose processes run, and who haven't connected.
-        self.unconnected: dict[str, str] = {}
+        self.owner = HostOwner()
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
-        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
         nobodys = entropy(NONCE_SIZE)
@@ -181,16 +311,9 @@ class Host:
             federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
         )
         self._entropy = entropy
-        self._share = min(self.limits.memory_max, _UNLIMITED) // max(
-            1, len(plan.roster) + len(plan.guests) + plan.vacancies
-        )
-        self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
-        self._frame_max = self.limits.frame_max
+        self.flow = FlowControl(self)
+        self.frame_max = self.limits.frame_max
         self._unread_max = min(self.limits.unread_max, _UNLIMITED)
-        self._frames_max = min(self.limits.frames_max, _UNLIMITED)
-        self._paused: list[Session] = []
-        self._resumed_at = -1  # The least base when those who aren't read were last looked at.
-        self._hasty: list[Session] = []
         self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
         self._ticked = 0.0
 
@@ -204,7 +327,7 @@ class Host:
         """Take in a new connection."""
         session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
         self._meet(session)
-        self._put(session, frame(_encode(session.challenge)))
+        self.put(session, frame(_encode(session.challenge)))
         return session
 
     def open_circuit(self, carrier: Session, owner: SessionOwner) -> Session:
@@ -227,7 +350,7 @@ class Host:
 
     def send_away(self, stranger: Session) -> None:
         """Let a stranger make room for others."""
-        self._refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
+        self.refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
 
     def is_stranger(self, session: Session) -> bool:
         """Whether a connection hasn't been admitted, and nobody on it."""
@@ -262,8 +385,8 @@ class Host:
         if data:
             session.frames.push([data])
         self._turn(session)
-        if session.frames.gathered() > self._frame_max and not session.closing:
-            self._check_under_way(session)
+        if session.frames.gathered() > self.frame_max and not session.closing:
+            self.flow.check_under_way(session)
 
     def work(self) -> None:
         """Give everybody who has said more than was heard another turn, one after the other."""
@@ -309,11 +432,9 @@ class Host:
             else:
                 self._break_down(session, error)
         session.busy = busy
-        if session.said > self._frames_max and not session.hasty:
-            session.hasty = session.paused = True
-            self._hasty.append(session)
-            self.dirty.append(session)
-        if busy and not session.hasty:
+        if session.said > self.flow.frames_max and not session.throttled:
+            self.flow.throttle(session)
+        if busy and not session.throttled:
             self.busy.append(session)
 
     def _break_down(self, session: Session, error: Exception) -> None:
@@ -321,7 +442,7 @@ class Host:
         bug = error if isinstance(error, InternalError) else InternalError(f"{type(error).__name__}: {error}")
         bug.__cause__ = None if bug is error else error
         self.end(bug)
-        self._refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
+        self.refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
 
     def closed(self, session: Session, cause: str) -> None:
         """A connection has ended, for whatever reason. What came in whole before that counts."""
@@ -351,13 +472,14 @@ class Host:
         for trunk in self._trunks:
             trunk.keep_time()
         passed = now - self._ticked
-        self._wait_for_the_missing(min(passed - absent_s, limits.heartbeat_s))  # Not while this end has slept.
-        self._slow_down()
+        waited_s = min(passed - absent_s, limits.heartbeat_s)  # Not while this end has slept.
+        self._wait_for_the_missing(waited_s)
+        self.flow.release_throttled()
         self._excuse(max(absent_s, passed - limits.heartbeat_s), now)
         self._ticked = now
         for stranger in list(self._strangers):
             if now - stranger.opened > limits.handshake_s:
-                self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it was in time")
+                self.refuse(stranger, PROTOCOL_ERROR, "it didn't say who it was in time")
         for session in list(self.sessions.values()):
             if self.over:
                 return
@@ -368,20 +490,10 @@ class Host:
                 stopped = ": its process is stopped" if session.stopped else ""
                 self._miss(session, f"nothing was heard from it for {silence:.0f} seconds{stopped}")
             elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
-                self._put(session, HEARTBEAT)
-        self._resume()
-
-    def _slow_down(self) -> None:
-        """Let those go on who weren't read because they had said too much since the last tick."""
-        for session in self.sessions.values():
-            session.said = 0
-        hasty, self._hasty = self._hasty, []
-        for session in hasty:
-            session.hasty = False
-            session.paused = session in self._paused
-            self.dirty.append(session)
-            if session.busy:
-                self.busy.append(session)
+                self.put(session, HEARTBEAT)
+        self.flow.resume()
+        if self.rejoining is not None:
+            self.rejoining.tick(waited_s)
 
     def _wait_for_the_missing(self, seconds: float) -> None:
         """Wait a little longer for those who haven't joined, unless that has been long enough."""
@@ -422,12 +534,12 @@ class Host:
         if isinstance(hello, Hello):
             session.claims = shown(hello.name)
         if hello.version != VERSION:
-            self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
+            self.refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
             return
         if isinstance(hello, OpenTrunk):
             self._open_trunk(session)
             return
-        is_operator = hello.name == OPERATOR and self.desk is not None
+        is_operator = hello.name == OPERATOR and self.owner.desk is not None
         refusal = self._admission.stranger(hello, session.challenge, is_foreign=session.is_foreign)
         if refusal is None and not is_operator:
             refusal = (
@@ -436,7 +548,7 @@ class Host:
                 or self._admission.inability(hello, self.arbiter.plan)
             )
         if refusal is not None:
-            self._refuse(session, *refusal)
+            self.refuse(session, *refusal)
             return
         if is_operator:
             if not self._seat_operator(session):
@@ -445,10 +557,10 @@ class Host:
             self.trust(session)
             session.code = hello.code
             self._admit(session, hello.name)
-        self._put(session, frame(self._welcome_for(hello, session).body()))
+        self.put(session, frame(self._welcome_for(hello, session).body()))
 
     def _welcome_for(self, hello: Hello, session: Session) -> Welcome:
-        limits = self.limits
+        limits, rejoining = self.limits, self.rejoining
         declared, period, clock = self.stated(hello.name)
         life = self.life_of(hello.name)
         return Welcome(
@@ -458,22 +570,18 @@ class Host:
             declared=declared,
             period=period,
             payload_max=limits.payload_max,
-            returns=int(self.returns_s * 1e9),
-            has_snapshot=self._has_snapshot(hello.name) if life is None else None,  # It would know nothing of faults.
+            returns=0 if rejoining is None else int(rejoining.returns_s * 1e9),
+            # A snapshot would know nothing of faults.
+            has_snapshot=None if rejoining is None or life is not None else rejoining.has_snapshot(hello.name),
             clock=clock,
             life=life,
         )
 
-    def _has_snapshot(self, name: str) -> bool | None:
-        """Whether a participant can be restored from a snapshot; None: none are kept here."""
-        del name
-        return None
-
     def _seat_operator(self, session: Session) -> bool:
         """Let an operator in, if there is a desk left."""
-        desk = None if self.desk is None else self.desk(session)
+        desk = None if self.owner.desk is None else self.owner.desk(session)
         if desk is None:
-            self._refuse(session, CROWDED, "too many operators are connected")
+            self.refuse(session, CROWDED, "too many operators are connected")
             return False
         self.trust(session)
         session.trunk = desk
@@ -487,21 +595,23 @@ class Host:
         self._trunks.append(session.trunk)
 
     def _admit(self, session: Session, name: str) -> None:
-        if not self._is_known(name):
+        if not self.is_known(name):
             self._make_room()
         self.sessions[name] = session
         session.name = name
         session.frames.longest = self.limits.frame_max
+        if self.rejoining is not None:
+            self.rejoining.admitted(session)
 
-    def _is_known(self, name: str) -> bool:
+    def is_known(self, name: str) -> bool:
         return name in self.arbiter.members or name in self.arbiter.plan.guests
 
     def _make_room(self) -> None:
         """Bound those who may be anybody, and have no place before they join, as strangers are."""
-        unknown = [each for each in self.sessions.values() if not self._is_known(each.name)]
+        unknown = [each for each in self.sessions.values() if not self.is_known(each.name)]
         if len(unknown) >= self.limits.strangers_max:
             del self.sessions[unknown[0].name]
-            self._refuse(unknown[0], CROWDED, "too many connections are waiting to join")
+            self.refuse(unknown[0], CROWDED, "too many connections are waiting to join")
 
     def stated(self, name: str) -> tuple[Join | None, int, LocalClock | None]:
         """Return what the file declares for a participant: what it would say at joining, its period and its clock."""
@@ -521,12 +631,21 @@ class Host:
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
             if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
-                return Refusal(UNEXPECTED, f"nobody expects {shown(name)}: the run has started without it")
+                started = f"nobody expects {shown(name)}: the run has started without it{self._expected_back()}"
+                return Refusal(UNEXPECTED, started)
             expected = ", ".join(self.arbiter.missing()) or "nobody at present"
-            return Refusal(UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}")
-        if member is not None and member.state is not State.EXPECTED:
+            return Refusal(UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}{self._expected_back()}")
+        if member is not None and member.state is not State.EXPECTED and not self._may_return(member):
             return Refusal(TAKEN, f"participant {name!r} has been here already")
         return None
+
+    def _may_return(self, member: Member) -> bool:
+        """Whether one that has been here may connect again; one that has left is told that it has."""
+        return self.rejoining is not None and (member.name in self.absent or member.state is State.LEFT)
+
+    def _expected_back(self) -> str:
+        away = self.lost()
+        return f"; waiting for {', '.join(away)} to come back" if away else ""
 
     # --- Hearing and answering ---
 
@@ -536,7 +655,11 @@ class Host:
             return 0  # It has been told, and hadn't read it yet.
         count = count_events(body)
         if count <= _TURN:
-            self._take(session, decode_events(body))
+            events = decode_events(body)
+            if self.rejoining is None:
+                self.take(session, events)
+            else:
+                self.rejoining.hear(session, events)
             return count
         if count > self.limits.events_max:
             raise PeerError(
@@ -553,10 +676,15 @@ class Host:
         heard = session.events[-_TURN:]
         del session.events[-_TURN:]
         if self.arbiter.phase is not _OVER:
-            self._take(session, [decode_event(raw) for raw in reversed(heard)])
+            events: list[Told] = [decode_event(raw) for raw in reversed(heard)]
+            if self.rejoining is None:
+                self.take(session, events)
+            else:
+                self.rejoining.hear(session, events)
         return len(heard)
 
-    def _take(self, session: Session, events: list[Told]) -> None:
+    def take(self, session: Session, events: list[Told]) -> None:
+        """Do as a participant says, which is live."""
         if events and session.member is None:
             self._joined(session, events.pop(0))
         if not events or session.closing or self.arbiter.phase is _OVER:
@@ -566,7 +694,7 @@ class Host:
             cause = shortened(last.cause)
             if last.at is not None and session.member is not None:  # It can't have been later.
                 session.member.now = min(session.member.now, last.at)
-            self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
+            self.drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
         member = session.member
         if member is not None and member.controls:
@@ -585,10 +713,10 @@ class Host:
             for event in events:
                 if isinstance(event, Invite):
                     self._welcome(event.newcomer)
-        if member is not None and member.outstanding > self._heed:
-            self._weigh(session, member)
-        if self._paused:
-            self._resume()
+        if member is not None and member.outstanding > self.flow.weigh_above:
+            self.flow.weigh(session, member)
+        if self.flow.paused:
+            self.flow.resume()
 
     def _joined(self, session: Session, event: object) -> None:
         """The first word of everybody. A guest's waits until it has been invited."""
@@ -600,12 +728,19 @@ class Host:
             event = self.agreed(session.name, event)
         except ConfigurationError as error:
             self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
-            self._refuse(session, DECLARED, str(error))
+            self.refuse(session, DECLARED, str(error))
             return
-        if not self._is_known(session.name):
+        if self.rejoining is None:
+            self.enter(session, event)
+        else:
+            self.rejoining.enter(session, event)
+
+    def enter(self, session: Session, event: Join) -> None:
+        """Let a participant join as was agreed, or wait to be invited."""
+        if not self.is_known(session.name):
             if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
                 self.sessions.pop(session.name)
-                self._refuse(session, UNEXPECTED, "all places are taken")
+                self.refuse(session, UNEXPECTED, "all places are taken")
                 return
             self.arbiter.enroll(session.name, event)
             if not self.arbiter.plan.vacancies:
@@ -657,23 +792,26 @@ class Host:
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
         action: Any
+        rejoining = self.rejoining
         for action in actions:
+            if rejoining is not None and rejoining.answered(action):
+                continue
             if type(action) is Over:
                 self.digest = action.digest
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
                 if not is_heavy(action):
-                    self._put(session, encode_answer(action, self._frame_max))
+                    self.put(session, encode_answer(action, self.frame_max))
                 elif self._reads(session):
-                    add_grant(session.out, action, self._frame_max)
+                    add_grant(session.out, action, self.frame_max)
                     self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
         for session in self.sessions.values():
             if session.member is None:
-                self._put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
+                self.put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
 
-    def _put(self, session: Session, data: bytes) -> None:
+    def put(self, session: Session, data: bytes) -> None:
         if self._reads(session):
             session.out += data
             self.dirty.append(session)
@@ -683,24 +821,24 @@ class Host:
         if session.closing:
             return False
         if len(session.out) > self._unread_max:
-            self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
+            self.drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
             return False
         return True
 
     # --- Trouble ---
 
-    def _refuse(self, session: Session, code: str, reason: str) -> None:
+    def refuse(self, session: Session, code: str, reason: str) -> None:
         """Tell a connection why it ends, and end it."""
         self.trust(session)
         if not self.over:
             self.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
-        self._put(session, encode_answer(Refused(code, reason)))
+        self.put(session, encode_answer(Refused(code, reason)))
         session.closing = True
         self.dirty.append(session)
 
     def _fault(self, session: Session, error: WorldlineError) -> None:
         """A connection did what it may not: that one ends, and so does the run if it was a participant's."""
-        self._refuse(session, PROTOCOL_ERROR, shortened(str(error)))
+        self.refuse(session, PROTOCOL_ERROR, shortened(str(error)))
         if session.trunk is not None:
             for each in session.trunk.give_up():
                 self._fault(each, error)
@@ -715,19 +853,24 @@ class Host:
 
     def _miss(self, session: Session, cause: str) -> None:
         """Give up a participant that is gone, though its connection doesn't say so."""
-        self._drop(session, cause)
+        self._dismiss(session, cause)
+        self._lose(session, cause)
 
-    def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
-        """Give a participant up."""
+    def drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        """Give up a participant that does what it may not, and would again: it may not come back."""
+        self._dismiss(session, cause)
+        self._lose(session, cause, error or LossError(cause, participant=session.name, at=self._time_of(session)))
+
+    def _dismiss(self, session: Session, cause: str) -> None:
         session.out += encode_answer(Abort(session.name, cause, session.name, self._time_of(session)))
         session.closing = True
         self.dirty.append(session)
         self.sessions.pop(session.name, None)
-        self._lose(session, cause, error)
 
     def _lose(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
-        if session in self._paused:
-            self._paused.remove(session)
+        self.flow.forget(session)
+        if self.rejoining is not None and self.rejoining.lost(session, cause, error):
+            return  # It is expected back.
         member = session.member
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
@@ -737,7 +880,7 @@ class Host:
             return
         at = self._time_of(session)
         self.failure = error or LossError(cause, participant=session.name, at=at)
-        self._break_off(Lost(session.name, cause), Abort("", cause, session.name, at))
+        self.break_off(Lost(session.name, cause), Abort("", cause, session.name, at))
 
     def _time_of(self, session: Session) -> int | None:
         return None if session.member is None else session.member.now
@@ -746,119 +889,88 @@ class Host:
 
     def hold_at(self, until: int) -> None:
         """Move the barrier: nobody is granted beyond it."""
-        if not self.over:
-            self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
+        if not self.over and until != self.arbiter.barrier:
+            self._operate(Barrier(until))
 
     def stop_at(self, at: int) -> None:
         """End the run at a time that nobody has passed."""
         if not self.over:
-            self._carry_out(self.arbiter.handle(OPERATOR, Stop(at)))
+            self._operate(Stop(at))
+
+    def _operate(self, event: Barrier | Stop) -> None:
+        actions = self.arbiter.handle(OPERATOR, event)
+        if self.rejoining is not None:
+            self.rejoining.operated(event)
+        self._carry_out(actions)
 
     def end(self, error: WorldlineError) -> None:
         """Break the run off."""
         if not self.over:
             self.failure = error
             cause = shortened(str(error))
-            self._break_off(CallOff(cause), Abort("", cause))
+            self.break_off(CallOff(cause), Abort("", cause))
 
     def resumed(self) -> str:
         """Say what the run goes on from, if another server had begun it."""
-        return ""
+        journal = self.journal
+        if journal is None or not journal.is_resumed:
+            return ""
+        return f"resuming {journal.path} at {format_time(self.arbiter.status().time)}"
 
-    def listened(self) -> str:
-        """Return the address on which that other server listened, if it was free to choose."""
-        return ""
-
-    def listens(self, address: str) -> None:
-        """Take note of the address that was chosen, for another server that goes on."""
+    @property
+    def journal(self) -> RunJournal | None:
+        """What another server could go on from, if anything is written down."""
+        return None if self.rejoining is None else self.rejoining.journal
 
     def let_go(self) -> None:
-        """Let go of whatever outside of this process belongs to the run, which isn't served any more."""
+        """Let go of the journal, if there is one, since the run isn't served any more; remove it if all went well."""
+        journal = self.journal
+        if journal is None:
+            return
+        if self.digest is not None and self.failure is None:
+            journal.remove()
+        else:
+            journal.close()
 
-    def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
+    def break_off(self, event: Lost | CallOff, abort: Abort) -> None:
         """End the run for everybody who is connected, also for those who haven't joined."""
         self._carry_out(self.arbiter.handle(OPERATOR, event))
         for session in list(self.sessions.values()):
             if session.member is None:
-                self._put(session, encode_answer(replace(abort, to=session.name)))
-
-    # --- Those who run ahead ---
-
-    def _weigh(self, session: Session, member: Member) -> None:
-        """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
-        if member.base > self.arbiter.bounds.floor():
-            if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
-                session.paused = True
-                self._paused.append(session)
-                self.dirty.append(session)
-        elif member.outstanding > session.heavy:
-            kept = self.arbiter.router.relieve(member)
-            session.heavy = max(self._heed, kept + kept // 4)  # Looking costs what is kept: not with every frame.
-            if member.value > session.stood_at:
-                session.stood_at, session.stood_with = member.value, kept
-            if kept - session.stood_with > self.limits.flood_max:
-                sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
-                self._drop(session, f"{sent} (limits.flood is {self.limits.flood_max:,})")
-            elif kept > self._heed:
-                self._check_under_way(session)
-
-    def _check_under_way(self, session: Session) -> None:
-        """Give up if the network holds more than there is room for."""
-        kept = {name: member.outstanding for name, member in self.arbiter.members.items() if member.outstanding}
-        for name, each in self.sessions.items():
-            if gathered := each.frames.gathered():
-                kept[name] = kept.get(name, 0) + gathered
-        total = sum(kept.values())
-        if total > self.limits.under_way_max:
-            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
-            self._drop(
-                session,
-                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
-                "send less, shorten the latency of its links, or raise limits.under_way",
-            )
-
-    def _resume(self) -> None:
-        floor = self.arbiter.bounds.floor()
-        moved, self._resumed_at = floor != self._resumed_at, floor
-        for session in list(self._paused):
-            member = session.member
-            assert member is not None
-            # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
-            if member.base <= floor or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
-                session.paused = session.hasty
-                self._paused.remove(session)
-                self.dirty.append(session)
-
-    def ahead(self) -> list[str]:
-        """Return who isn't read at present because it runs far ahead of the others."""
-        return [session.name for session in self._paused]
-
-    def hasty(self) -> list[str]:
-        """Return who isn't read at present because it has sent too many frames in this second."""
-        return [session.name for session in self._hasty if session.name]
+                self.put(session, encode_answer(replace(abort, to=session.name)))
 
     def slow(self) -> list[tuple[str, int]]:
         """Return who hasn't read what it was sent, and how many bytes."""
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
 
     def remarks(self) -> list[str]:
-        """Say who is in the way: far ahead of the others, slow to read, stopped, or alone at work."""
-        ahead = [f"{name} is far ahead, and is held back" for name in self.ahead()]
-        hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
+        """Say who is in the way: far ahead of the others, slow to read, stopped, alone at work, or away."""
+        ahead = [f"{name} is far ahead, and is held back" for name in self.flow.ahead()]
+        throttled = [f"{name} sends too many frames, and is slowed down" for name in self.flow.throttled()]
         stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
         running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]
-        return ahead + hasty + stopped + slow + running
+        away = [f"waiting for {name} to come back" for name in self.lost()]
+        return ahead + throttled + stopped + slow + running + away
 
     def status(self) -> Status:
         """Say how far the run is, and who is in whose way."""
         status = self.arbiter.status()
-        return replace(status, ask=lambda: tuple(map(self._traced, status.waits))) if self._trunks else status
+        if not (self._trunks or self.absent):
+            return status
+        return replace(status, ask=lambda: tuple(map(self._traced, status.waits)))
 
     def _traced(self, wait: WaitReason) -> WaitReason:
-        """Name the one that really runs, if the holder can't because it shares its process."""
-        session = None if wait.holder is None else self.sessions.get(wait.holder)
-        behind = "" if session is None else session.owner.other_end().behind
+        """Say why the holder really doesn't go on: it is away (B1), or another one of its process runs."""
+        if wait.holder is None:
+            return wait
+        session = self.sessions.get(wait.holder)
+        if session is None:
+            if wait.holder not in self.absent:
+                return wait
+            why = f"it was lost ({self.absent[wait.holder][0]}), and the run waits for it to come back"
+            return WaitReason(wait.who, wait.holder, why)
+        behind = session.owner.other_end().behind
         if not behind:
             return wait
         why = f"it is running, and {wait.holder}, in the same process, can't meanwhile; {wait.why}"
@@ -866,11 +978,13 @@ class Host:
 
     def lost(self) -> dict[str, tuple[str, float]]:
         """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""
-        return {}
+        return {name: absence for name, absence in self.absent.items() if name not in self.sessions}
 
     def returning(self) -> list[str]:
         """Return who has come back, and hasn't got yet to where it was lost."""
-        return []
+        return [
+            name for name, each in self.sessions.items() if each.returning is not None and not each.returning.is_live
+        ]
 
     def has_left(self, name: str) -> bool:
         """Whether a participant has taken part and left. It can't come back."""
@@ -879,7 +993,7 @@ class Host:
 
     def missing(self) -> list[str]:
         """Return who isn't there yet before the start, of whom only the number may be known."""
-        return [*self.arbiter.missing(), *vacant(self.arbiter.plan)]
+        return [*self.arbiter.missing(), *vacant(self.arbiter.plan), *self.lost()]
 
     def waiting(self) -> str:
         """Say for whom everybody waits, in one line."""

@@ -1,11 +1,16 @@
-"""How much a server tolerates. Set in a federation's file, under [limits], or by whoever makes a `Server`."""
+"""How much a server tolerates, and what becomes of a run when a participant is lost.
+
+Both are set in a federation's file, or by the caller that makes a `Server`.
+"""
 
 from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.wire.frames import FRAME_MAX, SAID_MAX
 
@@ -14,6 +19,18 @@ FRAME_LEAST = 2 * SAID_MAX
 
 PAYLOAD_MOST = 2**30
 """The most that the largest payload may be: more doesn't fit into a recording."""
+
+LossPolicy = Literal["abort", "rejoin"]
+"""What a server does when a participant is lost: end the run, or wait for it to come back."""
+
+POLICIES: tuple[str, ...] = get_args(LossPolicy)
+
+
+def check_policy(policy: str) -> LossPolicy:
+    """Return a policy, if it is one."""
+    if policy in POLICIES:
+        return policy  # type: ignore[return-value] # It is one of them.
+    raise ConfigurationError(f"{shown(policy)} isn't a policy for losses", advice=f"use {' or '.join(POLICIES)}")
 
 
 @dataclass(frozen=True)

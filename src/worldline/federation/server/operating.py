@@ -101,11 +101,11 @@ def activities_of(host: Host, milestones: Milestones, now: float) -> dict[str, A
     The system is asked only about those who compute: the others wait, and that is all they do.
     """
     in_the_way = {
-        **dict.fromkeys(host.hasty(), "it sends too many frames, and is slowed down"),
-        **dict.fromkeys(host.ahead(), "it is far ahead of the others, and held back"),
+        **dict.fromkeys(host.flow.throttled(), "it sends too many frames, and is slowed down"),
+        **dict.fromkeys(host.flow.ahead(), "it is far ahead of the others, and held back"),
         **dict.fromkeys(host.returning(), "it has come back, and does again what it had done"),
     }
-    unconnected = {name: Activity(remark=remark) for name, remark in host.unconnected.items()}
+    unconnected = {name: Activity(remark=remark) for name, remark in host.owner.unconnected.items()}
     lost = {name: Activity(seconds=missed_s, lost=cause) for name, (cause, missed_s) in host.lost().items()}
     return (
         unconnected

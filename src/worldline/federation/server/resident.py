@@ -19,13 +19,13 @@ from typing import Protocol, Self
 
 from worldline.federation.address import Address
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.participant.client import Client
 from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.participant.declaration import Declaration
-from worldline.federation.participant.interruptible import InterruptibleParticipant
-from worldline.federation.participant.program import blame, failed_at, is_normal_end
+from worldline.federation.participant.program import is_normal_end
 from worldline.federation.server.host import Host
 from worldline.federation.server.session import OtherEnd, Session
-from worldline.federation.sockets import ForkedLock, not_ours, remember
+from worldline.federation.sockets import not_ours, remember
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, State
 from worldline.model import UsageError, WorldlineError
@@ -146,8 +146,8 @@ class ResidentConnection:
         with contextlib.suppress(WorldlineError):
             self._say(failure(cause, at))
 
-    def close(self) -> None:
-        """Hang up."""
+    def close(self, *, patient: bool = False) -> None:
+        """Hang up: the host has taken all that it was told."""
         if self._session is not None:
             self._server.host.closed(self._session, "it has hung up")
 
@@ -201,7 +201,7 @@ class ResidentConnection:
             )
 
 
-class ResidentParticipant(InterruptibleParticipant):
+class ResidentParticipant(Client):
     """A participant in the thread of its server: see `Server.resident`.
 
     Use it in a `with` statement. Entering opens the server and waits for the start of the run, for `limits.join_s` at
@@ -226,20 +226,19 @@ class ResidentParticipant(InterruptibleParticipant):
         host = server.host
         ledger = declaration.completed(*host.stated(name)).ledger(name, host.life_of(name) or UNEVENTFUL)
         ledger.payload_max = host.limits.payload_max
-        self._wire = ResidentConnection(server, name)
-        super().__init__(ledger, self._wire)
+        self._seat = ResidentConnection(server, name)
+        super().__init__(ledger, self._seat)
         self._lock = threading.RLock()  # Whoever watches the run may publish, in the middle of another operation.
         self._server = server
         self._watch = watch
         self._watch_every_s = watch_every_s
         self._farewell_s = farewell_s
-        remember(self)
 
     def __enter__(self) -> Self:
         server = self._server
         server.open()
         try:
-            self._wire.open(server.begin(self._watch, self._watch_every_s))
+            self._seat.open(server.begin(self._watch, self._watch_every_s))
             self.join()
         except BaseException as error:
             server.break_off(error)
@@ -261,33 +260,16 @@ class ResidentParticipant(InterruptibleParticipant):
             raise
         finally:
             if failed is not None:
-                self._fail(failed)
+                if self._ledger.state is not State.LEFT and self._wire.end is None and not self._server.host.over:
+                    self._report(failed)
+                self._server.break_off(failed)
             self._server.finish()
         return self._has_unwound(error)
 
-    def leave(self) -> None:
-        """Leave the run; raise if it was broken off."""
-        if self._ledger.state is not State.LEFT and not self.ended:
-            self._wire.look()
-        super().leave()
-
     def serve_for(self, seconds: float) -> None:
         """Stand still for a while of the wall clock, and serve the others; raise if the run is broken off meanwhile."""
-        self._wire.serve_for(seconds)
+        self._seat.serve_for(seconds)
 
     def outcome(self) -> FederationOutcome:
         """Return the outcome of the run; if there is none, raise the reason."""
         return self._server.outcome()
-
-    def disown(self) -> None:
-        """Let go of it in a forked process."""
-        self._lock = ForkedLock(self.name)
-
-    def _fail(self, error: BaseException) -> None:
-        """Tell the others what the program has failed of, unless the run has ended before."""
-        if self._ledger.state is not State.LEFT and self._wire.end is None and not self._server.host.over:
-            with self._lock:
-                self._ledger.tell_time()
-                self._take_untold()
-            self._wire.fail(blame(error), self._untold, failed_at(error, self.name))
-        self._server.break_off(error)

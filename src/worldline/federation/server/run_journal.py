@@ -180,7 +180,9 @@ class RunJournal:
         self.codes[name] = code
 
     def listened(self, address: str) -> None:
-        """Note where the server listens."""
+        """Note where the server listens, if that has changed."""
+        if address == self.address:
+            return
         self._append(RecordKind.ADDRESS, "", address.encode())
         self.address = address
 

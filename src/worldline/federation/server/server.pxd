@@ -1,8 +1,20 @@
 cimport cython
 
-from worldline.federation.eagerness cimport Eagerness
+from worldline.federation.participant.connection cimport Eagerness
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
+
+
+cdef class TimeHold:
+    cdef Host _host
+    cdef public object pace
+    cdef public object wanted
+    cdef public object paused_at
+    cdef object _held
+    cdef public list resting
+    cdef public double due
+    cdef object _begun
+    cdef object _begun_at
 
 
 cdef class Server:
@@ -14,7 +26,7 @@ cdef class Server:
     cdef public double _now
     cdef public double _timer
     cdef public Eagerness _eagerness
-    cdef public list _resting
+    cdef public TimeHold _hold
 
     @cython.locals(dirty=list, session=Session)
     cpdef _send_all(self)

@@ -8,11 +8,9 @@ in its thread and serves the others whenever it waits (`resident`).
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,15 +20,13 @@ from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.agreement import as_agreement
-from worldline.federation.eagerness import Eagerness
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.participant.declaration import Declaration, Declared, Plain
-from worldline.federation.peer_process import is_another_users
+from worldline.federation.participant.connection import Eagerness
+from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
-from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnection, SocketWatch
-from worldline.federation.server.limits import Limits, files_left, no_file_left
-from worldline.federation.server.loss import LossPolicy, host_for
+from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnections, SocketWatch
+from worldline.federation.server.host import Host
+from worldline.federation.server.limits import Limits, LossPolicy, check_policy
 from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
 from worldline.federation.server.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server.session import Session
@@ -58,7 +54,114 @@ T = TypeVar("T")
 _TICK_S = 1.0
 _PACE_S = 0.002
 _LINGER_S = 2.0
-_FILES_KEPT = 4  # For what the server itself opens now and then.
+
+
+class ServerOrders:
+    """What other threads want done in the server's thread, the only one that may touch its state."""
+
+    def __init__(self) -> None:
+        self.served_by: int | None = None  # That thread; -1: it is about to start.
+        self._orders: list[Callable[[], None]] = []
+        self._alarm: tuple[socket.socket, socket.socket] | None = None  # Both ends of what wakes it.
+
+    def open(self, sockets: PolledSockets | SelectedSockets) -> None:
+        """Have the server's thread woken from now on."""
+        self._alarm = ends = socket.socketpair()
+        for end in ends:
+            end.setblocking(False)
+        sockets.register(ends[1], READ, self.obey)
+
+    def order(self, order: Callable[[], None]) -> None:
+        self._orders.append(order)
+        if self._alarm is not None:  # Otherwise it isn't served yet, and will be done first of all.
+            with contextlib.suppress(BlockingIOError, OSError):  # Full: it is awake. Closed: there is no server.
+                self._alarm[0].send(b"!")
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Evaluate something in the server's thread, and return it."""
+        if self.served_by in (None, threading.get_ident()):
+            return question()  # No other thread touches its state.
+        asked: Future[T] = Future()
+
+        def answer() -> None:
+            try:
+                asked.set_result(question())
+            except BaseException as error:  # It is the asker's.
+                asked.set_exception(error)
+
+        self.order(answer)
+        while True:
+            try:
+                return asked.result(_TICK_S)
+            except FutureTimeout:
+                if asked.done():  # It is the question that has raised this.
+                    raise
+                if self.served_by is None:  # The server has ended in between.
+                    return question()
+
+    def obey(self) -> None:
+        """Do what was ordered, in the server's thread."""
+        if self._alarm is not None:
+            with contextlib.suppress(BlockingIOError):
+                self._alarm[1].recv(4096)
+        while self._orders:
+            self._orders.pop(0)()
+
+    def close(self) -> None:
+        for end in self._alarm or ():
+            end.close()
+
+
+class TimeHold:
+    """Where simulated time is held: by the server's owner, by an operator, and by the wall clock if there is a pace."""
+
+    def __init__(self, host: Host, pace: float | None) -> None:
+        self._host = host
+        self.pace = pace
+        self.wanted = self.paused_at = FOREVER  # Where its owner holds all participants, and where an operator does,
+        self._held = FOREVER  # and the first of them.
+        self.resting: list[tuple[int, Future[None]]] = []  # Callers that wait for all to stand at a time.
+        self.due = 0.0  # When the barrier is to be moved again.
+        self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
+        self._begun_at = 0
+
+    def hold_at(self, wanted: int) -> None:
+        self.wanted = wanted
+        self._held = held = min(wanted, self.paused_at)
+        # With a pace, the wall clock raises the barrier.
+        self._host.hold_at(held if self.pace is None else min(held, self._host.arbiter.barrier))
+
+    def set_pace(self, pace: float | None) -> None:
+        arbiter = self._host.arbiter
+        self._begun_at, self._begun = min(arbiter.barrier, self._held), None
+        if self._begun_at == FOREVER or not arbiter.rests():  # Some are on the way to there.
+            self._begun_at = arbiter.floor()
+        self.pace = pace
+        self.due = 0.0
+        self.hold_at(self.wanted)
+
+    def keep_pace(self, now: float) -> None:
+        """Move the barrier along with the wall clock, from the moment on at which all participants were there."""
+        assert self.pace is not None
+        self.due = now + _PACE_S
+        if self._begun is None:
+            if self._host.arbiter.phase is Phase.GATHERING:
+                self._host.hold_at(0)
+                return
+            self._begun = now
+        reached = min(self._begun_at + int((now - self._begun) * self.pace * 1e9), TIME_MAX)
+        if reached >= self._held:  # Time stands still there, and goes on from there.
+            reached = self._begun_at = self._held
+            self._begun = now
+        self._host.hold_at(min(reached + 1, self._held, TIME_MAX))
+
+    def wake_resting(self) -> None:
+        arbiter = self._host.arbiter
+        if arbiter.rests():
+            here = [(held, rested) for held, rested in self.resting if held <= arbiter.barrier]
+            for each in here:
+                self.resting.remove(each)
+                each[1].set_result(None)
 
 
 class Server:
@@ -103,13 +206,13 @@ class Server:
         self.address = check_listening(address, token, certificate, authority)
         check_tokens(plan, token, operator_token)
         _check_pace(pace)
-        self._tls = server_context(certificate, key, authority) if certificate is not None else None
+        tls = server_context(certificate, key, authority) if certificate is not None else None
         self.operator_token = operator_token or secrets.token_hex(16)
-        self._asks_for_user = _is_open(token)
         self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
-        self.host = host_for(on_loss, journal)(
+        check_policy(on_loss)
+        self.host = Host(
             plan,
             federation=federation,
             token=_as_keys(token),
@@ -120,36 +223,25 @@ class Server:
             limits=limits,
             entropy=os.urandom,
         )
-        self.host.desk = self._open_desk
+        if on_loss == "rejoin" or journal is not None:
+            from worldline.federation.server.rejoining import Rejoining
+
+            self.host.rejoining = Rejoining(self.host, journal, rejoins=on_loss == "rejoin")
+        self.host.owner.desk = self._open_desk
         self._clock = clock
-        self._pace = pace
-        self._tell_every_s = tell_every_s
         self._sockets: PolledSockets | SelectedSockets = SocketWatch()
-        self._listener: socket.socket | None = None
+        self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))
+        self._hold = TimeHold(self.host, pace)
+        self._orders = ServerOrders()
         self._thread: threading.Thread | None = None
-        self._orders: list[Callable[[], None]] = []
-        self._alarm: socket.socket | None = None
-        self._connections: dict[ServerConnection, None] = {}  # The oldest first.
-        self._deaf = False  # There was no file free for one who knocked,
-        self._shortage = ""  # and that was said.
-        self._places = len(plan.roster) + len(plan.guests) + plan.vacancies
-        self._room = sys.maxsize  # How many connections there are files for.
-        self._wanted = self.paused_at = FOREVER  # Where its owner holds everybody, and where an operator does,
-        self._held = FOREVER  # and the first of them.
-        self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
-        self._watch: Watch | None = None
-        self._watch_every_s = tell_every_s
-        self._now = 0.0  # When it last looked at its clock.
+        self._watching: tuple[Watch | None, float] = None, tell_every_s  # What is told the status, and how often.
         self._eagerness = Eagerness(clock)
-        self._tick_s = min(_TICK_S, self.host.limits.heartbeat_s / 2)
-        self._ticks = self._watches = self._paces = 0.0  # When each of these is due,
+        self._now = 0.0  # When it last looked at its clock.
+        self._ticks = self._watches = 0.0  # When each of these is due,
         self._timer = 0.0  # and the first of them: only then is there anything to do but to listen.
         self._absent_s = 0.0  # For how long its resident has computed, and it hasn't listened, since the last tick.
         self._resident: str | None = None
-        self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
-        self._begun_at = 0
         self._closed = False
-        self._served_by: int | None = None  # The thread that alone may touch its state; -1: it is about to start.
         remember(self)
 
     # --- From outside, in any thread ---
@@ -158,14 +250,10 @@ class Server:
         """Start listening; return the address to connect to, including the port that was picked."""
         if self._closed:
             raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
-        if self._listener is None:
-            self._listener, self.address = self._listening()
-            self._room = files_left() - _FILES_KEPT
-            self._alarm, self._alarmed = socket.socketpair()
-            self._alarm.setblocking(False)
-            self._alarmed.setblocking(False)
-            self._sockets.register(self._listener, READ, self._accept)
-            self._sockets.register(self._alarmed, READ, self._obey)
+        if self._connections.listener is None:
+            listener, self.address = self._listening()
+            self._connections.listen(listener)
+            self._orders.open(self._sockets)
             self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
         return self.address
 
@@ -174,20 +262,22 @@ class Server:
         wanted = self.address
         if wanted.kind == "unix" or wanted.port:
             return _listen(wanted)
-        if former := self.host.listened():
+        journal = self.host.journal
+        if journal is not None and journal.address:
             with contextlib.suppress(UsageError):  # Another program may have the port by now.
-                before = parse_address(former)
+                before = parse_address(journal.address)
                 if (before.kind, before.place) == (wanted.kind, wanted.place):
                     return _listen(before)
         listener, address = _listen(wanted)
-        self.host.listens(str(address))
+        if journal is not None:
+            journal.listened(str(address))
         return listener, address
 
     def __enter__(self) -> Self:
         self._check_unserved()
         self.open()
         self._thread = threading.Thread(target=self._serve_apart, name="worldline server", daemon=True)
-        self._served_by = -1
+        self._orders.served_by = -1
         self._thread.start()
         return self
 
@@ -225,22 +315,22 @@ class Server:
     def hold_at(self, until: TimeLike | None) -> None:
         """Let nobody pass this time until it is moved; None removes the barrier. The result stays the same."""
         held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
-        self.order(lambda: self._hold_at(held))
+        self.order(lambda: self._hold.hold_at(held))
 
     @property
     def is_served(self) -> bool:
         """Whether it is served, in whatever thread."""
-        return self._served_by is not None
+        return self._orders.served_by is not None
 
     def rest_at(self, until: TimeLike, *, within_s: float | None = None) -> bool:
         """Let everybody run up to a time, and wait until all stand there, or the run is over; whether that is so."""
-        if self._served_by == threading.get_ident():
+        if self._orders.served_by == threading.get_ident():
             raise UsageError("the thread that serves can't wait for others to rest", advice="hold_at doesn't wait")
         held = as_time(until, "a barrier")
         rested: Future[None] = Future()
         deadline = None if within_s is None else time.monotonic() + within_s
-        self.order(lambda: self._hold_at(held))
-        self.order(lambda: self._resting.append((held, rested)))
+        self.order(lambda: self._hold.hold_at(held))
+        self.order(lambda: self._hold.resting.append((held, rested)))
         try:
             while not rested.done() and self.is_served and (deadline is None or time.monotonic() <= deadline):
                 with contextlib.suppress(FutureTimeout):
@@ -260,12 +350,16 @@ class Server:
         _check_pace(pace)
         self.order(lambda: self._set_pace(pace))
 
+    def _set_pace(self, pace: float | None) -> None:
+        self._hold.set_pace(pace)
+        self._timer = 0.0
+
     def pair(self) -> socket.socket:
         """Return a connection for a participant in this process."""
         if self.host.over:
             raise LossError("the server has ended, and its run with it")
         ours, theirs = socket.socketpair()
-        self.order(lambda: self._take(ours, tls=False))
+        self.order(lambda: self._connections.take(ours))
         return theirs
 
     def ask(self, question: Callable[[], T]) -> T:
@@ -273,32 +367,11 @@ class Server:
 
         An exception in it is raised here; the run goes on.
         """
-        if self._served_by in (None, threading.get_ident()):
-            return question()  # Nobody else touches its state.
-        asked: Future[T] = Future()
-
-        def answer() -> None:
-            try:
-                asked.set_result(question())
-            except BaseException as error:  # It is the asker's.
-                asked.set_exception(error)
-
-        self.order(answer)
-        while True:
-            try:
-                return asked.result(_TICK_S)
-            except FutureTimeout:
-                if asked.done():  # It is the question that has raised this.
-                    raise
-                if self._served_by is None:  # The server has ended in between.
-                    return question()
+        return self._orders.ask(question)
 
     def order(self, order: Callable[[], None]) -> None:
         """Do something in the server's thread, the only one that may touch its state."""
-        self._orders.append(order)
-        if self._alarm is not None:  # Otherwise it isn't served yet, and will be done first of all.
-            with contextlib.suppress(BlockingIOError, OSError):  # Full: it is awake. Closed: nobody listens any more.
-                self._alarm.send(b"!")
+        self._orders.order(order)
 
     # --- In the server's thread ---
 
@@ -334,14 +407,14 @@ class Server:
 
     def begin(self, watch: Watch | None, watch_every_s: float) -> float:
         """Begin to serve in this thread, which alone may touch its state until `finish`; return the time."""
-        self._served_by = threading.get_ident()
-        self._watch, self._watch_every_s = watch, watch_every_s
-        self._obey()
+        self._orders.served_by = threading.get_ident()
+        self._watching = watch, watch_every_s
+        self._orders.obey()
         self._send_all()
-        if self._pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
-            self._set_pace(self._pace)
-        self._now = self._paces = self._timer = now = self._clock()
-        self._ticks, self._watches = now + self._tick_s, now + watch_every_s
+        if self._hold.pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
+            self._set_pace(self._hold.pace)
+        self._now = self._timer = now = self._clock()
+        self._ticks, self._watches = now + self._tick_s(), now + watch_every_s
         return now
 
     def turn(self, *, patient: bool = True) -> None:
@@ -364,8 +437,8 @@ class Server:
         host.arbiter.tell_if_due()  # While those who were answered compute.
         self._now = now = self._clock()
         self._eagerness.came(before, now)
-        if self._resting:
-            self._wake_resting()
+        if self._hold.resting:
+            self._hold.wake_resting()
         if now >= self._timer:
             self._keep_time(now)
 
@@ -378,21 +451,26 @@ class Server:
     def remarks(self) -> list[str]:
         """Say who is in the way, and whether an operator is."""
         held = [] if self.paused_at == FOREVER else [f"an operator holds it at {format_time(self.paused_at)}"]
-        return held + ([self._shortage] if self._deaf else []) + self.host.remarks()
+        return held + self._connections.remarks() + self.host.remarks()
+
+    @property
+    def paused_at(self) -> int:
+        """Where an operator holds all participants; FOREVER: nowhere."""
+        return self._hold.paused_at
 
     def pause_at(self, until: int) -> None:
         """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
-        self.paused_at = until
-        self._hold_at(self._wanted)
+        self._hold.paused_at = until
+        self._hold.hold_at(self._hold.wanted)
 
     def tell_resting(self, held: int, rested: Future[None]) -> None:
         """Say so when all stand at this time, or the run is over. In the server's thread."""
         rested.add_done_callback(lambda _: self.wake_within(0))  # What is said then is sent.
-        self._resting.append((held, rested))
+        self._hold.resting.append((held, rested))
 
     def forget_resting(self, rested: Future[None]) -> None:
         """Say nothing of it any more. In the server's thread."""
-        self._resting = [each for each in self._resting if each[1] is not rested]
+        self._hold.resting = [each for each in self._hold.resting if each[1] is not rested]
 
     def _open_desk(self, session: Session) -> OperatorDesk | None:
         operators = sum(isinstance(each, OperatorDesk) for each in self.host._trunks)
@@ -448,8 +526,8 @@ class Server:
             self.close()
             self.host.let_go()
         finally:
-            self._served_by = None
-            for _, rested in self._resting:
+            self._orders.served_by = None
+            for _, rested in self._hold.resting:
                 rested.set_result(None)
 
     def _serve(self, watch: Watch | None, watch_every_s: float) -> FederationOutcome | None:
@@ -482,150 +560,40 @@ class Server:
                 f"it is for its resident, {self._resident}, to serve this server, and for nobody else",
                 advice="let others connect to its address",
             )
-        if self._served_by is not None:
+        if self.is_served:
             raise UsageError("the server is served already, in another thread or further up in this one")
 
     def _keep_time(self, now: float) -> None:
         """Do what is due by the clock."""
-        if self._pace is not None and now >= self._paces:
-            self._keep_pace(now)
-            self._paces = now + _PACE_S
+        hold, (watch, watch_every_s) = self._hold, self._watching
+        if hold.pace is not None and now >= hold.due:
+            hold.keep_pace(now)
         if now >= self._ticks:
             self._tick(now)
-            self._ticks = now + self._tick_s
+            self._ticks = now + self._tick_s()
         arbiter = self.host.arbiter
         self.milestones.note(arbiter.events, now, arbiter.floor())
         if now >= self._watches:
             arbiter.tell_passed()
-            if self._watch is not None:
-                self._watch(self.host.status())
-            self._watches = self._clock() + self._watch_every_s
-        self._timer = min(self._ticks, self._watches, self._paces if self._pace is not None else self._ticks)
+            if watch is not None:
+                watch(self.host.status())
+            self._watches = self._clock() + watch_every_s
+        self._timer = min(self._ticks, self._watches, hold.due if hold.pace is not None else self._ticks)
         self._send_all()
 
+    def _tick_s(self) -> float:
+        return min(_TICK_S, self.host.limits.heartbeat_s / 2)
+
     def _tick(self, now: float) -> None:
-        for connection in list(self._connections):
-            connection.look(now)
+        self._connections.look(now)
         self.host.tick(now, self._absent_s)
         self._absent_s = 0.0
-        if self._deaf:
-            assert self._listener is not None
-            self._deaf = False
-            self._sockets.register(self._listener, READ, self._accept)
-        for connection in list(self._connections):
-            connection.expire(now, _LINGER_S)
+        self._connections.listen_again()
+        self._connections.expire(now, _LINGER_S)
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.
-            self._serve(None, self._tell_every_s)
-
-    def _hold_at(self, wanted: int) -> None:
-        self._wanted = wanted
-        self._held = held = min(wanted, self.paused_at)
-        # With a pace, the wall clock raises the barrier.
-        self.host.hold_at(held if self._pace is None else min(held, self.host.arbiter.barrier))
-
-    def _set_pace(self, pace: float | None) -> None:
-        arbiter = self.host.arbiter
-        self._begun_at, self._begun = min(arbiter.barrier, self._held), None
-        if self._begun_at == FOREVER or not arbiter.rests():  # Somebody is on the way to there.
-            self._begun_at = arbiter.floor()
-        self._pace = pace
-        self._timer = 0.0
-        self._hold_at(self._wanted)
-
-    def _wake_resting(self) -> None:
-        arbiter = self.host.arbiter
-        if arbiter.rests():
-            here = [(held, rested) for held, rested in self._resting if held <= arbiter.barrier]
-            for each in here:
-                self._resting.remove(each)
-                each[1].set_result(None)
-
-    def _keep_pace(self, now: float) -> None:
-        """Move the barrier along with the wall clock, from the moment on at which everybody was there."""
-        assert self._pace is not None
-        if self._begun is None:
-            if self.host.arbiter.phase is Phase.GATHERING:
-                self.host.hold_at(0)
-                return
-            self._begun = now
-        reached = min(self._begun_at + int((now - self._begun) * self._pace * 1e9), TIME_MAX)
-        if reached >= self._held:  # Time stands still there, and goes on from there.
-            reached = self._begun_at = self._held
-            self._begun = now
-        self.host.hold_at(min(reached + 1, self._held, TIME_MAX))
-
-    def _obey(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._alarmed.recv(4096)
-        while self._orders:
-            self._orders.pop(0)()
-
-    def _accept(self) -> None:
-        assert self._listener is not None
-        try:
-            accepted, _ = self._listener.accept()
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._room = len(self._connections) - _FILES_KEPT
-                self._make_room()
-                if len(self._connections) > self._room:
-                    self._be_deaf()
-            return  # Or the one that knocked has gone.
-        self._take(accepted, tls=self._tls is not None)
-
-    def _take(self, accepted: socket.socket, *, tls: bool) -> None:
-        is_foreign = self._asks_for_user and is_another_users(accepted)  # Before TLS takes the socket over.
-        try:
-            tls_context = self._tls if tls else None
-            connection = ServerConnection(
-                accepted, tls_context, self.host, self._sockets, self._connections.pop, self._clock
-            )
-        except OSError:  # It has gone already.
-            accepted.close()
-        else:
-            self._connections[connection] = None
-            self._make_room(connection)
-            connection.session.is_foreign = is_foreign
-
-    def _be_deaf(self) -> None:
-        """Listen no more until the next tick: participants alone take all files."""
-        assert self._listener is not None
-        self._sockets.unregister(self._listener)
-        self._deaf = True
-        if not self._shortage:
-            self._shortage = no_file_left(max(0, self._places - len(self.host.sessions)))
-            self.host.notices.append(self._shortage)
-
-    def _make_room(self, newest: ServerConnection | None = None) -> None:
-        """Keep strangers, and those who were sent away, from taking the files and the memory that participants need."""
-        host = self.host
-        while len(self._connections) > self._room and self._send_one_away(newest):
-            pass
-        if len(self._connections) - len(host.sessions) > 2 * host.limits.strangers_max:
-            self._close_one_sent_away()
-
-    def _send_one_away(self, newest: ServerConnection | None) -> bool:
-        """End a connection that isn't a participant's, the oldest, but not the newest; return whether there was one."""
-        if self._close_one_sent_away():
-            return True
-        host = self.host
-        for connection in self._connections:
-            if connection is not newest and host.is_stranger(connection.session):
-                host.send_away(connection.session)
-                connection.write()
-                connection.close("it made room for others")
-                return True
-        return False
-
-    def _close_one_sent_away(self) -> bool:
-        """Don't wait any longer for one to go who has been sent away."""
-        for connection in self._connections:
-            if connection.session.closing and not connection.session.name:
-                connection.close("it didn't go")
-                return True
-        return False
+            self._serve(*self._watching)
 
     def _send_all(self) -> None:
         host = self.host
@@ -636,14 +604,9 @@ class Server:
 
     def disown(self) -> None:
         """Let go of all sockets in a forked process: not a word, and nothing that keeps them open."""
-        self._closed, self._served_by = True, None
-        for connection in self._connections:
-            connection.disown()
-        if self._listener is not None:
-            self._listener.close()
-        if self._alarm is not None:
-            self._alarm.close()
-            self._alarmed.close()
+        self._closed, self._orders.served_by = True, None
+        self._connections.disown()
+        self._orders.close()
         self._sockets.close()  # This process's copy of it.
 
     def close(self) -> None:
@@ -651,26 +614,18 @@ class Server:
         if self._closed:
             return
         self._closed = True
-        if self._listener is not None:
-            if not self._deaf:
-                self._sockets.unregister(self._listener)
-            self._listener.close()
-            if self.address.kind == "unix":
-                Path(self.address.place).unlink(missing_ok=True)
+        if self._connections.stop_listening() and self.address.kind == "unix":
+            Path(self.address.place).unlink(missing_ok=True)
         self._leave_registry()  # After its socket has, which may be in the same folder.
         deadline = self._clock() + _LINGER_S
         self._send_all()
-        for connection in list(self._connections):
-            connection.finish()
-        while self._connections and self._clock() < deadline:
+        self._connections.finish()
+        while self._connections.opened and self._clock() < deadline:
             for act in self._sockets.ready(_TICK_S / 10):
                 act()
-        for connection in list(self._connections):
-            connection.close("the run is over")
+        self._connections.close("the run is over")
         self._sockets.close()
-        if self._alarm is not None:
-            self._alarm.close()
-            self._alarmed.close()
+        self._orders.close()
 
 
 def _check_pace(pace: float | None) -> None:

@@ -12,6 +12,7 @@ cdef class Session:
     cdef public str code
     cdef public Member member
     cdef public object joining
+    cdef public object returning
     cdef public bint is_foreign
     cdef public double opened
     cdef public double heard
@@ -24,8 +25,5 @@ cdef class Session:
     cdef public list events
     cdef public bint busy
     cdef public Py_ssize_t said
-    cdef public bint hasty
-    cdef public long long heavy
-    cdef public long long stood_at
-    cdef public long long stood_with
+    cdef public bint throttled
     cdef public object trunk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -65,9 +65,7 @@ class Session:
         "code",
         "events",
         "frames",
-        "hasty",
         "heard",
-        "heavy",
         "is_foreign",
         "joining",
         "member",
@@ -76,12 +74,12 @@ class Session:
         "out",
         "owner",
         "paused",
+        "returning",
         "said",
         "sent",
         "spoke",
-        "stood_at",
-        "stood_with",
         "stopped",
+        "throttled",
         "trunk",
     )
 
@@ -95,7 +93,8 @@ class Session:
         self.claims = ""  # The name that it has given, true or not.
         self.code = ""  # A hash of its code, if it has said that.
         self.member: Member | None = None  # Once it has joined.
-        self.joining: Join | None = None  # A guest's, kept until somebody invites it.
+        self.joining: Join | None = None  # A guest's, kept until it is invited.
+        self.returning: Any = None  # A `Returning`, of a participant that was lost and has come back.
         self.is_foreign = False  # Its process is another user's.
         self.opened = now
         self.heard = now  # When something last came in,
@@ -108,8 +107,5 @@ class Session:
         self.events: list[msgspec.Raw] = []  # What is left of a long frame, the next one last.
         self.busy = False  # There may be something left of that, or to be cut off (H5).
         self.said = 0  # How many frames it has sent since the last tick.
-        self.hasty = False  # It isn't read before the next tick.
-        self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
-        self.stood_at = -1  # Its next send when it was last seen to go on, and how much was kept of it then.
-        self.stood_with = 0
+        self.throttled = False  # It has sent too many frames, and isn't read before the next tick.
         self.trunk: SessionCarrier | None = None  # What it carries, if it isn't a participant's.

@@ -117,7 +117,7 @@ class Trunk:
         process = carrier.owner.other_end().process
         running = None if self._running is None else self._circuits.get(self._running.circuit)
         if self._running is None or running is None:
-            runner = self._host.runner(circuit.session.name)  # For less than a second, or nobody has told it yet.
+            runner = self._host.owner.runner(circuit.session.name)  # For less than a second, or nobody has told it yet.
             if runner is None or runner == circuit.session.name:
                 return OtherEnd(process)
             return OtherEnd(process, None, f"{runner} is running in the same process", runner)
@@ -141,7 +141,7 @@ class Trunk:
         for circuit in list(self._waiting):
             while circuit.kept:
                 self._hear(circuit, circuit.kept.popleft())
-        runs = self._host.runner
+        runs = self._host.owner.runner
         sessions = [circuit.session for circuit in self._circuits.values()]
         return sorted(sessions, key=lambda session: (runs(session.name) != session.name, _is_idle(session)))
 

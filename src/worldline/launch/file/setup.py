@@ -16,8 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from worldline.federation.participant.declaration import Declaration, Plain
-from worldline.federation.server.limits import Limits
-from worldline.federation.server.loss import LossPolicy
+from worldline.federation.server.limits import Limits, LossPolicy
 from worldline.launch.file.startable import check_command, check_entry, search_path
 from worldline.launch.file.toml_document import Document, TomlPlace, nearest, quoted, said
 from worldline.launch.file.topics import Topic

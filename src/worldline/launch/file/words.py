@@ -13,8 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
-from worldline.federation.server.limits import FRAME_LEAST, PAYLOAD_MOST
-from worldline.federation.server.loss import LossPolicy, check_policy
+from worldline.federation.server.limits import FRAME_LEAST, PAYLOAD_MOST, LossPolicy, check_policy
 from worldline.launch.file.startable import mode_of
 from worldline.launch.file.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.file.topics import TOPIC, read_topics

@@ -1,8 +1,9 @@
-"""A host that keeps a journal: participants that were lost may come back, and so may the server itself.
+"""The journal of a host: participants that were lost may come back, and so may the server itself.
 
-Whoever comes back under its name is *rehearsed*: what it says is compared with what it said before, and answered as it
-was, without the arbiter or anybody else noticing (`lock/rehearsal.py`). Once the journal is used up, it is live. That
-takes nothing new of a participant: a fresh process joins, and begins at the beginning.
+A host with a journal hands what is heard, answered and lost to this component, which writes it down. A participant that
+comes back under its name is *rehearsed*: what it says is compared with what it said before, and answered as it was,
+without the arbiter or other participants noticing (`lock/rehearsal.py`). Once the journal is used up, it is live, and
+the host hears it again. That takes nothing new of a participant: a fresh process joins, and begins at the beginning.
 
 B1. A participant that is away stays where it was in the arbiter: computing, or waiting. So the others wait for it as
     they would for one that computes for long, and nothing of it shows in their history.
@@ -10,11 +11,11 @@ B2. What it is answered while it is away, or rehearsed, goes into the journal, a
 B3. A process that has only lost its connection *resumes*: it says how many answers it has been given, and says again
     what it has said since the last of them. It is rehearsed from there.
 B4. A server that is started on a journal hears it all again. The arbiter does the same again, so its answers must be
-    those in the journal; then everybody is away. What wasn't in the journal nobody has acted on (J1).
-B5. Who dies twice of the same message would do so forever: that ends the run. It is taken for that if somebody has
-    died while it computed on the same answer as the time before, and had said no more since. (How far it had got with
-    that answer isn't known: what it had said last may not have been sent.) Who dies while it waits has done with
-    what it was given.
+    those in the journal; then all participants are away. What wasn't in the journal none has acted on (J1).
+B5. A participant that dies twice of the same message would do so forever: that ends the run. It is taken for that if it
+    has died while it computed on the same answer as the time before, and had said no more since. (How far it had got
+    with that answer isn't known: what it had said last may not have been sent.) One that dies while it waits has done
+    with what it was given.
 B6. What a participant says that has come back differs from what it said before: that ends the run, too, since others
     have acted on what was said. Nothing else that a returning connection says does it any harm.
 B7. A participant may offer *snapshots*. Each goes into the journal, at its place between what was said before and what
@@ -26,21 +27,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import msgpack, structs
+from msgspec import msgpack
 
 from worldline.federation.participant.conversation import Conversation
-from worldline.federation.server.admission import Refusal
 from worldline.federation.server.host import Host
 from worldline.federation.server.run_journal import ANSWERS, HEAVY, HeavyPayloads, JournalRecord, RecordKind, RunJournal
 from worldline.federation.server.session import Session
 from worldline.history.diff.steps import named
 from worldline.history.diff.values import payload_text
-from worldline.history.status import Status, WaitReason
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -68,7 +66,6 @@ from worldline.model import (
     ModelError,
     NonDeterminism,
     PeerError,
-    Plan,
     UsageError,
     WorldlineError,
     format_time,
@@ -85,7 +82,7 @@ Mark = tuple[int, int]
 
 _PORTION = 256  # Records of a script that are read at a time.
 _SHOWN_MAX = 3  # Messages.
-_ASIDE = (Snapshot, Recall, Restore)  # What isn't for the arbiter.
+_FOR_JOURNAL = (Snapshot, Recall, Restore)  # Not for the arbiter.
 _CHANGED = "its code isn't what it was when it joined, so it may not do the same again"
 _START: Mark = (1, 0)  # It has started, and has said nothing since.
 
@@ -107,12 +104,16 @@ _decode_kept: Callable[[bytes], KeptSnapshot] = msgpack.Decoder(KeptSnapshot).de
 
 
 class Returning:
-    """Somebody who has come back, and isn't live yet."""
+    """A participant that has come back: rehearsed first, and live once that is done.
+
+    Then it may still say times that it had said before, until it says something else.
+    """
 
     def __init__(self, name: str, doubt: str | None = None) -> None:
         self.rehearsal = Rehearsal(name, open_answer=opened, advice=doubt)
         self._doubt = doubt  # Why it may not do the same again.
         self.begun = False
+        self.is_live = False
         self.answers = 0  # How many it has been given.
         self.said = 0  # What it has said since the last of them.
         self.after = 0  # The place in the journal up to which its script was told to the rehearsal.
@@ -139,33 +140,28 @@ class Returning:
         self.restored_at = None if snapshot is None else snapshot.at
 
 
-class JournaledHost(Host):
-    """A host with a journal. If `rejoins`, those who are lost may come back; otherwise only the server may."""
+class Rejoining:
+    """The journal of a host. If `rejoins`, participants that are lost may come back; otherwise only the server may."""
 
-    def __init__(self, plan: Plan, *, journal: Path | str | None, rejoins: bool, **options: Any) -> None:
-        super().__init__(plan, **options)
+    def __init__(self, host: Host, journal: Path | str | None, *, rejoins: bool) -> None:
+        self._host = host
         self.journal = RunJournal(
             journal,
             {
-                "federation": self.federation,
-                "payload_max": self.limits.payload_max,
-                "plan": msgspec.to_builtins(plan),
+                "federation": host.federation,
+                "payload_max": host.limits.payload_max,
+                "plan": msgspec.to_builtins(host.arbiter.plan),
             },
         )
+        # For how long participants are to try to come back if their connection is lost.
+        self.returns_s = 0.0 if journal is None else host.limits.rejoin_s or 1e9
         self._payloads = HeavyPayloads(self.journal)
         self._rejoins = rejoins
-        self._frame_max = self.limits.frame_max
-        self._away: dict[str, str] = {}  # Who was lost and may come back, and why it was lost.
-        self._missed: dict[str, float] = {}  # For how many seconds.
-        self._returning: dict[str, Returning] = {}  # Who has come back, and is rehearsed.
-        self._behind: set[str] = set()  # Who may not have reached the time yet that it had once said.
-        self._deaths: dict[str, Mark] = {}  # Where each was lost last.
-        self._speaker = ""  # Whom the arbiter hears just now,
+        self._deaths: dict[str, Mark] = {}  # Where each participant was lost last.
+        self._speaker = ""  # The participant that the arbiter hears just now,
         self._unwritten: list[Told] | None = None  # what it says, until that is written,
         self._enrolls = False  # whether it takes a vacancy with that,
         self._heard = 0  # and how many events were heard before.
-        if journal is not None:
-            self.returns_s = self.limits.rejoin_s or 1e9
         try:
             self._hear_again()
         except BaseException:
@@ -174,62 +170,63 @@ class JournaledHost(Host):
 
     # --- Hearing and answering ---
 
-    def _take(self, session: Session, events: list[Told]) -> None:
-        name = session.name
+    def hear(self, session: Session, events: list[Told]) -> None:
+        """Hear a participant: rehearse it if it has come back, otherwise let the host take it, and write it down."""
+        host, name = self._host, session.name
         if not events:
             return
-        if self._returning and name in self._returning:
-            self._rehearse(session, events)
-            return
+        if session.returning is not None:
+            if not session.returning.is_live:
+                self._rehearse(session, session.returning, events)
+                return
+            events = self._without_past(session, events)
+            if not events:
+                return
         if session.member is None:
             if isinstance(events[0], Resume):  # Nothing that it has said was heard before.
                 if events[0].answers:
                     raise PeerError("it can't resume: this server never answered it", participant=name)
                 del events[0]
             if events:
-                Host._take(self, session, [events.pop(0)])
-            if not events or session.closing or self.over:
-                return
-        if self._behind and name in self._behind:
-            events = self._without_past(name, events)
-            if not events:
+                host.take(session, [events.pop(0)])
+            if not events or session.closing or host.over:
                 return
         for event in events:
-            if event.__class__ in _ASIDE:
+            if event.__class__ in _FOR_JOURNAL:
                 self._take_in_parts(session, events)
                 return
         if events[-1].__class__ is Fail:  # That ends the run, and isn't heard by the arbiter.
-            Host._take(self, session, events)
+            host.take(session, events)
             return
-        self._speaker, self._unwritten, self._heard = name, events, self.arbiter.events
+        self._speaker, self._unwritten, self._heard = name, events, host.arbiter.events
         try:
-            Host._take(self, session, events)
+            host.take(session, events)
             self._write()
         finally:
             self._unwritten = None
         if events[-1].__class__ is Leave and self.returns_s:
-            self._put(session, self._farewell(name))
+            host.put(session, self._farewell(name))
 
     def _take_in_parts(self, session: Session, events: list[Told]) -> None:
         """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
-        number = next(number for number, event in enumerate(events) if event.__class__ in _ASIDE)
-        before, aside, after = events[:number], events[number], events[number + 1 :]
+        number = next(number for number, event in enumerate(events) if event.__class__ in _FOR_JOURNAL)
+        before, said, after = events[:number], events[number], events[number + 1 :]
         if before:
-            self._take(session, before)
-        if session.closing or self.over:
+            self.hear(session, before)
+        if session.closing or self._host.over:
             return
-        member = self.arbiter.members[session.name]
+        member = self._host.arbiter.members[session.name]
         if Publish not in member.legal:
-            raise impossible(type(aside).__name__, member.state, "", PeerError).concerning(session.name, member.now)
-        if isinstance(aside, Snapshot):
-            kept = KeptSnapshot(member.now, member.sequence, aside.state)
+            raise impossible(type(said).__name__, member.state, "", PeerError).concerning(session.name, member.now)
+        if isinstance(said, Snapshot):
+            kept = KeptSnapshot(member.now, member.sequence, said.state)
             self.journal.restorable(session.name, _encode(kept))
         else:
-            self._restore(session, aside, self._mark(session.name))
+            self._restore(session, said, self._mark(session.name))
         if after:
-            self._take(session, after)
+            self.hear(session, after)
 
-    def _restore(self, session: Session, aside: Told, mark: Mark) -> tuple[KeptSnapshot, Mark]:
+    def _restore(self, session: Session, said: Told, mark: Mark) -> tuple[KeptSnapshot, Mark]:
         """Give somebody its last snapshot, or let it resume from there: only at its start."""
         name = session.name
         place = self.journal.snapshots.get(name)
@@ -237,25 +234,24 @@ class JournaledHost(Host):
             why = "there is no snapshot of it" if place is None else "it has said something since its start"
             raise PeerError(f"it can't be restored: {why}", participant=name)
         kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
-        if isinstance(aside, Recall):
-            self._put(session, encode_answer(Recalled(*where, kept.state), self._frame_max))
-        elif not isinstance(aside, Restore) or (aside.answers, aside.said) != where:
+        if isinstance(said, Recall):
+            self._host.put(session, encode_answer(Recalled(*where, kept.state), self._host.frame_max))
+        elif not isinstance(said, Restore) or (said.answers, said.said) != where:
             raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
         return kept, where
 
-    def _has_snapshot(self, name: str) -> bool:
-        return name in self.journal.snapshots and name in self._away
+    def has_snapshot(self, name: str) -> bool:
+        """Whether a participant can be restored from a snapshot."""
+        return name in self.journal.snapshots and name in self._host.absent
 
-    def _joined(self, session: Session, event: object) -> None:
+    def enter(self, session: Session, join: Join) -> None:
+        """Let a participant join, and write that down."""
         self._write()  # The invitation that lets it in, if it is one.
-        name = session.name
-        if isinstance(event, Join):
-            with suppress(UsageError):  # It will be refused.
-                event = self.agreed(name, event)
-                self._speaker, self._unwritten, self._heard = name, [event], self.arbiter.events
-                self._enrolls = not self._is_known(name)
+        host, name = self._host, session.name
+        self._speaker, self._unwritten, self._heard = name, [join], host.arbiter.events
+        self._enrolls = not host.is_known(name)
         try:
-            super()._joined(session, event)
+            host.enter(session, join)
             self._write()
             if session.code and session.member is not None and session.code != self.journal.codes.get(name):
                 self.journal.coded(name, session.code)
@@ -264,7 +260,7 @@ class JournaledHost(Host):
 
     def _write(self) -> None:
         """Write down what the arbiter has just heard, if it has, before anything that follows from it (J1)."""
-        if self._unwritten is None or self.arbiter.events == self._heard:
+        if self._unwritten is None or self._host.arbiter.events == self._heard:
             return
         name, events, self._unwritten = self._speaker, self._unwritten, None
         if self._enrolls:
@@ -272,96 +268,78 @@ class JournaledHost(Host):
         body = _encode(events)
         place = self.journal.heard(name, body)
         if len(body) >= HEAVY:
-            self._payloads.note(name, self.arbiter.members[name].sequence, events, place)
+            self._payloads.note(name, self._host.arbiter.members[name].sequence, events, place)
 
-    def _carry_out(self, actions: Sequence[Action]) -> None:
-        action: Any
-        for action in actions:
-            if action.__class__ is not Grant and action.__class__ is not StartRun:
-                Host._carry_out(self, [action])
-                continue
-            self._write()
-            if self._unwritten is not None:  # It has said something illegal: the run ends, and was heard up to here.
-                Host._carry_out(self, [action])
-                continue
-            name = action.to
-            if action.__class__ is Grant and is_heavy(action):
-                self.journal.granted(name, self._payloads.without(action))
-                if name not in self._returning:
-                    Host._carry_out(self, [action])
-                continue
-            answer = encode_answer(action, self._frame_max)
-            self.journal.answered(name, answer)
-            session = self.sessions.get(name)
-            if session is not None and name not in self._returning:  # It gets to it in the course of things (B2).
-                self._put(session, answer)
+    def answered(self, action: Any) -> bool:
+        """Write an answer down before it goes out; return whether it needn't be sent: it was, or has to wait (B2)."""
+        if action.__class__ is not Grant and action.__class__ is not StartRun:
+            return False
+        self._write()
+        if self._unwritten is not None:  # It has said something illegal: the run ends, and was heard up to here.
+            return False
+        host, name = self._host, action.to
+        session: Session | None = host.sessions.get(name)
+        if session is not None and session.returning is not None and not session.returning.is_live:
+            session = None  # It gets to this in the course of its rehearsal.
+        if action.__class__ is Grant and is_heavy(action):
+            self.journal.granted(name, self._payloads.without(action))
+            return session is None
+        answer = encode_answer(action, host.frame_max)
+        self.journal.answered(name, answer)
+        if session is not None:
+            host.put(session, answer)
+        return True
 
     def _answer(self, record: JournalRecord) -> bytes:
         """Return an answer in the journal as it is sent."""
         if record.kind is RecordKind.ANSWERED:
             return record.body
-        return encode_answer(self._payloads.whole(record.body), self._frame_max)
+        return encode_answer(self._payloads.whole(record.body), self._host.frame_max)
 
     def _farewell(self, name: str) -> bytes:
         """Return what tells somebody that the server knows that it has left, also if it comes back."""
-        return encode_answer(Grant(name, self.arbiter.members[name].now, [], final=True))
+        return encode_answer(Grant(name, self._host.arbiter.members[name].now, [], final=True))
 
-    def hold_at(self, until: int) -> None:
-        if not self.over and until != self.arbiter.barrier:
-            self._operate(Barrier(until))
-
-    def stop_at(self, at: int) -> None:
-        if not self.over:
-            self._operate(Stop(at))
-
-    def _operate(self, event: Barrier | Stop) -> None:
-        actions = self.arbiter.handle(OPERATOR, event)
+    def operated(self, event: Barrier | Stop) -> None:
+        """Write down what an operator has said, and the arbiter has heard."""
         self.journal.operated(_encode(event))
-        self._carry_out(actions)
 
     # --- Losing ---
 
-    def _lose(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
-        name = session.name
-        back = self._returning.pop(name, None)
-        member = self.arbiter.members.get(name)
-        if member is None or member.state is State.LEFT or self.over:
-            super()._lose(session, cause, error)
-        elif back is not None:
+    def lost(self, session: Session, cause: str, error: WorldlineError | None) -> bool:
+        """Note that a participant is lost, by an error that it would make again or by chance; whether it may return."""
+        host, name, back = self._host, session.name, session.returning
+        session.returning = None
+        member = host.arbiter.members.get(name)
+        if member is None or member.state is State.LEFT or host.over:
+            return False
+        if back is not None and not back.is_live:
             if isinstance(error, ModelError):  # Of those who return, nothing else matters (B6).
                 session.member = member
-                super()._lose(session, cause, error)
-            elif back.begun:  # Otherwise it has only knocked, and is away as before.
+                return False
+            if back.begun:  # Otherwise it has only knocked, and is away as before.
                 self._note_death(member, cause, back.mark)
-        elif member.state in STARTED and error is None and self._rejoins:
+            return True
+        if member.state in STARTED and error is None and self._rejoins:
             self._note_death(member, cause, self._mark(name) if member.state is State.COMPUTING else None)
-        else:
-            if member.state is State.JOINED and session.member is not None:
-                self.journal.lost(name, _encode(Lost(name, cause)))
-            super()._lose(session, cause, error)
-
-    def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
-        """Give up somebody who does what it may not, and would again: it doesn't come back."""
-        super()._drop(session, cause, error or LossError(cause, participant=session.name, at=self._time_of(session)))
-
-    def _miss(self, session: Session, cause: str) -> None:
-        super()._drop(session, cause)
+            return True
+        if member.state is State.JOINED and session.member is not None:
+            self.journal.lost(name, _encode(Lost(name, cause)))
+        return False
 
     def _note_death(self, member: Member, cause: str, mark: Mark | None) -> None:
         """Wait for somebody who was lost to come back, unless it has been lost there before (B5)."""
-        name = member.name
+        host, name = self._host, member.name
         before = self._deaths.pop(name, None)
         if mark is not None and mark[0] + mark[1]:
             self._deaths[name] = mark
             if before is not None and mark[0] == before[0] and mark[1] <= before[1]:
-                self.failure = self._died_twice(member, cause, mark)
-                self._break_off(
-                    Lost(name, shortened(self.failure.problem)),
-                    Abort("", shortened(self.failure.problem), name, member.now),
-                )
+                host.failure = self._died_twice(member, cause, mark)
+                problem = shortened(host.failure.problem)
+                host.break_off(Lost(name, problem), Abort("", problem, name, member.now))
                 return
         self._await(name, cause)
-        self.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
+        host.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
 
     def _mark(self, name: str, before: int | None = None) -> Mark:
         """Return the place that somebody has come to, as far as it is known; or had, before a place in the journal."""
@@ -380,8 +358,7 @@ class JournaledHost(Host):
         return answers, sum(not isinstance(event, Reached) for event in heard)
 
     def _await(self, name: str, cause: str) -> None:
-        self._away[name] = cause
-        self._missed[name] = 0.0
+        self._host.absent[name] = cause, 0.0
 
     def _died_twice(self, member: Member, cause: str, mark: Mark) -> ModelError:
         given = self._given(member.name, mark[0])
@@ -407,103 +384,50 @@ class JournaledHost(Host):
             for message in answer.messages
         ]
 
-    def tick(self, now: float, absent_s: float = 0.0) -> None:
-        seconds = min(now - self._ticked - absent_s, self.limits.heartbeat_s)
-        super().tick(now, absent_s)
-        limit = self.limits.rejoin_s
-        for name in self._away:
-            if name not in self.sessions:
-                self._missed[name] += max(0.0, seconds)
-                if limit is not None and self._missed[name] > limit and not self.over:
-                    self._end_without(name, limit)
-
-    def _end_without(self, name: str, limit_s: float) -> None:
-        at = self.arbiter.time_of(name)
-        cause = f"{self._away[name]}, and it didn't come back within {limit_s:g} seconds"
-        self.failure = LossError(cause, participant=name, at=at, advice="limits.rejoin sets how long to wait")
-        self._break_off(Lost(name, cause), Abort("", cause, name, at))
-
-    def remarks(self) -> list[str]:
-        away = [f"waiting for {name} to come back" for name in self._away if name not in self.sessions]
-        return super().remarks() + away
-
-    def status(self) -> Status:
-        status = super().status()
-        return structs.replace(status, ask=lambda: tuple(map(self._excused, status.waits))) if self._away else status
-
-    def _excused(self, wait: WaitReason) -> WaitReason:
-        """Say of somebody who is away that it is: to the arbiter, it computes (B1)."""
-        if wait.holder not in self.away():
-            return wait
-        why = f"it was lost ({self._away[wait.holder]}), and the run waits for it to come back"
-        return WaitReason(wait.who, wait.holder, why)
-
-    def lost(self) -> dict[str, tuple[str, float]]:
-        return {name: (self._away[name], self._missed[name]) for name in self.away()}
-
-    def returning(self) -> list[str]:
-        return list(self._returning)
-
-    def missing(self) -> list[str]:
-        return [*super().missing(), *self.away()]
-
-    def away(self) -> list[str]:
-        """Return who was lost and may come back, and hasn't yet."""
-        return [name for name in self._away if name not in self.sessions]
-
-    def resumed(self) -> str:
-        if not self.journal.is_resumed:
-            return ""
-        return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}"
-
-    def listened(self) -> str:
-        return self.journal.address
-
-    def listens(self, address: str) -> None:
-        if address != self.journal.address:
-            self.journal.listened(address)
-
-    def let_go(self) -> None:
-        if self.digest is not None and self.failure is None:
-            self.journal.remove()
-        else:
-            self.journal.close()
+    def tick(self, seconds: float) -> None:
+        """Wait a little longer for participants that are away, unless that has been long enough."""
+        host = self._host
+        limit = host.limits.rejoin_s
+        for name, (cause, missed_s) in host.lost().items():
+            missed_s += max(0.0, seconds)
+            host.absent[name] = cause, missed_s
+            if limit is not None and missed_s > limit and not host.over:
+                problem = f"{cause}, and it didn't come back within {limit:g} seconds"
+                at = host.arbiter.time_of(name)
+                advice = "limits.rejoin sets how long to wait"
+                host.failure = LossError(problem, participant=name, at=at, advice=advice)
+                host.break_off(Lost(name, problem), Abort("", problem, name, at))
 
     # --- Coming back ---
 
-    def _unwelcome(self, name: str) -> Refusal | None:
-        refusal = super()._unwelcome(name)
-        if refusal is None or self.over or name in self.sessions:
-            return refusal
-        if refusal.code == TAKEN and (name in self._away or self.arbiter.members[name].state is State.LEFT):
-            return None
-        if refusal.code == UNEXPECTED and (away := self.away()):
-            return Refusal(UNEXPECTED, f"{refusal.reason}; waiting for {', '.join(away)} to come back")
-        return refusal
-
-    def _admit(self, session: Session, name: str) -> None:
-        super()._admit(session, name)
-        member = self.arbiter.members.get(name)
+    def admitted(self, session: Session) -> None:
+        """Rehearse a participant that has been admitted, and has been here before."""
+        name = session.name
+        member = self._host.arbiter.members.get(name)
         if member is not None and member.state is not State.EXPECTED:
             is_changed = bool(session.code) and self.journal.codes.get(name, session.code) != session.code
             if is_changed:
-                self.doubts(name, _CHANGED)
-            self._returning[name] = Returning(name, "its code has been changed since" if is_changed else None)
+                doubts = self._host.owner.doubts
+                if doubts is None:
+                    self._host.notices.append(f"{name}: {_CHANGED}")
+                else:
+                    doubts(name, _CHANGED)
+            session.returning = Returning(name, "its code has been changed since" if is_changed else None)
 
-    def _rehearse(self, session: Session, events: list[Told]) -> None:
-        back = self._returning[session.name]
-        if self.over:
+    def _rehearse(self, session: Session, back: Returning, events: list[Told]) -> None:
+        host = self._host
+        if host.over:
             return
         if not back.begun:
             if not self._begin(session, back, events):
                 return
             if self._is_live(session, back):
-                self._take(session, events)
+                self.hear(session, events)
                 return
         if events and isinstance(last := events[-1], Fail):
             cause = shortened(last.cause)
-            at = self.arbiter.time_of(session.name)
-            self._drop(session, cause, ModelError(cause, participant=session.name, at=at))
+            at = host.arbiter.time_of(session.name)
+            host.drop(session, cause, ModelError(cause, participant=session.name, at=at))
             return
         for number, event in enumerate(events, 1):
             if isinstance(event, Recall | Restore):
@@ -515,13 +439,13 @@ class JournaledHost(Host):
                 back.said += not isinstance(event, Reached | Snapshot)
             if self._is_live(session, back):
                 if rest := events[number:]:
-                    self._take(session, rest)
+                    self.hear(session, rest)
                 return
 
     def _begin(self, session: Session, back: Returning, events: list[Told]) -> bool:
         """Take the first word of somebody who has come back; return whether it is rehearsed."""
         name, first = session.name, events[0]
-        member = self.arbiter.members[name]
+        member = self._host.arbiter.members[name]
         if isinstance(first, Resume | Restore):
             place = self.journal.place_of_answer(name, first.answers)
             known, said = self._mark(name)
@@ -543,35 +467,35 @@ class JournaledHost(Host):
                 )
                 return False
             try:
-                events[0] = self.agreed(name, first)
+                events[0] = self._host.agreed(name, first)
             except UsageError as error:
                 self._turn_away(session, DECLARED, str(error))
                 return False
         else:
             raise PeerError(f"{type(first).__name__} isn't possible before joining", participant=name)
         back.begun = True
-        session.frames.admit(self.limits.payload_max)
+        session.frames.admit(self._host.limits.payload_max)
         return True
 
     def _turn_away(self, session: Session, code: str, reason: str) -> None:
-        """Refuse somebody who would come back, and go on waiting."""
-        self.sessions.pop(session.name)
-        self._returning.pop(session.name)
-        self._refuse(session, code, reason)
+        """Refuse a participant that would come back, and go on waiting."""
+        self._host.sessions.pop(session.name)
+        session.returning = None
+        self._host.refuse(session, code, reason)
 
     def _is_live(self, session: Session, back: Returning) -> bool:
         """Give somebody the answers that are due; return whether there is nothing left to be rehearsed."""
         rehearsal = back.rehearsal
         while True:
             for answer in rehearsal.due():
-                self._put(session, answer)
+                self._host.put(session, answer)
                 back.answers += 1
                 back.said = 0
             if not rehearsal.is_used_up:
                 return False
             if not self._prompt(back):
                 break
-        self._enliven(session, back.restored_at)
+        self._enliven(session, back)
         return True
 
     def _prompt(self, back: Returning) -> bool:
@@ -591,25 +515,24 @@ class JournaledHost(Host):
                     rehearsal.said(event)  # type: ignore[arg-type] # nothing else gets into a journal
         return True
 
-    def _enliven(self, session: Session, restored_at: int | None) -> None:
+    def _enliven(self, session: Session, back: Returning) -> None:
         """From now on the arbiter hears what it says."""
-        name = session.name
-        del self._returning[name]
-        self._away.pop(name, None)
-        member = session.member = self.arbiter.members[name]
-        self._behind.add(name)
+        host, name = self._host, session.name
+        host.absent.pop(name, None)
+        member = session.member = host.arbiter.members[name]
+        back.is_live = True
         if member.state is State.LEFT:
-            self._put(session, self._farewell(name))
+            host.put(session, self._farewell(name))
         else:
-            how = "" if restored_at is None else f" from its snapshot at {format_time(restored_at)}"
-            self.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
+            how = "" if back.restored_at is None else f" from its snapshot at {format_time(back.restored_at)}"
+            host.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
 
-    def _without_past(self, name: str, events: list[Told]) -> list[Told]:
+    def _without_past(self, session: Session, events: list[Told]) -> list[Told]:
         """Leave out times that a participant had said to have reached, and more, before it was lost."""
-        now = self.arbiter.members[name].now
+        now = self._host.arbiter.members[session.name].now
         later = [event for event in events if not (isinstance(event, Reached) and event.now < now)]
         if any(not isinstance(event, Reached) for event in later):
-            self._behind.discard(name)
+            session.returning = None
         return later
 
     # --- Hearing it all again ---
@@ -635,14 +558,14 @@ class JournaledHost(Host):
                 raise self._unlike(record, PeerError("what it says can't be read")) from error
             for action in actions:
                 if isinstance(action, Over):
-                    self.digest = action.digest
+                    self._host.digest = action.digest
                 elif isinstance(action, StartRun | Grant):
-                    expected.append((action.to, encode_answer(action, self._frame_max)))
-            if self.over and self.digest is None:
+                    expected.append((action.to, encode_answer(action, self._host.frame_max)))
+            if self._host.over and self._host.digest is None:
                 raise self._unlike(record, PeerError("the run is broken off there"))
         for name, answer in expected:  # They were about to be written.
             journal.answered(name, answer)
-        for name, member in self.arbiter.members.items():
+        for name, member in self._host.arbiter.members.items():
             if member.state not in (State.EXPECTED, State.LEFT):
                 self._await(name, "its server was gone")
 
@@ -650,21 +573,21 @@ class JournaledHost(Host):
         name, body = record.name, record.body
         if record.kind is RecordKind.HEARD:
             events: list[Any] = decode_events(body)
-            actions = self.arbiter.hear(name, events)
+            actions = self._host.arbiter.hear(name, events)
             if len(body) >= HEAVY:
-                self._payloads.note(name, self.arbiter.members[name].sequence, events, record.place)
+                self._payloads.note(name, self._host.arbiter.members[name].sequence, events, record.place)
             return actions
         if record.kind is RecordKind.ENROLLED:
-            self.arbiter.enroll(name, _decode_join(body))
+            self._host.arbiter.enroll(name, _decode_join(body))
         elif record.kind is RecordKind.SNAPSHOT:
             _decode_kept(body)
         elif record.kind is RecordKind.LOST:
             lost = _decode_lost(body)
             if lost.name != name:
                 raise PeerError("it tells of another participant")
-            return self.arbiter.handle(OPERATOR, lost)
+            return self._host.arbiter.handle(OPERATOR, lost)
         elif record.kind is RecordKind.OPERATED:
-            return self.arbiter.handle(OPERATOR, _decode_operated(body))
+            return self._host.arbiter.handle(OPERATOR, _decode_operated(body))
         return ()
 
     def _unlike(self, record: JournalRecord, error: WorldlineError | None = None) -> NonDeterminism:

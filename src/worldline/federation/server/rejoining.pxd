@@ -8,24 +8,21 @@ from worldline.wire.codec cimport decode_events, encode_answer, is_heavy
 cdef Py_ssize_t HEAVY
 
 
-cdef class JournaledHost(Host):
-    cdef public RunJournal journal
+cdef class Rejoining:
+    cdef readonly Host _host
+    cdef readonly RunJournal journal
+    cdef readonly double returns_s
     cdef object _payloads
     cdef bint _rejoins
-    cdef long long _frame_max
-    cdef dict _away
-    cdef dict _missed
-    cdef dict _returning
-    cdef set _behind
     cdef readonly dict _deaths
     cdef str _speaker
     cdef list _unwritten
     cdef bint _enrolls
     cdef long long _heard
 
-    @cython.locals(name=str)
-    cpdef _take(self, Session session, list events)
-    @cython.locals(name=str, answer=bytes, session=Session)
-    cpdef _carry_out(self, object actions)
+    @cython.locals(host=Host, name=str)
+    cpdef hear(self, Session session, list events)
+    @cython.locals(host=Host, name=str, answer=bytes, session=Session)
+    cpdef bint answered(self, object action) except -1
     @cython.locals(name=str, events=list, body=bytes, place="long long")
     cdef _write(self)

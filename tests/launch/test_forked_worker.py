@@ -15,7 +15,7 @@ from tests.federation.transports import Strand
 from worldline.federation.environment import NAME
 from worldline.launch import worker
 from worldline.launch.file.setup import ParticipantSetup
-from worldline.launch.keeper_client import KeeperClient, inherited, keeper_for, may_fork
+from worldline.launch.processes import KeeperClient, inherited, keeper_for, may_fork
 from worldline.model import UsageError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, nothing is forked")
@@ -55,7 +55,8 @@ print(json.dumps({
     "parent": os.getppid(),
 }))
 print(random.random())
-print("forked" if "worldline.launch.newborn" in sys.modules else "fresh")
+with open("/proc/self/environ", "rb") as file:
+    print("fresh" if b"WORLDLINE_NAME=" in file.read() else "forked")  # A fork's shows the environment of the keeper.
 raise SystemExit("seen")
 """
 

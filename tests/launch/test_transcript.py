@@ -7,28 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from worldline.launch import twins as script_files
-from worldline.launch.twins import HEARD, SAID, ScriptReader, ScriptWriter, end_script
+from worldline.launch import twins
+from worldline.launch.twins import HEARD, SAID, TranscriptReader, TranscriptWriter, end_transcript
 
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_files, "_FULL", 100)
+    monkeypatch.setattr(twins, "_FULL", 100)
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
-    writer = ScriptWriter(tmp_path)
+    writer = TranscriptWriter(tmp_path)
     pieces = [(SAID, b"hello"), (HEARD, b""), (HEARD, bytes(250)), *((SAID, b"%d" % number) for number in range(60))]
     for piece in pieces:
         writer.note(*piece)
     writer.flush()
-    end_script(tmp_path)
-    assert list(ScriptReader(tmp_path).pieces()) == pieces
+    end_transcript(tmp_path)
+    assert list(TranscriptReader(tmp_path).pieces()) == pieces
 
 
 def test_what_has_been_read_takes_no_room(tmp_path: Path) -> None:
-    writer = ScriptWriter(tmp_path)
-    reader = ScriptReader(tmp_path).pieces()
+    writer = TranscriptWriter(tmp_path)
+    reader = TranscriptReader(tmp_path).pieces()
     for number in range(100):
         writer.note(SAID, b"%d" % number)
         writer.flush()
@@ -38,8 +38,8 @@ def test_what_has_been_read_takes_no_room(tmp_path: Path) -> None:
 
 def test_much_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, writes = [10.0], list[int]()
-    monkeypatch.setattr(script_files.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
-    writer = ScriptWriter(tmp_path)
+    monkeypatch.setattr(twins.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    writer = TranscriptWriter(tmp_path)
     writer.note(SAID, b"first")
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: writes.append(len(data)) or write(file, data))
@@ -63,20 +63,20 @@ def test_a_reader_may_come_first_and_sees_pieces_that_come_in_parts(
         lambda: _append(tmp_path / "script.0", b"\0\3ab"),
         lambda: _append(tmp_path / "script.0", b"ch\0\0\0\1"),
         lambda: _append(tmp_path / "script.0", b"d"),
-        lambda: end_script(tmp_path),
+        lambda: end_transcript(tmp_path),
     ]
-    monkeypatch.setattr(script_files.time, "sleep", lambda _: acts.pop(0)())  # type: ignore[attr-defined]
-    assert list(ScriptReader(tmp_path).pieces()) == [(SAID, b"abc"), (HEARD, b"d")]
+    monkeypatch.setattr(twins.time, "sleep", lambda _: acts.pop(0)())  # type: ignore[attr-defined]
+    assert list(TranscriptReader(tmp_path).pieces()) == [(SAID, b"abc"), (HEARD, b"d")]
 
 
 def test_a_script_that_nobody_has_begun_has_an_end(tmp_path: Path) -> None:
-    end_script(tmp_path)
-    assert list(ScriptReader(tmp_path).pieces()) == []
+    end_transcript(tmp_path)
+    assert list(TranscriptReader(tmp_path).pieces()) == []
 
 
 @pytest.mark.parametrize("written", [OSError("no room"), 3])
 def test_a_full_disk_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: OSError | int) -> None:
-    writer = ScriptWriter(tmp_path)
+    writer = TranscriptWriter(tmp_path)
     writer.note(SAID, b"one")
     writer.flush()
 
@@ -91,8 +91,8 @@ def test_a_full_disk_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         writer.flush()
     writer.note(SAID, b"three")  # Not after a gap.
     writer.flush()
-    end_script(tmp_path)
-    assert list(ScriptReader(tmp_path).pieces()) == [(SAID, b"one")]
+    end_transcript(tmp_path)
+    assert list(TranscriptReader(tmp_path).pieces()) == [(SAID, b"one")]
 
 
 def _append(file: Path, data: bytes) -> None:
