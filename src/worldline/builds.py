@@ -32,7 +32,7 @@ COMPILED = (
     "worldline.lock.router",
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
-    "worldline.lock.lifecycle_ledger",
+    "worldline.lock.lifecycle",
     "worldline.wire.frames",
     "worldline.wire.codec",
     "worldline.federation.participant.participant",

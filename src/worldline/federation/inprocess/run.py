@@ -199,8 +199,8 @@ class _Run:
         if self._arbiter.router.draws is not None:
             self._arbiter.router.draws.load = load
         for seat in self._seats.values():
-            seat.ledger.load_draw_function = load
-            seat.ledger.draws_heard = heard
+            seat.ledger.draws.load = load
+            seat.ledger.draws.heard = heard
 
     def journals(self) -> dict[str, Journal]:
         """Return everybody's, to which the run adds."""

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 from msgspec.structs import replace
 
 from worldline.federation.environment import FUNCTIONS
-from worldline.lock import Join, Ledger, LifecycleLedger, Subscription
+from worldline.lock import Join, Ledger, Subscription, ledger_of
 from worldline.model import UsageError
 from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
 from worldline.model.draws.checks import OwnDraws
@@ -143,12 +143,8 @@ class Declaration:
         period = as_time(self.period, "a period")
         life = self.completing(name, life)
         clock = self.local_clock()
-        made = (
-            Ledger(name, self.join(), period=period, keep_journal=keep_journal, clock=clock)
-            if life == UNEVENTFUL
-            else LifecycleLedger(name, self.join(), life, period=period, keep_journal=keep_journal, clock=clock)
-        )
-        made.load_draw_function = load_draw_function
+        made = ledger_of(name, self.join(), life, period=period, keep_journal=keep_journal, clock=clock)
+        made.draws.load = load_draw_function
         return made
 
     def completing(self, name: str, life: Lifecycle) -> Lifecycle:

@@ -19,7 +19,7 @@ class InterruptibleParticipant(Participant):
 
     def __init__(self, ledger: Ledger, connection: Connection) -> None:
         super().__init__(ledger, connection)
-        ledger.careful = True
+        ledger.allow_undo()
 
     def join(self) -> None:
         self._ledger.forget_mark()
