@@ -32,7 +32,6 @@ cdef class Subscriptions:
     cdef public list finished
 
     cdef complete(self, long long moment)
-    cpdef list sift(self, list batch)
 
 
 cdef class Sending:
