@@ -18,11 +18,10 @@ from worldline.federation.inprocess.checker import (
     parse_schedule,
 )
 from worldline.federation.inprocess.run import InOrder, checker
-from worldline.history.diff.causes import Causes
 from worldline.history.diff.difference import Difference
-from worldline.history.diff.parting import Partings
+from worldline.history.diff.parting import Causes, Partings
 from worldline.history.observer import Observer
-from worldline.history.status import Status, WaitReason
+from worldline.history.outcome import Status, WaitReason
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, Stuck, UsageError
 

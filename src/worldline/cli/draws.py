@@ -19,8 +19,7 @@ from worldline.model.draws.distributions import distribution_text, value_text
 from worldline.model.draws.draws import Drawn
 from worldline.model.draws.names import NamePattern, check_pattern
 from worldline.model.draws.rows import functions_in
-from worldline.model.errors import shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import nearest, shown
 from worldline.processes.executor import InProcess
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording

@@ -9,8 +9,7 @@ from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
 from worldline.kernel.model import WorkerReport
 from worldline.kernel.monitor import Monitor
-from worldline.model.errors import UsageError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import UsageError, nearest, shown
 
 _NAMED_MAX = 8
 

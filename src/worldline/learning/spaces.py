@@ -11,8 +11,7 @@ import gymnasium
 import numpy as np
 
 from worldline.model import UsageError
-from worldline.model.errors import ConfigurationError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import ConfigurationError, nearest, shown
 
 # Seeds of episodes: those that are given, and those that follow from them.
 

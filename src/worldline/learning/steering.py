@@ -34,10 +34,9 @@ from worldline.model import UsageError
 from worldline.model.draws.draws import DrawSource, DrawTable
 from worldline.model.draws.names import BOOT
 from worldline.model.draws.rows import DrawsGiven, read_draws
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.faults.faults import as_faults, spans_of
 from worldline.model.latency import Fixed, as_delay
-from worldline.model.nearest import nearest
 from worldline.model.time import FOREVER, TimeLike, format_time
 
 # Why an agent never came to its first step: what kept its participant from it until the run was over.

@@ -34,7 +34,7 @@ cdef class Subscriptions:
     cdef complete(self, long long moment)
 
 
-cdef class Sending:
+cdef class SendRules:
     cdef public object publishes
     cdef public long long period
     cdef public long long promised
@@ -88,7 +88,7 @@ cdef class Ledger:
     cdef public list outbox
     cdef readonly Granted granted
     cdef readonly Subscriptions topics
-    cdef readonly Sending sending
+    cdef readonly SendRules sending
     cdef public Py_ssize_t payload_max
     cdef public long long reach
     cdef bint _controls
@@ -134,9 +134,9 @@ cdef class Ledger:
     cdef long long _target(self, time, kind)
     @cython.locals(limit="long long")
     cpdef note_idle_call(self)
-    @cython.locals(due="long long", sending=Sending)
+    @cython.locals(due="long long", sending=SendRules)
     cpdef keep_period(self, long long acts)
-    @cython.locals(now="long long", sent="long long", sending=Sending)
+    @cython.locals(now="long long", sent="long long", sending=SendRules)
     cpdef publish(self, topic, payload, at=*)
     cpdef tell_time(self)
     cpdef check(self, kind)

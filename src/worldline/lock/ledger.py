@@ -32,7 +32,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 
@@ -95,9 +95,6 @@ from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
-
-if TYPE_CHECKING:
-    from worldline.lock.lifecycle import LifecycleFilter
 
 _encode_state = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(LedgerState).decode
@@ -224,7 +221,7 @@ class Subscriptions:
         return kept
 
 
-class Sending:
+class SendRules:
     """What it may send, and from when on."""
 
     def __init__(self, publishes: tuple[str, ...] | None, period: int) -> None:
@@ -320,6 +317,44 @@ class Snapshots:
         self.program: bytes | None = None  # The program's part of the one from which it goes on.
 
 
+class LedgerFilter(Protocol):
+    """What stands between a program and its ledger, and what the ledger asks it: all that the two have to do.
+
+    What has the name of an operation is done in its place. See `lock.lifecycle.LifecycleFilter`.
+    """
+
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def is_crashed(self) -> bool: ...
+    @property
+    def estopped(self) -> EmergencyNotice | None: ...
+    @property
+    def reached(self) -> int: ...
+    def stands(self) -> int: ...
+    def may_give(self, until: int) -> bool: ...
+    def start(self) -> list[Message] | None: ...
+    def answered(self) -> list[Message] | None: ...
+    def forget_given(self) -> None: ...
+    def take_back(self) -> None: ...
+    def advance(self, goal: int) -> list[Message] | None: ...
+    def next(self, goal: int, promise: TimeLike | None) -> list[Message] | None: ...
+    def revive(self) -> list[Message] | None: ...
+    def has_arrivals(self) -> bool: ...
+    def peek_limit(self, until: TimeLike | None) -> int | None: ...
+    def send_time(self, topic: str, at: TimeLike | None) -> int: ...
+    def has_sent(self, topic: str, sent: int) -> None: ...
+    def has_kept(self, promised: int) -> bool: ...
+    def has_unsubscribed(self, topic: str) -> None: ...
+    def is_late_for(self, time: int) -> bool: ...
+    def before_leaving(self) -> None: ...
+    def last_words(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]: ...
+    def estop(self, reason: str) -> int: ...
+    def estop_done(self, what: str) -> None: ...
+    def check_up(self) -> None: ...
+    def waits_for(self) -> tuple[State, int]: ...
+
+
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 
@@ -341,7 +376,7 @@ class Ledger:
         self.outbox: list[ParticipantEvent] = [join]
         self.granted = Granted()
         self.topics = Subscriptions(join.subscribes)
-        self.sending = Sending(join.publishes, period)
+        self.sending = SendRules(join.publishes, period)
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self.reach = 0  # How far it may peek; 0 if that isn't known.
         self._controls = join.controls
@@ -352,7 +387,7 @@ class Ledger:
         self.draws = ParticipantDraws(self.name)
         self.snapshots = Snapshots()
         self.undo: Undo | None = None
-        self.life: LifecycleFilter | None = None
+        self.life: LedgerFilter | None = None
         self._idle = IdleCalls()
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
@@ -386,7 +421,7 @@ class Ledger:
     @property
     def estopped(self) -> EmergencyNotice | None:
         """The emergency stop that it knows of."""
-        return None if self.life is None else self.life.emergency.notice
+        return None if self.life is None else self.life.estopped
 
     def stands(self) -> int:
         """Return where the program stands: while it waits, where it did before, however far that has got."""

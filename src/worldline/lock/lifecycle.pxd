@@ -13,7 +13,7 @@ cdef class FaultTimes:
     cdef readonly long long next_crash
 
 
-cdef class Wait:
+cdef class ProgramWait:
     cdef public object kind
     cdef public object stage
     cdef public long long began
@@ -50,7 +50,7 @@ cdef class LifecycleFilter:
     cdef list _told_of
     cdef Losses _losses
     cdef readonly Emergency emergency
-    cdef Wait _wait
+    cdef ProgramWait _wait
     cdef list _arrived
     cdef bint _is_answered
     cdef readonly long long reached

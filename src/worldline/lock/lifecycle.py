@@ -161,7 +161,7 @@ class FaultTimes:
         self.next_crash = min([crash[0] for crash in self.spans["crash"]], default=FOREVER)
 
 
-class Stage(Enum):
+class WaitStage(Enum):
     """How far a wait of the program has got."""
 
     NONE = 0
@@ -178,10 +178,10 @@ class Stage(Enum):
     """It was interrupted: the same call gives that again."""
 
 
-_NONE, _REACHING, _STALLING, _BEING_DOWN, _GIVEN, _TAKEN_BACK = Stage
+_NONE, _REACHING, _STALLING, _BEING_DOWN, _GIVEN, _TAKEN_BACK = WaitStage
 
 
-class Wait:
+class ProgramWait:
     """What the program waits for, how far that has got, and what it is about to be given.
 
     `kind` is Advance or Next; None, if it waits to be started. `began` is where the program stood when it asked, `goal`
@@ -267,7 +267,7 @@ class LifecycleFilter:
         self._told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self._losses = Losses((*life.durable, ESTOP_TOPIC))
         self.emergency = Emergency(life.estop)
-        self._wait = Wait()
+        self._wait = ProgramWait()
         self._arrived: list[Message] = []
         self._is_answered = False
         self.reached = 0  # Where it would be if it weren't late: earlier times than that it must not ask for.
@@ -275,6 +275,11 @@ class LifecycleFilter:
         self._last_fault: ParticipantFault | None = None  # What ends it for good while it is down.
         self.is_crashed = False
         self.incarnation = 0
+
+    @property
+    def estopped(self) -> EmergencyNotice | None:
+        """The emergency stop that it knows of."""
+        return self.emergency.notice
 
     # --- The program's waits ---
 

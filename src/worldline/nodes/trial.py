@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.model.draws.distributions import Chance
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, shown

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from worldline.kernel.taken import check_class
 from worldline.model.errors import ModelError, UsageError, shown
-from worldline.model.lineage import SEPARATOR, is_short
-from worldline.model.message import check_name
+from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.spacetime.build import Body, Core, Vector, as_vector, current_core
 from worldline.spacetime.functions import METHODS
 from worldline.spacetime.reference import RemoteReference

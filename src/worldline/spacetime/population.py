@@ -17,7 +17,7 @@ except ImportError:
 from worldline.kernel.build import Draws
 from worldline.kernel.packing import fingerprint
 from worldline.model.errors import ModelError, UsageError, shown
-from worldline.model.lineage import SEPARATOR, descendant
+from worldline.model.message import SEPARATOR, descendant
 from worldline.model.randomness import Stream, key_of
 from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import blamed, look_of

@@ -14,7 +14,7 @@ except ImportError:
 
 from worldline.kernel.packing import fingerprint, seal
 from worldline.model.errors import ModelError, UsageError
-from worldline.model.lineage import SEPARATOR
+from worldline.model.message import SEPARATOR
 from worldline.spacetime.functions import is_importable, name_of, sealed
 from worldline.spacetime.kinds import ATTACH, CALL, CLOSE, DEATH
 from worldline.spacetime.worker_messages import LaneGone, UnwatchFor, WatchFor

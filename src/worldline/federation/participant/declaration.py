@@ -22,12 +22,11 @@ from worldline.model.draws.clocks import clock_distributions
 from worldline.model.draws.distributions import Distribution
 from worldline.model.draws.names import BOOT, CLOCK_DRIFT, CLOCK_OFFSET, CLOCK_WALK
 from worldline.model.draws.rows import DrawFunction, DrawInputs, functions_in
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
-from worldline.model.nearest import nearest
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time
 

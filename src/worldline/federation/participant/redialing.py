@@ -25,8 +25,7 @@ from worldline.lock import Action, ParticipantEvent
 from worldline.lock.events import Recalled, Restore
 from worldline.model import LossError, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
-from worldline.wire.handshake import OVER, TAKEN
-from worldline.wire.words import Resume
+from worldline.wire.handshake import OVER, TAKEN, Resume
 
 _RETRY_S = 0.05
 

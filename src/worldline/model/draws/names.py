@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from fnmatch import translate
 from typing import Final
 
-from worldline.model.errors import ConfigurationError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import ConfigurationError, nearest, shown
 
 LATENCY: Final = "latency"
 LATENCY_OF_COPY: Final = "latency-of-copy"

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from worldline.model.draws.distributions import Distribution, DrawnValue
 from worldline.model.draws.names import ANY, check_pattern
-from worldline.model.errors import ConfigurationError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import ConfigurationError, nearest, shown
 
 DrawFunction = Callable[[str, Distribution, DrawnValue], object]
 """Takes the name of a draw, its distribution and its value, and returns the value that it is to have."""
