@@ -33,7 +33,7 @@ from rich.table import Table
 from worldline.federation.participant.solo import reach_in, replay_alone
 from worldline.history.observer import Observer
 from worldline.history.replay.following import RecordedParts
-from worldline.history.several import SeveralObservers
+from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.recording import Recording
 from worldline.recording.accounting import intact, recorded_account

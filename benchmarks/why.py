@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.federation.server.operating import look_at
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import Launch
 from worldline.recording.timing import TimingWriter

@@ -13,7 +13,7 @@ from tests.lock.why.test_situations import listens_to
 from tests.test_docs import ROOT
 from worldline.cli.commands import ABOUT
 from worldline.lock import Advance, Next
-from worldline.lock.why.situation import Activity, situation_of
+from worldline.lock.why.reasons import Activity, situation_of
 from worldline.lock.why.words import in_words
 from worldline.model import FOREVER, MS, SECOND, Network, link
 

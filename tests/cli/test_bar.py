@@ -10,7 +10,7 @@ from rich.console import Console
 
 from worldline.cli import bar as module
 from worldline.cli.bar import progress
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.model import FOREVER, MS, SECOND
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worldline.cli.holder_notice import HolderNotice
-from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.model import MS
 
 CHAIN = (WaitReason("a", "b", "a waits"), WaitReason("b", "c", "b waits for c"))

@@ -11,8 +11,7 @@ from tests.soaking import later
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
 from worldline.cli import info, main
 from worldline.history.diff.account import ActionKind, MemberAction
-from worldline.history.diff.causes import Causes, Origin, Reason
-from worldline.history.diff.parting import Parting
+from worldline.history.diff.parting import Causes, Origin, Parting, Reason
 from worldline.model import UsageError
 
 pytestmark = pytest.mark.usefixtures("nothing_stays")

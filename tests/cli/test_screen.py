@@ -9,7 +9,7 @@ import pytest
 from worldline.cli import screen as screens
 from worldline.cli.screen import Screen
 from worldline.history import Status, WaitReason
-from worldline.history.status import EVERYBODY_ELSE, THE_RUN
+from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN
 from worldline.model import MS
 
 

@@ -19,11 +19,10 @@ from worldline.federation.inprocess.checker import (
     parse_schedule,
 )
 from worldline.federation.inprocess.run import InOrder
-from worldline.history.diff.causes import Causes
 from worldline.history.diff.difference import Difference
-from worldline.history.diff.parting import Partings
+from worldline.history.diff.parting import Causes, Partings
 from worldline.history.observer import Observer
-from worldline.history.status import Status, WaitReason
+from worldline.history.outcome import Status, WaitReason
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, Stuck, UsageError
 
@@ -122,7 +121,7 @@ def test_one_that_peeks_sees_the_same_in_every_schedule() -> None:
 
 
 def test_one_that_looks_at_how_far_it_was_granted_is_caught() -> None:
-    assert check(running_ahead(lambda me: me._ledger.horizon), schedules=100).divergence is not None
+    assert check(running_ahead(lambda me: me._ledger.granted.horizon), schedules=100).divergence is not None
 
 
 def test_samples_are_taken_where_there_are_too_many_schedules() -> None:

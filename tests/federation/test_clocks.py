@@ -293,7 +293,7 @@ def test_who_is_restored_from_a_snapshot_reads_the_same() -> None:
     """Also where its clock skips the reading that it has advanced to."""
     skipped = 0
     ledger = Ledger("ann", Join(), clock=FAST)
-    ledger.has_snapshot = False
+    ledger.snapshots.at_server = False
     me = Blocking(ledger, Willing())
     me.join()
     assert me.restored is None
@@ -304,7 +304,7 @@ def test_who_is_restored_from_a_snapshot_reads_the_same() -> None:
         assert isinstance(snapshot, Snapshot)
         other = Ledger("ann", Join(), clock=FAST)
         other.take_outbox()
-        other.has_snapshot = True
+        other.snapshots.at_server = True
         other.receive(StartRun("ann", 0, 0, 1, 1))
         other.receive(Recalled(1, 0, snapshot.state))  # type: ignore[arg-type] # of the server, not the arbiter
         restored = Blocking(other, Willing())

@@ -14,7 +14,7 @@ import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
 from worldline.federation.inprocess import run as inprocess
-from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 from worldline.processes.executor import InProcess

@@ -36,9 +36,8 @@ from worldline.federation.peer_process import is_another_users
 from worldline.federation.server import operating as desk_module
 from worldline.federation.server.operating import OPERATORS_MAX, look_at
 from worldline.lock import Cause
-from worldline.lock.why.chains import holds
-from worldline.lock.why.situation import Situation
-from worldline.lock.why.words import in_words
+from worldline.lock.why.reasons import Situation
+from worldline.lock.why.words import holds, in_words
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, PeerError, UsageError, plan
 from worldline.model.frames import frame
 from worldline.wire.operator import AskSituation, RunOver, SituationTold, StepRun, operator_frame

@@ -18,7 +18,7 @@ from worldline.lock import Abort, ParticipantEvent, State
 from worldline.model import FOREVER
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import Frames
-from worldline.wire.words import Resume
+from worldline.wire.handshake import Resume
 
 
 class Teller:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from worldline.history.diff.account import ActionKind, MemberAction
-from worldline.history.diff.causes import Origin, Reason
-from worldline.history.diff.guess import guess
-from worldline.history.diff.parting import Parting
+from worldline.history.diff.difference import guess
+from worldline.history.diff.parting import Origin, Parting, Reason
 from worldline.history.observer import LOG
 from worldline.model.payload import to_json
 

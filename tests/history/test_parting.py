@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.history.runs import Change, SmallRun, first_differences, minimal_members
 from worldline.history.diff.account import Account, ActionKind, Fate, Membership, Sending
-from worldline.history.diff.causes import Causes, Origin, explain
-from worldline.history.diff.parting import Partings, part
+from worldline.history.diff.parting import Causes, Origin, Partings, explain, part
 from worldline.model import UsageError
 
 KINDS = ("payload", "drop", "later", "swap", "more", "lose", "delay")

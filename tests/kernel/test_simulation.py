@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kernel.actors import Actor, Loner, Steps, payloads, pending, stage
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.kernel import Entity, Interrupt, KernelOutcome, Simulation, inline, process, receive
 from worldline.model import (
     FOREVER,

@@ -15,11 +15,11 @@ from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import limits as open_files
 from worldline.federation.server.operating import look_at
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.launch import launcher
 from worldline.launch.file.setup import Setup, read_setup, stated_by
 from worldline.launch.launcher import Launch, LaunchOptions, federation_of
-from worldline.lock.why.situation import Situation
+from worldline.lock.why.reasons import Situation
 from worldline.lock.why.words import in_words
 from worldline.model import MS, ConfigurationError, Interrupted, LossError, ModelError, UsageError
 

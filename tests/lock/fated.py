@@ -19,7 +19,7 @@ from tests.lock.harness import Driver, Harness
 from tests.lock.oracle import History
 from tests.lock.worlds import Behavior, Member, Op, Result, World, behave, make_world
 from worldline.history.observer import DOWN, Observer
-from worldline.lock import Action, Arbiter, Crashed, EmergencyStop, LifecycleLedger, State
+from worldline.lock import Action, Arbiter, Crashed, EmergencyStop, State, ledger_of
 from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
 from worldline.model import FOREVER, Link, Message, Network
 from worldline.model.clock import ClockJump, LocalClock, RateWalk
@@ -550,9 +550,7 @@ class FatedDriver(Driver):
             network=network,
         )
         self.period = fate.period
-        self.ledger = LifecycleLedger(
-            name, self.member.join, life, keep_journal=True, period=fate.period, clock=fate.clock
-        )
+        self.ledger = ledger_of(name, self.member.join, life, keep_journal=True, period=fate.period, clock=fate.clock)
         self.frames = [self.ledger.take_outbox()]
         self.starting = True
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from worldline.lock.inbox import Inbox
+from worldline.lock.member import Inbox
 from worldline.model import FOREVER, Message
 
 

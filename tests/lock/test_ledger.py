@@ -31,7 +31,7 @@ from worldline.lock import (
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.lifecycle_ledger import LifecycleLedger
+from worldline.lock.lifecycle import ledger_of
 from worldline.model import (
     DISCARD,
     FOREVER,
@@ -316,7 +316,7 @@ def test_a_grant_answers_an_advance_with_all_that_arrives_before_its_time() -> N
     ledger = started()
     ledger.advance(10)
     assert arrivals(ledger.receive(Grant("a", 20, [message(9), message(10), message(15)]))) == [9]
-    assert (ledger.now, ledger.horizon, ledger.state) == (10, 20, State.COMPUTING)
+    assert (ledger.now, ledger.granted.horizon, ledger.state) == (10, 20, State.COMPUTING)
     assert arrivals(ledger.advance(20)) == [10, 15]
 
 
@@ -336,7 +336,7 @@ def test_a_subscription_takes_the_grant_back_and_the_next_request_says_what_is_h
     ledger = granted(30, 8, 12)
     ledger.advance(3)
     ledger.subscribe("blue")
-    assert ledger.horizon == 3
+    assert ledger.granted.horizon == 3
     assert ledger.next(20) is None
     assert ledger.take_outbox() == [Subscribe(Subscription("blue"), 3, 3), Next(20, 8)]
     assert arrivals(ledger.receive(Grant("a", 9, [message(8, "blue", sender="c")]))) == [8, 8]
@@ -489,17 +489,17 @@ def test_buffers_apply_to_one_sequence_point_and_count_what_they_drop(
 ) -> None:
     ledger = granted(30, 2, 3, 4, 5, 20, 21, join=Join(subscribes=(Subscription("red", buffer),)))
     assert arrivals(ledger.advance(10)) == kept
-    assert ledger.dropped.get("red", 0) == dropped
+    assert ledger.topics.dropped.get("red", 0) == dropped
     assert arrivals(ledger.next()) == [20]
     assert arrivals(ledger.next()) == [21]
-    assert ledger.dropped.get("red", 0) == dropped  # One message alone fits into every buffer.
+    assert ledger.topics.dropped.get("red", 0) == dropped  # One message alone fits into every buffer.
 
 
 def test_a_topic_with_a_buffer_leaves_the_others_alone() -> None:
     join = Join(subscribes=(Subscription("red", MAILBOX), Subscription("blue")))
     ledger = granted(30, 2, message(3, "blue"), 4, message(5, "blue"), join=join)
     assert arrivals(ledger.advance(10)) == [3, 4, 5]
-    assert ledger.dropped.get("blue", 0) == 0
+    assert ledger.topics.dropped.get("blue", 0) == 0
 
 
 def test_a_buffer_given_later_applies_from_then_on() -> None:
@@ -507,7 +507,7 @@ def test_a_buffer_given_later_applies_from_then_on() -> None:
     ledger.subscribe("blue", MAILBOX)
     ledger.advance(10)
     ledger.receive(Grant("a", 30, [message(8, "blue"), message(9, "blue")]))
-    assert ledger.dropped == {"blue": 1}
+    assert ledger.topics.dropped == {"blue": 1}
 
 
 def test_what_a_buffer_drops_is_in_no_journal() -> None:
@@ -678,7 +678,7 @@ def test_a_participant_needs_a_name() -> None:
 def careful(horizon: int, *arrivals: int) -> Ledger:
     """The same, of a program that may be interrupted."""
     ledger = granted(horizon, *arrivals)
-    ledger.careful = True
+    ledger.allow_undo()
     return ledger
 
 
@@ -740,7 +740,7 @@ def test_texts_that_are_more_than_text_are_taken_as_text() -> None:
 @pytest.mark.parametrize("is_given", [False, True])
 def test_who_was_interrupted_while_it_hung_still_has_messages_to_take(is_given: bool) -> None:
     life = Lifecycle(faults=as_faults(["5ms hang me 15ms"]))
-    ledger = LifecycleLedger("me", Join(subscribes=(Subscription("x", UNBOUNDED),)), life)
+    ledger = ledger_of("me", Join(subscribes=(Subscription("x", UNBOUNDED),)), life)
     ledger.take_outbox()
     ledger.receive(StartRun("me", 0, 1, MS))
     assert ledger.next(6 * MS) is None

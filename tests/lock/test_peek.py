@@ -156,7 +156,7 @@ def test_another_peek_that_would_look_further_isnt_the_same() -> None:
 
 def test_an_answer_that_was_interrupted_is_taken_again() -> None:
     ledger = started()
-    ledger.careful = True
+    ledger.allow_undo()
     ledger.peek()
     answer = Grant("a", 5, [message(4)])
     ledger.receive(answer)

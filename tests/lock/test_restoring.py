@@ -24,7 +24,7 @@ class RestoredDriver(Driver):
 
     def __init__(self, name: str, world: World, random: Random, seen: Counter[str]) -> None:
         super().__init__(name, world, random, seen)
-        self.ledger.has_snapshot = False
+        self.ledger.snapshots.at_server = False
 
     def answer(self, action: Action) -> None:
         if isinstance(action, StartRun):
@@ -50,7 +50,7 @@ class RestoredDriver(Driver):
         if said:
             self.frames.append(said)
         restored = Ledger(self.name, self.member.join, keep_journal=True)
-        restored.has_snapshot = True
+        restored.snapshots.at_server = True
         restored.take_outbox()
         restored.receive(self.start)
         assert restored.misses_snapshot
@@ -80,7 +80,7 @@ def test_random_worlds_are_the_same_whoever_is_restored() -> None:
 def test_what_another_program_has_offered_is_refused() -> None:
     plan = Plan(roster=("a",))
     ledger = Ledger("a", make_world(Random(0)).members["a"].join)
-    ledger.has_snapshot = True
+    ledger.snapshots.at_server = True
     ledger.take_outbox()
     ledger.receive(StartRun("a", 0, plan.seed, 0))
     ledger.receive(Recalled(1, 0, b"not ours"))  # type: ignore[arg-type] # of the server, not the arbiter
@@ -93,7 +93,7 @@ def test_whoever_is_restored_knows_which_draws_were_replaced() -> None:
 
     def started(has_snapshot: bool) -> Ledger:
         ledger = Ledger("a", make_world(Random(0)).members["a"].join)
-        ledger.has_snapshot = has_snapshot
+        ledger.snapshots.at_server = has_snapshot
         ledger.take_outbox()
         ledger.receive(start)
         return ledger

@@ -6,7 +6,7 @@ import pytest
 
 from tests.lock.table import Table
 from worldline.history import Observer, Status, WaitReason
-from worldline.history.status import THE_RUN
+from worldline.history.outcome import THE_RUN
 from worldline.lock import Advance, Arbiter, Join, Leave, Publish, tuning
 from worldline.model import FOREVER, MS, plan
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.model.lineage import descendant, is_short
-from worldline.model.message import NAME_LENGTH_MAX
+from worldline.model.message import NAME_LENGTH_MAX, descendant, is_short
 
 
 def lineage(place: str, own: str, generations: int) -> list[str]:

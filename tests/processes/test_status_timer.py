@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.model import FOREVER
 from worldline.processes import status_timer as module
 from worldline.processes.status_timer import LOOK_EVERY_S, StatusTimer, looks

@@ -7,7 +7,7 @@ from hashlib import blake2b
 import pytest
 from msgspec import msgpack
 
-from worldline.recording.certificate import Certificate
+from worldline.recording.pending import Certificate
 
 SIZES = ([], [3], [0] * 15, [0] * 16, [100] * 5_000, [10, 70_000, 10, 2**16, 2**16 - 64])
 

@@ -223,7 +223,7 @@ def test_after_the_end_nothing_is_taken_in() -> None:
         pending.sent("a", 0, "x", 50, b"", 100)
 
 
-@pytest.mark.parametrize("module", ["pending", "certificate", "facts"])
+@pytest.mark.parametrize("module", ["pending", "facts"])
 def test_the_bookkeeping_is_pure(module: str) -> None:
     path = ROOM / f"{module}.py"
     outside = {name for name in imports(path) if not name.startswith("worldline.")}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.model import ConfigurationError, UsageError, link
 from worldline.nodes import algorithms
 from worldline.recording import Recording

@@ -13,7 +13,7 @@ import pytest
 
 from tests.leaks.running import EXAMPLES, command_of, verified
 from worldline.history.observer import Observer
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.model.errors import ModelError, UsageError
 from worldline.recording import Condition, Recording
 from worldline.recording.comparing import compare_recordings

@@ -30,8 +30,7 @@ from worldline.lock.events import (
 from worldline.model.links import Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, TIME_MAX
-from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
-from worldline.wire.words import Deliver
+from worldline.wire.handshake import Challenge, Deliver, Fail, Hello, Refused, Welcome
 
 # Wider than what is a time, because the codec carries any number; what it means is judged elsewhere.
 numbers = st.integers(-(2**62), 2**62)

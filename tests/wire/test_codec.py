@@ -16,8 +16,7 @@ from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.wire.codec import add_grant, decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, Frames
-from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
-from worldline.wire.words import Answer, Deliver, Told
+from worldline.wire.handshake import Answer, Challenge, Deliver, Fail, Hello, Refused, Told, Welcome
 
 
 def bodies(data: bytes, longest: int = FRAME_MAX, largest: int = 0) -> list[bytes]:

@@ -45,8 +45,19 @@ from worldline.model.time import FOREVER
 from worldline.wire import handshake
 from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT
-from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome, client_proof, server_proof
-from worldline.wire.words import Answer, Deliver, Resume, Told
+from worldline.wire.handshake import (
+    Answer,
+    Challenge,
+    Deliver,
+    Fail,
+    Hello,
+    Refused,
+    Resume,
+    Told,
+    Welcome,
+    client_proof,
+    server_proof,
+)
 
 TOKEN = b"secret"
 CHALLENGE = Challenge("worldline", 1, bytes(range(16)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from worldline.cli.console import remark
-from worldline.history.status import EVERYBODY_ELSE, Status, Watch
+from worldline.history.outcome import EVERYBODY_ELSE, Status, Watch
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 

@@ -18,8 +18,7 @@ from worldline.model import UsageError, as_time, format_time
 from worldline.model.draws.distributions import distribution_text, value_text
 from worldline.model.draws.names import NamePattern, check_pattern
 from worldline.model.draws.table import Drawn, functions_in
-from worldline.model.errors import shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import nearest, shown
 from worldline.processes.executor import InProcess
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.model.time import format_time
 
 PATIENCE_S = 10.0

@@ -13,11 +13,10 @@ from worldline.cli.options import operator_token_in
 from worldline.federation.environment import OPERATOR_TOKEN
 from worldline.federation.operator import Operator
 from worldline.federation.registry import RunEntry, running
-from worldline.lock.why.situation import Situation
+from worldline.lock.why.reasons import Situation
 from worldline.lock.why.words import in_words
 from worldline.model import LossError, UsageError, format_time
-from worldline.model.errors import shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import nearest, shown
 from worldline.model.reading import as_time
 from worldline.wire.operator import RunOver
 

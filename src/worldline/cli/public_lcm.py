@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from worldline.history.observer import Observer
-from worldline.history.several import SeveralObservers
+from worldline.history.telling import SeveralObservers
 from worldline.targets.federation import ReadyFederation
 
 LcmTargets = Annotated[

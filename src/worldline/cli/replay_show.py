@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from worldline.history.diff.steps import NOTES, named
 from worldline.history.diff.values import payload_text
 from worldline.history.observer import Observer
-from worldline.history.several import SeveralObservers
+from worldline.history.telling import SeveralObservers
 from worldline.model.errors import UsageError, shown
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, SECOND, format_time

@@ -31,7 +31,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
 from worldline.history.observer import Observer
-from worldline.history.status import THE_RUN, Status, Watch
+from worldline.history.outcome import THE_RUN, Status, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError, WorldlineError
 from worldline.model.blame import trace_of

@@ -15,8 +15,7 @@ from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole, remark
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.recorded import losses_in_words, recording_of
-from worldline.history.outcome import Outcome
-from worldline.history.status import Status, Watch
+from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError
 from worldline.model.blame import own_line_in
 from worldline.model.text import counted

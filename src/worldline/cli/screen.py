@@ -23,7 +23,7 @@ from rich.live import Live
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, colored, uncolored
-from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status
+from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status
 from worldline.model import FOREVER, format_time
 from worldline.model.text import printable
 from worldline.processes.standard_output import unwritable

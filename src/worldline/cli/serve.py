@@ -44,7 +44,7 @@ from worldline.federation.server.limits import Limits, LossPolicy, too_few_files
 from worldline.federation.server.server import Server, check_listening, check_tokens
 from worldline.files.saving import sweep_scratch_folders
 from worldline.history.observer import Observer
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.launch.file.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
 from worldline.lock.events import Witness

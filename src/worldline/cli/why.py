@@ -21,15 +21,22 @@ from worldline.cli.operate import Authority, OwnCertificate, OwnKey, TokenFile, 
 from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
-from worldline.lock.why.accounts import account_as_plain, account_in_words, advice_in_words
-from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor
-from worldline.lock.why.chains import chains, holds
-from worldline.lock.why.habits import Habits
-from worldline.lock.why.heard import situation_at
-from worldline.lock.why.hints import creeps, hints
-from worldline.lock.why.situation import Situation, Standing
+from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor, account_as_plain, account_in_words, advice_in_words
+from worldline.lock.why.heard import Habits, situation_at
+from worldline.lock.why.reasons import Situation, Standing
 from worldline.lock.why.tally import WaitingSample, WaitingTally, waits_in
-from worldline.lock.why.words import as_plain, headline, holder_in_words, in_words, seconds, way
+from worldline.lock.why.words import (
+    as_plain,
+    chains,
+    creeps,
+    headline,
+    hints,
+    holder_in_words,
+    holds,
+    in_words,
+    seconds,
+    way,
+)
 from worldline.model import UsageError, format_time
 from worldline.model.reading import as_time
 from worldline.pictures.waits import situation_svg

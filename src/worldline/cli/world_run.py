@@ -17,8 +17,7 @@ from worldline.cli.console import PlainConsole, remark
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
-from worldline.history.outcome import Outcome
-from worldline.history.status import Status, Watch
+from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import Interrupted, UsageError, plan
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time

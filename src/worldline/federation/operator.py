@@ -22,7 +22,7 @@ from worldline.federation.peer_process import condition_of, process_of
 from worldline.federation.registry import token_at
 from worldline.federation.sockets import broken, client_context, dial, untrusted
 from worldline.lock import OPERATOR
-from worldline.lock.why.situation import Situation
+from worldline.lock.why.reasons import Situation
 from worldline.model import LossError, UsageError
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import NONCE_SIZE, OVER, Refused

@@ -6,8 +6,7 @@ recording, comparing and showing are written once, for all of them.
 
 from worldline.history.journal import Journal, Received, Sent, run_digest
 from worldline.history.observer import Observer
-from worldline.history.outcome import End, Outcome
-from worldline.history.status import Status, WaitReason
+from worldline.history.outcome import End, Outcome, Status, WaitReason
 
 __all__ = [
     "End",

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from worldline.history.observer import Observer
-from worldline.history.several import SeveralObservers
+from worldline.history.telling import SeveralObservers
 from worldline.model.blame import said_of
 from worldline.model.errors import ObserverFailure, UsageError, WorldlineError, shown
 from worldline.model.time import FOREVER

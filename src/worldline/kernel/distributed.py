@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.history.telling import Call, Merging, Teller, merged
 from worldline.kernel.model import (
     KernelOutcome,

@@ -16,9 +16,8 @@ from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.topology import KernelNetwork
-from worldline.model.errors import ConfigurationError, Stuck, UsageError, shown
+from worldline.model.errors import ConfigurationError, Stuck, UsageError, nearest, shown
 from worldline.model.links import Network
-from worldline.model.nearest import nearest
 
 Made = TypeVar("Made")
 

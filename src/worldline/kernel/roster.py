@@ -26,10 +26,8 @@ from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.trouble import METHODS, advice_on
 from worldline.kernel.waiting import EntityMessage
 from worldline.model.blame import line_of, located, models, said_of
-from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown
-from worldline.model.lineage import SEPARATOR, descendant, is_short
-from worldline.model.message import check_name
-from worldline.model.nearest import nearest
+from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, nearest, shown
+from worldline.model.message import SEPARATOR, check_name, descendant, is_short
 from worldline.model.path import Path
 from worldline.model.randomness import Stream
 from worldline.model.time import format_time

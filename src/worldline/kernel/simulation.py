@@ -9,7 +9,7 @@ from msgspec import structs
 
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import (
     KernelOutcome,
@@ -24,12 +24,10 @@ from worldline.kernel.model import (
 from worldline.kernel.packing import seal
 from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.worker import Worker
-from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, nearest, shown
 from worldline.model.latency import Latency
-from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
-from worldline.model.message import check_name
-from worldline.model.nearest import nearest
+from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time

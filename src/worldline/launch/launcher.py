@@ -25,8 +25,7 @@ from worldline.federation.server.limits import too_few_files
 from worldline.federation.server.server import Server
 from worldline.files.saving import ScratchFolder
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Status, Watch
+from worldline.history.outcome import Outcome, Status, Watch
 from worldline.launch.file.setup import Setup, check_startable, stated_by
 from worldline.launch.file.startable import load_program, search_path
 from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses, describe_exit

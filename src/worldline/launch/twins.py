@@ -38,8 +38,7 @@ from worldline.model import LossError, Message, NonDeterminism, WorldlineError
 from worldline.model.lifecycle import UNEVENTFUL
 from worldline.wire.codec import checked, decode_answer, decode_events
 from worldline.wire.frames import Frames
-from worldline.wire.handshake import Fail, Refused, Welcome
-from worldline.wire.words import Deliver, Resume
+from worldline.wire.handshake import Deliver, Fail, Refused, Resume, Welcome
 
 # What a twin leaves behind when it says something else than the first copy: who, when, which message, which field.
 

@@ -12,8 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from worldline.model import ModelError, UsageError
-from worldline.model.errors import ConfigurationError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import ConfigurationError, nearest, shown
 
 # Seeds of episodes: those that are given, and those that follow from them.
 

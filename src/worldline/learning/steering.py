@@ -33,10 +33,9 @@ from worldline.lock import Crashed, EmergencyStop
 from worldline.model import UsageError
 from worldline.model.draws.names import BOOT
 from worldline.model.draws.table import DrawsGiven, DrawSource, DrawTable, read_draws
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.faults.faults import as_faults, spans_of
 from worldline.model.latency import Fixed, as_delay
-from worldline.model.nearest import nearest
 from worldline.model.time import FOREVER, TimeLike, format_time
 
 # Why an agent never came to its first step: what kept its participant from it until the run was over.

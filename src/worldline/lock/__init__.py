@@ -30,7 +30,7 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.lock.ledger import Ledger, RunEnded
-from worldline.lock.lifecycle_ledger import Crashed, EmergencyStop, LifecycleLedger
+from worldline.lock.lifecycle import Crashed, EmergencyStop, ledger_of
 from worldline.lock.states import Phase, State
 from worldline.lock.why.reasons import Cause, Hop, Why
 
@@ -54,7 +54,6 @@ __all__ = [
     "Journal",
     "Leave",
     "Ledger",
-    "LifecycleLedger",
     "Log",
     "Lost",
     "Next",
@@ -75,4 +74,5 @@ __all__ = [
     "Subscription",
     "Unsubscribe",
     "Why",
+    "ledger_of",
 ]

@@ -2,7 +2,7 @@ cimport cython
 
 from worldline.history.observer cimport Observer
 from worldline.lock.bounds cimport Bounds
-from worldline.lock.inbox cimport Inbox
+from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member
 from worldline.lock.router cimport Router
 
@@ -29,7 +29,7 @@ cdef class Arbiter:
     cdef Observer _observer
     cdef long long _tell_every
     cdef long long _tells_at
-    cdef object _aftermath
+    cdef object _remarks
     cdef set _replaced
     cdef readonly dict members
     cdef Py_ssize_t _absent

@@ -44,10 +44,9 @@ from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
 from worldline.history.observer import DOWN, LOG, Observer
+from worldline.history.outcome import Status
 from worldline.history.plain import encoded
-from worldline.history.status import Status
 from worldline.lock import tuning
-from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic, UnmetFault
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
@@ -90,6 +89,7 @@ from worldline.lock.refusals import (
     too_large,
     undeclared,
 )
+from worldline.lock.remarks import Remarks, Standstill, UnheardTopic, UnmetFault
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why.reasons import Why, explain, waits_of
@@ -151,7 +151,7 @@ class Arbiter:
         self.router = Router(plan, self.bounds, observer, self.newcomers)
         self._observer = observer
         self._tell_every = self._tells_at = tuning.TELL_EVERY
-        self._aftermath = Aftermath()
+        self._remarks = Remarks()
         self._replaced: set[int] = set()  # The places of rows that have matched draws of participants.
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
@@ -278,7 +278,7 @@ class Arbiter:
     def _join(self, member: Member, join: Join) -> None:
         self._check_join(join)
         for topic in join.publishes or ():
-            self._aftermath.publishes(topic)
+            self._remarks.publishes(topic)
         member.introduce(join)
         member.since = self.events
         member.move(Join)
@@ -325,7 +325,7 @@ class Arbiter:
                 raise self._bad_publish(member, event)
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
-            self._aftermath.publishes(check_name(topic, "a topic"))
+            self._remarks.publishes(check_name(topic, "a topic"))
         self._tells_at -= len(payload) // _AS_AN_EVENT
         for waiting in self.router.publish(member, topic, payload, at):
             self._ask(waiting)
@@ -425,7 +425,7 @@ class Arbiter:
                 advice=f"limits.flood is {self.logs_max:,}",
             )
         if self.plan.network.estop is not None:
-            self._aftermath.logged(member.name, member.now, event.text, event.kind)
+            self._remarks.logged(member.name, member.now, event.text, event.kind)
         if self._observer is not None:
             line = {"text": event.text, "kind": event.kind} if event.kind else {"text": event.text}
             self._observer.noted(member.name, LOG, member.now, encoded(line))
@@ -446,10 +446,10 @@ class Arbiter:
         if event.replaced:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)
-        self._aftermath.left(member.name, member.subscriptions, event.waited)
+        self._remarks.left(member.name, member.subscriptions, event.waited)
         for fault in self.plan.faults if event.awaited else ():
             if fault.participant == member.name and str(fault) in event.awaited:
-                self._aftermath.awaited(fault, event.awaited[str(fault)])
+                self._remarks.awaited(fault, event.awaited[str(fault)])
         self.router.dismiss(member, event.now + event.complete)
         if self._observer is not None:
             self._observer.ended(member.name, event.now, event.digest)
@@ -760,19 +760,19 @@ class Arbiter:
         """Return the standstill that the run, now over, ended in, if it did, and nobody had stopped it."""
         if self.end != (FOREVER if self.plan.end is None else self.plan.end) or self.router.latest >= self.end:
             return None  # Somebody stopped it, or something was under way that would have come too late.
-        return self._aftermath.standstill(self.members, self.plan.end)
+        return self._remarks.standstill(self.members, self.plan.end)
 
     def emergency(self) -> tuple[EmergencyNote, ...]:
         """Return what is known of an emergency stop: who called it, was told of it, and has done what about it."""
-        return self._aftermath.emergency()
+        return self._remarks.emergency()
 
     def unmet(self) -> tuple[UnmetFault, ...]:
         """Return the faults that waited for an event, and never happened."""
-        return self._aftermath.unmet()
+        return self._remarks.unmet()
 
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
-        return self._aftermath.unheard()
+        return self._remarks.unheard()
 
     def farthest(self) -> int:
         """Return the earliest time that nobody can have passed: where the run can still be ended."""

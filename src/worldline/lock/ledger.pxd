@@ -11,97 +11,132 @@ cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 
 
+cdef class Granted:
+    cdef public long long horizon
+    cdef public bint final
+    cdef public object held
+
+    cpdef long long first(self)
+    cpdef bint knows(self, long long target, bint wakes)
+    @cython.locals(taken=list)
+    cpdef list take(self, long long before)
+    cdef hold(self, list messages)
+
+
+cdef class Subscriptions:
+    cdef public dict buffers
+    cdef public bint sifts
+    cdef public dict dropped
+    cdef public long long complete_at
+    cdef public list incomplete
+    cdef public list finished
+
+    cdef complete(self, long long moment)
+
+
+cdef class SendRules:
+    cdef public object publishes
+    cdef public long long period
+    cdef public long long promised
+    cdef public dict checked
+
+
+cdef class IdleCalls:
+    cdef long long _at
+    cdef long long _calls
+    cdef long long _sent
+
+    @cython.locals(limit="long long")
+    cdef long long count(self, long long now, long long sent)
+
+
+cdef class Undo:
+    cdef bint is_marked
+    cdef bint is_served
+    cdef StateRow waits
+    cdef long long until
+    cdef tuple before
+    cdef tuple lists
+    cdef list given
+
+
+cdef class ParticipantDraws:
+    cdef str _name
+    cdef public object seed
+    cdef public tuple rows
+    cdef public object load
+    cdef public object heard
+    cdef public dict streams
+    cdef object _table
+
+
+cdef class Snapshots:
+    cdef public object at_server
+    cdef public object recalled
+    cdef public bint is_fresh
+    cdef public bint is_asked_for
+    cdef public object program
+
+
 cdef class Ledger:
     cdef readonly str name
     cdef readonly Journal journal
     cdef readonly long long now
-    cdef public long long horizon
-    cdef StateRow _row
-    cdef readonly dict dropped
-    cdef readonly dict missed
-    cdef readonly dict untaken
+    cdef public StateRow row
+    cdef public long long until
+    cdef public long long told
+    cdef public list outbox
+    cdef readonly Granted granted
+    cdef readonly Subscriptions topics
+    cdef readonly SendRules sending
     cdef public Py_ssize_t payload_max
-    cdef list _outbox
-    cdef object _publishes
+    cdef public long long reach
     cdef bint _controls
-    cdef dict _buffers
-    cdef bint _sifts
-    cdef dict _topics
-    cdef long long _period
-    cdef readonly bint has_clock
+    cdef long long _control_latency
     cdef object _described
     cdef readonly RunningClock clock
     cdef public long long reads_at
     cdef public long long reads
-    cdef long long _promised
-    cdef long long _told
-    cdef readonly object _held
-    cdef bint _final
-    cdef long long _until
-    cdef long long _idle_at
-    cdef Py_ssize_t _idle_calls
-    cdef long long _idle_sent
-    cdef long long _complete_at
-    cdef list _incomplete
-    cdef list _finished
-    cdef object _seed
-    cdef long long _control_latency
-    cdef readonly long long reach
-    cdef dict _streams
-    cdef public object load_draw_function
-    cdef public object draws_heard
-    cdef tuple _rows
-    cdef object _draws
-    cdef public object has_snapshot
-    cdef object _kept
-    cdef bint _is_fresh
-    cdef bint _asked_for_state
-    cdef object _restored
-    cdef public bint careful
-    cdef bint _is_marked
-    cdef bint _is_served
-    cdef tuple _called
-    cdef tuple _before
-    cdef tuple _lists
-    cdef list _given
+    cdef readonly ParticipantDraws draws
+    cdef readonly Snapshots snapshots
+    cdef Undo undo
+    cdef public object life
+    cdef IdleCalls _idle
     cdef object _waited
-    cdef readonly Py_ssize_t incarnation
-    cdef readonly bint is_crashed
-    cdef readonly object estopped
 
-    cdef _mark(self, StateRow waits, long long until, held=*)
     cpdef long long stands(self)
-    cpdef forget_mark(self)
-    cpdef take_back(self)
-    cdef _serve_again(self)
-    cdef long long _target(self, time, kind)
-    cpdef note_idle_call(self)
-
     cpdef list take_outbox(self)
     cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)
     cpdef list receive(self, action)
+    @cython.locals(undo=Undo, granted=Granted, topics=Subscriptions)
+    cdef _mark(self, StateRow waits, long long until, held)
+    cpdef forget_mark(self)
+    @cython.locals(undo=Undo, granted=Granted, topics=Subscriptions)
+    cpdef take_back(self)
     @cython.locals(waited=StateRow)
-    cdef list _granted(self, grant)
+    cdef list _answered(self, grant)
     @cython.locals(horizon="long long", messages=list)
     cdef _take_in(self, grant)
     @cython.locals(first="long long")
     cdef bint _wakes(self, grant)
     @cython.locals(target="long long")
     cpdef advance(self, to)
-    @cython.locals(first="long long")
+    @cython.locals(target="long long")
     cpdef next(self, until=*, promise=*)
-    cdef long long _first(self)
-    @cython.locals(due="long long")
-    cdef _keep_period(self, long long acts)
-    @cython.locals(first="long long", batch=list)
-    cdef list _wake(self)
-    cdef _complete(self, long long moment)
-    @cython.locals(batch=list)
-    cdef list _go_to(self, long long target)
+    cdef bint _serves_again(self)
+    cdef list _wait(self, long long target, bint wakes)
+    cpdef ask(self, long long target, bint wakes)
+    @cython.locals(granted=Granted, first="long long", before="long long")
+    cpdef list go(self, long long target, bint wakes)
+    cdef list _give(self, list batch)
     cdef long long _retire(self, long long target)
-    cdef list _arrive(self, long long now, list batch)
-    @cython.locals(now="long long", sent="long long")
+    cdef long long _target(self, time, kind)
+    @cython.locals(limit="long long")
+    cpdef note_idle_call(self)
+    @cython.locals(due="long long", sending=SendRules)
+    cpdef keep_period(self, long long acts)
+    @cython.locals(now="long long", sent="long long", sending=SendRules)
     cpdef publish(self, topic, payload, at=*)
     cpdef tell_time(self)
-    cdef _check(self, kind)
+    cpdef check(self, kind)

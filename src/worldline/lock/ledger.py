@@ -12,11 +12,15 @@ A wrong call raises at its caller and changes nothing, so the participant can go
 A program may be interrupted while it waits. What it has asked for stays asked: the arbiter lets others go ahead on the
 strength of it, so it can't be taken back or changed. The same call again takes the wait up; anything else raises.
 
+What happens to a participant (boots, crashes, emergency stops) is no business of the ledger. `life`, if there is one,
+stands between the program and the ledger: each operation asks it where it has a say, and waits are left to it, which
+makes them of the same three steps as `_wait` does: `granted.knows`, `ask`, `go`. See `lock.lifecycle`.
+
 Invariants
 ----------
-L1. Everything in `_held` arrives at `now` or later; in order; and on topics that are subscribed.
-L2. Everything that arrives before `horizon` on a subscribed topic has been handed over to this ledger.
-L3. Hence a sequence point at T ≤ horizon is served completely from `_held`, and a batch at m < horizon too.
+L1. Everything in `granted.held` arrives at `now` or later; in order; and on topics that are subscribed.
+L2. Everything that arrives before `granted.horizon` on a subscribed topic has been handed over to this ledger.
+L3. Hence a sequence point at T ≤ horizon is served completely from what is held, and a batch at m < horizon too.
 L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back
     to the newcomer's start and the end. What is held stays held: the arbiter won't send it again. Therefore a request
     says the first held arrival. Without it the arbiter would believe that the participant can't act before its bound,
@@ -27,8 +31,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 
@@ -120,6 +124,235 @@ def broken_off(abort: Abort) -> BrokenOff:
     return BrokenOff(text, participant=participant, at=abort.at, told=abort.to, cause=shortened(abort.cause))
 
 
+class Granted:
+    """What was granted ahead: all that arrives before the horizon. If it is final, the run ends there."""
+
+    def __init__(self) -> None:
+        self.horizon = 0
+        self.final = False
+        self.held: deque[Message] = deque()
+
+    def first(self) -> int:
+        """Return the first arrival that is held."""
+        return self.held[0].arrival if self.held else FOREVER
+
+    def knows(self, target: int, wakes: bool) -> bool:
+        """Whether all is known that a wait for a time takes (L3), or, if a message wakes it, for the first before."""
+        if target <= self.horizon or self.final:
+            return True
+        return wakes and self.first() < self.horizon
+
+    def take(self, before: int) -> list[Message]:
+        """Return what arrives before a time, and no longer hold it."""
+        held, taken = self.held, []
+        while held and held[0].arrival < before:
+            taken.append(held.popleft())
+        return taken
+
+    def hold(self, messages: list[Message]) -> None:
+        held = self.held
+        if not held:
+            held.extend(messages)
+            return
+        for message in messages:
+            if message < held[-1]:
+                insort(held, message)  # Only behind a late subscription is anything held that arrives later.
+            else:
+                held.append(message)
+
+
+class Subscriptions:
+    """The topics that are received, how much of each is kept, and which have been given whole at a moment.
+
+    At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed since.
+    """
+
+    def __init__(self, subscriptions: tuple[Subscription, ...]) -> None:
+        self.buffers = {each.topic: each.buffer for each in subscriptions}
+        self.sifts = any(buffer != UNBOUNDED for buffer in self.buffers.values())
+        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
+        self.complete_at = -1
+        self.incomplete: list[str] = []  # Topics that have been subscribed since.
+        self.finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
+
+    def complete(self, moment: int) -> None:
+        """Note that all arrivals of a moment are given, on all topics that are subscribed to."""
+        self.incomplete = []
+        if self.complete_at != moment:
+            self.complete_at = moment
+            self.finished = []
+
+    def is_given(self, topic: str, now: int) -> bool:
+        """Whether all that arrives now on a subscribed topic has been given."""
+        return self.complete_at == now and topic not in self.incomplete
+
+    def add(self, topic: str, buffer: Buffer, now: int) -> int:
+        """Receive a topic; return from when on."""
+        self.buffers[topic] = buffer
+        self.sifts = self.sifts or buffer != UNBOUNDED
+        if self.complete_at == now:
+            if topic in self.finished:
+                return now + 1  # It was subscribed when all of this moment was given; nothing is given twice.
+            self.incomplete.append(topic)
+        return now
+
+    def remove(self, topic: str, now: int) -> int:
+        """No longer receive a topic; return from when on."""
+        until = now
+        if self.buffers.pop(topic).limit != 0 and self.is_given(topic, now):
+            until += 1
+            self.finished.append(topic)
+        if topic in self.incomplete:
+            self.incomplete.remove(topic)
+        return until
+
+    def sift(self, batch: list[Message]) -> list[Message]:
+        """Return what the buffers keep of a batch, and count the rest."""
+        kept = sift(batch, self.buffers)
+        if len(kept) < len(batch):
+            remaining = Counter(message.topic for message in kept)
+            dropped = Counter(self.dropped)
+            for topic, count in Counter(message.topic for message in batch).items():
+                if count > remaining[topic]:
+                    dropped[topic] += count - remaining[topic]
+            self.dropped = dict(dropped)
+        return kept
+
+
+class SendRules:
+    """What it may send, and from when on."""
+
+    def __init__(self, publishes: tuple[str, ...] | None, period: int) -> None:
+        self.publishes = publishes
+        self.period = period  # In the time of its clock.
+        self.promised = 0
+        self.checked: dict[str, bool] = {}  # The topics that have been found good.
+
+
+class IdleCalls:
+    """Counts the calls at one time that ask for that very time: one in a loop would be made for ever."""
+
+    def __init__(self) -> None:
+        self._at = -1
+        self._calls = 0
+        self._sent = 0  # How many messages had been sent before.
+
+    def count(self, now: int, sent: int) -> int:
+        """Count one; return the limit if this one reaches it, otherwise 0.
+
+        A program that sends in between has more of them, since it may send many messages at one time.
+        """
+        if self._at != now:
+            self._at, self._sent, self._calls = now, sent, 0
+        self._calls += 1
+        limit = IDLE_CALLS_MAX if sent == self._sent else 10 * IDLE_CALLS_MAX
+        if self._calls < limit:
+            return 0
+        self._calls = 0
+        return limit
+
+
+class Undo:
+    """What the last call has changed, of a program that may be interrupted before it has what it is given.
+
+    `before` and `lists` are how it was; of what is held, only if that changed by more than being `given`. `waits` and
+    `until` are what it was called for: where it waits until it is answered, and the time that it asks for.
+    """
+
+    def __init__(self) -> None:
+        self.is_marked = False
+        self.is_served = False  # Whether a call was taken back of which the arbiter knows: see `Ledger.take_back`.
+        self.waits: StateRow = _ACTING
+        self.until = 0
+        self.before: tuple[Any, ...] = ()
+        self.lists: tuple[Any, ...] = ()
+        self.given: list[Message] = []
+
+
+class ParticipantDraws:
+    """A participant's streams, and the table of the run, by which their draws may be replaced."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.seed = 0
+        self.rows: tuple[DrawRow, ...] = ()
+        self.load: Callable[[str], DrawFunction] | None = None  # Finds what the run's table names.
+        self.heard: Callable[[Drawn], None] | None = None  # Told every draw.
+        self.streams: dict[tuple[str, ...], Stream] = {}
+        self._table: DrawTable | None = None
+
+    def stream(self, names: tuple[str, ...], time: Callable[[], int]) -> Stream:
+        """Return the stream of this name; `time` says when something is drawn."""
+        stream = self.streams.get(names)
+        if stream is None:
+            table = self.table()
+            if table is None:
+                stream = Stream(self.seed, self._name, *names)
+            else:
+                stream = NamedStream(table, self.seed, self._name, *names, time=time)
+            self.streams[names] = stream
+        return stream
+
+    def table(self) -> DrawTable | None:
+        """Return what all draws go through; None if nothing replaces them and there is no listener."""
+        if self._table is None and (self.rows or self.heard is not None):
+            self._table = DrawTable(self.seed, self.rows, load=self.load, heard=self.heard)
+        return self._table
+
+    def matched(self) -> list[int]:
+        """Return the places of those rows of the table that have matched some."""
+        return [] if self._table is None else self._table.matched
+
+
+class Snapshots:
+    """Whether there is a snapshot to go on from, and whether the program is able to."""
+
+    def __init__(self) -> None:
+        self.at_server: bool | None = None  # Whether the server has one; None: it keeps none.
+        self.recalled: Recalled | None = None  # That one.
+        self.is_fresh = False  # Whether the participant has started, and nothing has been said since.
+        self.is_asked_for = False  # Whether the program has asked from where it goes on, and so can be restored.
+        self.program: bytes | None = None  # The program's part of the one from which it goes on.
+
+
+class LedgerFilter(Protocol):
+    """What stands between a program and its ledger, and what the ledger asks it: all that the two have to do.
+
+    What has the name of an operation is done in its place. See `lock.lifecycle.LifecycleFilter`.
+    """
+
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def is_crashed(self) -> bool: ...
+    @property
+    def estopped(self) -> EmergencyNotice | None: ...
+    @property
+    def reached(self) -> int: ...
+    def stands(self) -> int: ...
+    def may_give(self, until: int) -> bool: ...
+    def start(self) -> list[Message] | None: ...
+    def answered(self) -> list[Message] | None: ...
+    def forget_given(self) -> None: ...
+    def take_back(self) -> None: ...
+    def advance(self, goal: int) -> list[Message] | None: ...
+    def next(self, goal: int, promise: TimeLike | None) -> list[Message] | None: ...
+    def revive(self) -> list[Message] | None: ...
+    def has_arrivals(self) -> bool: ...
+    def peek_limit(self, until: TimeLike | None) -> int | None: ...
+    def send_time(self, topic: str, at: TimeLike | None) -> int: ...
+    def has_sent(self, topic: str, sent: int) -> None: ...
+    def has_kept(self, promised: int) -> bool: ...
+    def has_unsubscribed(self, topic: str) -> None: ...
+    def is_late_for(self, time: int) -> bool: ...
+    def before_leaving(self) -> None: ...
+    def last_words(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]: ...
+    def estop(self, reason: str) -> int: ...
+    def estop_done(self, what: str) -> None: ...
+    def check_up(self) -> None: ...
+    def waits_for(self) -> tuple[State, int]: ...
+
+
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 
@@ -135,88 +368,73 @@ class Ledger:
         self.name = check_name(name, "a participant")
         self.journal = Journal(keep=keep_journal)
         self.now = 0
-        self.horizon = 0
-        self._row = ROWS[State.JOINED]
-        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped,
-        self.missed: dict[str, int] = {}  # how many got lost because it was down, and
-        self.untaken: dict[str, int] = {}  # how many had arrived and were never taken: see `LifecycleLedger`.
+        self.row = ROWS[State.JOINED]
+        self.until = 0  # What it has asked for, while it waits.
+        self.told = 0  # The time that the arbiter knows this participant to have reached.
+        self.outbox: list[ParticipantEvent] = [join]
+        self.granted = Granted()
+        self.topics = Subscriptions(join.subscribes)
+        self.sending = SendRules(join.publishes, period)
         self.payload_max = PAYLOAD_MAX  # A server may take less.
-        self._outbox: list[ParticipantEvent] = [join]
-        self._publishes = join.publishes
+        self.reach = 0  # How far it may peek; 0 if that isn't known.
         self._controls = join.controls
-        self._buffers = {subscription.topic: subscription.buffer for subscription in join.subscribes}
-        self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
-        self._topics: dict[str, bool] = {}  # Those that have been found good.
-        self._period = period  # In the time of its clock.
-        self.has_clock = clock is not None
+        self._control_latency = 0
         self._described = clock
         self.clock = TRUE_TIME  # Until it starts: its own depends on the run's seed.
         self.reads_at, self.reads = -1, 0  # The reading of that clock to which it has advanced, and when that was.
-        self._promised = 0
-        self._told = 0  # The time that the arbiter knows this participant to have reached.
-        self._held: deque[Message] = deque()
-        self._final = False
-        self._until = 0
-        self._idle_at = -1  # Where it last asked for a time that had come already, and how often.
-        self._idle_calls = 0
-        self._idle_sent = 0  # How many messages it had sent before it did so.
-        # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed
-        # since.
-        self._complete_at = -1
-        self._incomplete: list[str] = []
-        self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
-        self._seed = 0
-        self._control_latency = 0
-        self.reach = 0  # How far it may peek; 0 if nobody knows.
-        self._streams: dict[tuple[str, ...], Stream] = {}
-        self.load_draw_function: Callable[[str], DrawFunction] | None = None  # Finds what the run's table names.
-        self.draws_heard: Callable[[Drawn], None] | None = None  # Told every draw of its streams.
-        self._rows: tuple[DrawRow, ...] = ()
-        self._draws: DrawTable | None = None
-        self.has_snapshot: bool | None = None  # Whether the server has one of it; None: it keeps none.
-        self._kept: Recalled | None = None  # That one.
-        self._is_fresh = False  # Whether it has started, and nothing has been said since.
-        self._asked_for_state = False  # Whether the program has asked from where it goes on, and so can be restored.
-        self._restored: bytes | None = None  # The program's part of the snapshot from which it goes on.
-        self.careful = False  # Whether the program may be interrupted before it has what it is given: see `take_back`.
-        self._is_marked = False
-        self._is_served = False  # Whether a call was taken back of which the arbiter knows: see there.
-        self._called: tuple[StateRow, int] = (_ACTING, 0)
-        self._before: tuple[Any, ...] = ()
-        self._lists: tuple[Any, ...] = ()
-        self._given: list[Message] = []
+        self.draws = ParticipantDraws(self.name)
+        self.snapshots = Snapshots()
+        self.undo: Undo | None = None
+        self.life: LedgerFilter | None = None
+        self._idle = IdleCalls()
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
-        self.incarnation = 0  # How often its program was started again: see `LifecycleLedger`.
-        self.is_crashed = False
-        self.estopped: EmergencyNotice | None = None
 
     @property
     def state(self) -> State:
-        return self._row.state
+        return self.row.state
 
     @property
     def ended(self) -> bool:
         """Whether the run has ended for this participant."""
-        return self._row.ended
+        return self.row.ended
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether it has a clock of its own."""
+        return self._described is not None
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        return tuple(self._buffers)
+        return tuple(self.topics.buffers)
+
+    @property
+    def incarnation(self) -> int:
+        """How often its program was started again."""
+        return 0 if self.life is None else self.life.incarnation
+
+    @property
+    def is_crashed(self) -> bool:
+        return self.life is not None and self.life.is_crashed
+
+    @property
+    def estopped(self) -> EmergencyNotice | None:
+        """The emergency stop that it knows of."""
+        return None if self.life is None else self.life.estopped
 
     def stands(self) -> int:
         """Return where the program stands: while it waits, where it did before, however far that has got."""
-        return self.now
+        return self.now if self.life is None else self.life.stands()
 
     def due_since(self) -> int:
         """Return where the program would stand if nothing made it late."""
-        return self.now
+        return self.now if self.life is None else self.life.reached
 
     def may_give(self, until: int) -> bool:
         """Whether a wait for messages until then can bring any: that time is ahead, or it is late and some are there.
 
         Otherwise there is nothing to wait for.
         """
-        return self.now < until
+        return self.now < until or (self.life is not None and self.life.may_give(until))
 
     # --- To and from the arbiter ---
 
@@ -228,175 +446,222 @@ class Ledger:
 
     def hand_over(self, taken: list[ParticipantEvent]) -> None:
         """Move what the arbiter must be told behind what was taken before: all of it, or, if interrupted, nothing."""
-        if self._outbox:
-            self._is_fresh = False
-        taken += self._outbox
-        self._outbox = []
+        if self.outbox:
+            self.snapshots.is_fresh = False
+        taken += self.outbox
+        self.outbox = []
 
     def receive(self, action: Action) -> list[Message] | None:
         """Take the answer that this participant waits for; return the messages of its sequence point.
 
-        None, which only a `LifecycleLedger` returns: there is more in the outbox, and another answer to wait for.
+        None, if something happens to it: there is more in the outbox, and another answer to wait for.
         """
         if action.__class__ is Abort:  # Wherever it stands: the run is over.
-            self._row = GONE
+            self.row = GONE
             raise broken_off(action)
-        row = self._row.moves.get(action.__class__)
+        row = self.row.moves.get(action.__class__)
         if row is None:
             if isinstance(action, Recalled):
-                self._kept = action
+                self.snapshots.recalled = action
                 return []
-            self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
-        if self.careful:
-            self._mark(self._row, self._until, self._held.copy() if self._held else ())
+            self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
+        if self.undo is not None:
+            self._mark(self.row, self.until, self.granted.held.copy())
         if row is _ACTING and action.__class__ is Grant:
-            return self._granted(action)
-        self._row = row
+            return self._answered(action)
+        self.row = row
         if isinstance(action, StartRun):
-            self.now = self.horizon = self._told = action.now
-            self._seed = action.seed
-            self._rows = action.draws
-            if self._described is not None:
-                self.clock = clock_in_run(self._described, self._seed, self.name, self._table(), self._time)
-            self._control_latency = action.control_latency
-            self.reach = action.reach
-            self._is_fresh = True
+            self._start(action)
+            if self.life is not None:
+                return self.life.start()
         elif isinstance(action, Grant):  # The run ended before this newcomer's start.
             self.now = action.horizon
         return []
 
-    def _mark(self, waits: StateRow, until: int, held: Iterable[Message] | None = None) -> None:
-        """Remember how it is, and what is held if that will change by more than being given, for `take_back`.
+    def _start(self, start: StartRun) -> None:
+        self.now = self.granted.horizon = self.told = start.now
+        self.draws.seed, self.draws.rows = start.seed, start.draws
+        if self._described is not None:
+            self.clock = clock_in_run(self._described, start.seed, self.name, self.draws.table(), self._time)
+        self._control_latency = start.control_latency
+        self.reach = start.reach
+        self.snapshots.is_fresh = True
 
-        And what it was called for: where it waits until it is answered, and the time that it asks for.
-        """
-        self._before = (self.now, self.horizon, self._row, self._final, self._complete_at, self._waited)
-        self._called = (waits, until)
-        self._lists = (self._incomplete, self._finished, self.dropped, held)
-        self._given = []
+    def allow_undo(self) -> None:
+        """The program may be interrupted before it has what it is given: see `take_back`."""
+        if self.life is None:  # That one remembers by itself what it gave.
+            self.undo = Undo()
+
+    def _mark(self, waits: StateRow, until: int, held: deque[Message] | None) -> None:
+        undo, granted, topics = self.undo, self.granted, self.topics
+        assert undo is not None
+        undo.before = (self.now, granted.horizon, self.row, granted.final, topics.complete_at, self._waited)
+        undo.lists = (topics.incomplete, topics.finished, topics.dropped, held)
+        undo.waits, undo.until = waits, until
+        undo.given = []
         self.journal.mark()
-        self._is_marked = True
+        undo.is_marked = True
 
     def forget_mark(self) -> None:
         """The program has what the last call gave: that stays, whatever happens next."""
-        self._is_marked = False
+        if self.undo is not None:
+            self.undo.is_marked = False
+        elif self.life is not None:
+            self.life.forget_given()
 
     def take_back(self) -> None:
-        """Take back what the last call gave to a `careful` program: it was interrupted before it had it.
+        """Take back what the last call gave to a program that was interrupted before it had it: see `allow_undo`.
 
         What the arbiter was told can't be taken back. If that is the time which the call had reached, the program is
         bound to make the same call again, as if it still waited.
         """
-        if self._is_marked:
-            self._is_marked = False
-            self.now, self.horizon, self._row, self._final, self._complete_at, self._waited = self._before
-            self._incomplete, self._finished, self.dropped, held = self._lists
-            if held is None:
-                self._held.extendleft(reversed(self._given))
-            else:
-                self._held = deque(held)
-            self.journal.take_back()
-            if self._told > self.now and self._row is _ACTING:
-                self._row, self._until = self._called
-                self._is_served = True
+        if self.life is not None:
+            self.life.take_back()
+        undo = self.undo
+        if undo is None or not undo.is_marked:
+            return
+        undo.is_marked = False
+        granted, topics = self.granted, self.topics
+        self.now, granted.horizon, self.row, granted.final, topics.complete_at, self._waited = undo.before
+        topics.incomplete, topics.finished, topics.dropped, held = undo.lists
+        if held is None:
+            granted.held.extendleft(reversed(undo.given))
+        else:
+            granted.held = held
+        self.journal.take_back()
+        if self.told > self.now and self.row is _ACTING:
+            self.row, self.until = undo.waits, undo.until
+            undo.is_served = True
 
-    def _granted(self, grant: Grant) -> list[Message]:
-        waited = self._row
+    def _answered(self, grant: Grant) -> list[Message] | None:
+        waited = self.row
         self._take_in(grant)
         if waited is _PEEKING:
             return []  # It stays where it is, and now knows what it has asked for.
-        messages = self._wake() if waited is _AWAITING else self._go_to(self._until)
-        self._told = self.now  # The arbiter works the same out from its side.
+        if self.life is not None:
+            return self.life.answered()
+        messages = self._give(self.go(self.until, waited is _AWAITING))
+        self.told = self.now  # The arbiter works the same out from its side.
         return messages
 
     def _take_in(self, grant: Grant) -> None:
         """Hold what a grant brings, and know what it says; then the program may act again, from where it is."""
         horizon, messages = grant.horizon, grant.messages
-        if not (horizon >= self._until or grant.final or self._wakes(grant)):
-            granted, asked = format_time(horizon), format_time(self._until)
-            self._refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
-        held = self._held
-        if not held:
-            held.extend(messages)
-        else:
-            for message in messages:
-                if message < held[-1]:
-                    insort(held, message)  # Only behind a late subscription is anything held that arrives later.
-                else:
-                    held.append(message)
-        self.horizon = horizon
-        self._final = grant.final
-        self._row = _ACTING
+        if not (horizon >= self.until or grant.final or self._wakes(grant)):
+            granted, asked = format_time(horizon), format_time(self.until)
+            self.refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
+        if messages and messages[0].arrival < self.now:  # L1
+            self.refuse(PeerError(f"a grant brings what has arrived at {format_time(messages[0].arrival)}"))
+        self.granted.hold(messages)
+        self.granted.horizon = horizon
+        self.granted.final = grant.final
+        self.row = _ACTING
 
     def _wakes(self, grant: Grant) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
-        if self._row is _ADVANCING:
+        if self.row is _ADVANCING:
             return False
-        first = self._first()
+        first = self.granted.first()
         for message in grant.messages:
             first = min(first, message.arrival)
-        return first < min(grant.horizon, self._until)
+        return first < min(grant.horizon, self.until)
 
     # --- Operations that wait ---
 
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
-        self._is_marked = False
-        if self._row is _ADVANCING and as_time(to) == self._until:  # It was interrupted.
-            if not self._is_served:
-                return None
-            self._serve_again()
+        if self.life is not None:
+            return self.life.advance(as_time(to))
+        if self.undo is not None:
+            self.undo.is_marked = False
+        if self.row is _ADVANCING and as_time(to) == self.until and not self._serves_again():
+            return None  # It was interrupted.
         target = self._target(to, Advance)
-        if self._period:
-            self._keep_period(target)
-        if target <= self.horizon or self._final:
-            if self.careful:
-                self._mark(_ADVANCING, target)
-            return self._go_to(target)
-        request = Advance(target)
-        self._until = target  # An interruption comes after a call: all of this happens, or nothing.
-        self._outbox += (request,)
-        self._row = _ADVANCING
-        return None
+        if self.sending.period:
+            self.keep_period(target)
+        return self._wait(target, False)
 
     def next(self, until: TimeLike | None = None, promise: TimeLike | None = None) -> list[Message] | None:
         """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`.
 
         A promise is made before anything else.
         """
-        self._is_marked = False
-        if self._row is _AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
-            if not self._is_served:
+        if self.life is not None:
+            return self.life.next(FOREVER if until is None else as_time(until), promise)
+        if self.undo is not None:
+            self.undo.is_marked = False
+        if self.row is _AWAITING and (FOREVER if until is None else as_time(until)) == self.until:
+            if not self._serves_again():
                 return None
-            self._serve_again()
         elif promise is not None:
             self.promise(promise)
-        if until is None:
-            if self._row is not _ACTING:
-                self._check(Next)
-            self._until = FOREVER
+        if until is not None:
+            target = self._target(until, Next)
         else:
-            self._until = self._target(until, Next)
-        if self._period:
-            self._keep_period(self._acts_next(self._until))
-        first = self._first()
-        if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
-            if self.careful:
-                self._mark(_AWAITING, self._until)
-            return self._wake()
-        request = Next(self._until, first)
-        self._outbox += (request,)
-        self._row = _AWAITING
-        return None
+            target = FOREVER
+            if self.row is not _ACTING:
+                self.check(Next)
+        if self.sending.period:
+            self.keep_period(self.acts_next(target))
+        return self._wait(target, True)
 
-    def _serve_again(self) -> None:
-        """Go on with a call that was taken back: all that it takes is known."""
-        self._is_served = False
-        self._row = _ACTING
+    def _serves_again(self) -> bool:
+        """Whether a call that is made again is served now: it was taken back, and all that it takes is known."""
+        if self.undo is None or not self.undo.is_served:
+            return False
+        self.undo.is_served = False
+        self.row = _ACTING
+        return True
 
-    def _first(self) -> int:
-        """Return the first arrival that is held."""
-        return self._held[0].arrival if self._held else FOREVER
+    def _wait(self, target: int, wakes: bool) -> list[Message] | None:
+        """Go to a time, or to the first arrival before it if that `wakes`; None: that has been asked for."""
+        if not self.granted.knows(target, wakes):
+            self.ask(target, wakes)
+            return None
+        if self.undo is not None:
+            self._mark(_AWAITING if wakes else _ADVANCING, target, None)
+        return self._give(self.go(target, wakes))
+
+    def ask(self, target: int, wakes: bool) -> None:
+        """Ask the arbiter for a time, or for the first arrival before it."""
+        request = Next(target, self.granted.first()) if wakes else Advance(target)  # What is held is said, too (L4).
+        self.until = target  # An interruption comes after a call: all of this happens, or nothing.
+        self.outbox += (request,)
+        self.row = _AWAITING if wakes else _ADVANCING
+
+    def go(self, target: int, wakes: bool) -> list[Message]:
+        """Go where nothing has to be asked for: to the first arrival, to the target, or to the run's end before it.
+
+        Return what has arrived.
+        """
+        granted = self.granted
+        first = granted.first()
+        if wakes and first < min(granted.horizon, target):
+            self.topics.complete(first)
+            target, before = first, first + 1
+        else:
+            if target > granted.horizon or target == FOREVER:
+                target = self._retire(target)
+            before = target
+        assert self.now <= target <= granted.horizon, "L3: it goes on, and as far as all arrivals are known"
+        self.now = target
+        return granted.take(before)
+
+    def _give(self, batch: list[Message]) -> list[Message]:
+        if batch:
+            if self.undo is not None:
+                self.undo.given = batch
+            if self.topics.sifts:
+                batch = self.topics.sift(batch)
+            self.journal.note_received(self.now, batch)
+        return batch
+
+    def _retire(self, target: int) -> int:
+        """Return where the run ends, before the target. A final grant says so, or that nothing can come any more."""
+        if target == FOREVER:
+            self._waited = self.now
+        self.row = RETIRED
+        return self.now if self.granted.horizon == FOREVER else self.granted.horizon
 
     def peek(self, until: TimeLike | None = None) -> int | None:
         """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
@@ -404,32 +669,37 @@ class Ledger:
         After the answer, the same call says it. It looks at most as far ahead as `reach`: what is sent from now on may
         bring answers then. And no further than the run's end.
         """
-        self._is_marked = False
-        if self._row is _PEEKING and self._sight(until) == self._until:
+        if self.life is not None:
+            if self.life.has_arrivals() and self.row is _ACTING:
+                return self.now  # There is something to be taken.
+            until = self.life.peek_limit(until)
+        if self.undo is not None:
+            self.undo.is_marked = False
+        if self.row is _PEEKING and self._sight(until) == self.until:
             return None
         if until is None:
-            self._check(Peek)
+            self.check(Peek)
         else:
             self._target(until, Peek)
         if not self.reach:
-            self._refuse(cant_peek())
-        if self._period:
-            self._keep_period(self.now)
+            self.refuse(cant_peek())
+        if self.sending.period:
+            self.keep_period(self.now)
         sight = self._sight(until)
-        first = self._first()
-        if first < min(self.horizon, sight):
+        first, horizon = self.granted.first(), self.granted.horizon
+        if first < min(horizon, sight):
             return first
-        if sight <= self.horizon:
+        if sight <= horizon:
             return sight
-        if self._final:
-            if self.now == self.horizon:
-                self._row = RETIRED
-            return self.horizon
+        if self.granted.final:
+            if self.now == horizon:
+                self.row = RETIRED
+            return horizon
         self.tell_time()  # It stays where it is, and the arbiter must know where that is.
         request = Peek(sight, first)
-        self._until = sight
-        self._outbox += (request,)
-        self._row = _PEEKING
+        self.until = sight
+        self.outbox += (request,)
+        self.row = _PEEKING
         return None
 
     def _sight(self, until: TimeLike | None) -> int:
@@ -438,283 +708,207 @@ class Ledger:
         return max(self.now, farthest if until is None else min(as_time(until), farthest))
 
     def _target(self, time: TimeLike, kind: type) -> int:
-        if self._row is not _ACTING:
-            self._check(kind)
+        if self.row is not _ACTING:
+            self.check(kind)
         target = as_time(time)
         if target <= self.now:
             if target < self.now:
-                self._refuse(cant_go_back(target))
+                self.refuse(cant_go_back(target))
             self.note_idle_call()
         return target
 
     def note_idle_call(self) -> None:
-        """Count a call that asks for a time that has come already: one in a loop would be made for ever.
+        """Count a call that asks for a time that has come already, and refuse too many."""
+        limit = self._idle.count(self.now, self.journal.sent)
+        if limit:
+            self.refuse(idle(self.now, limit))
 
-        A program that sends in between has more of them, since it may send many messages at one time.
-        """
-        if self._idle_at != self.now:
-            self._idle_at, self._idle_sent, self._idle_calls = self.now, self.journal.sent, 0
-        self._idle_calls += 1
-        limit = IDLE_CALLS_MAX if self.journal.sent == self._idle_sent else 10 * IDLE_CALLS_MAX
-        if self._idle_calls >= limit:
-            self._idle_calls = 0
-            self._refuse(idle(self.now, limit))
-
-    def _acts_next(self, until: int) -> int:
+    def acts_next(self, until: int) -> int:
         """Return the first time at which it may act again once it waits for a message until a time."""
-        is_complete = self._complete_at == self.now < until and not self._incomplete
+        is_complete = self.topics.complete_at == self.now < until and not self.topics.incomplete
         return self.now + 1 if is_complete else self.now
 
-    def _keep_period(self, acts: int) -> None:
-        """Promise by itself: whoever sends only at multiples of a period sends none before the next one."""
-        due = self.clock.due(self._period, acts)
-        if self._promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
-            self._promised = due
-            self._outbox.append(Promise(due))
-
-    def _wake(self) -> list[Message]:
-        """Serve `next`: go to the first arrival if it is complete and in time, else to the time asked for."""
-        held = self._held
-        first = self._first()
-        if first < min(self.horizon, self._until):
-            batch = [held.popleft()]
-            while self._first() == first:
-                batch.append(held.popleft())
-            self._complete(first)
-            return self._arrive(first, batch)
-        return self._go_to(self._until)
-
-    def _complete(self, moment: int) -> None:
-        """Note that all arrivals of a moment are given, on all topics that are subscribed to."""
-        self._incomplete = []
-        if self._complete_at != moment:
-            self._complete_at = moment
-            self._finished = []
-
-    def _go_to(self, target: int) -> list[Message]:
-        """Serve a sequence point; where the run ends before the target, at its end."""
-        if target > self.horizon or target == FOREVER:
-            target = self._retire(target)
-        held = self._held
-        batch = []
-        while self._first() < target:
-            batch.append(held.popleft())
-        return self._arrive(target, batch)
-
-    def _retire(self, target: int) -> int:
-        """Return where the run ends, before the target. A final grant says so, or that nothing can come any more."""
-        if target == FOREVER:
-            self._waited = self.now
-        self._row = RETIRED
-        return self.now if self.horizon == FOREVER else self.horizon
-
-    def _arrive(self, now: int, batch: list[Message]) -> list[Message]:
-        self.now = now
-        if batch:
-            self._given = batch
-            if self._sifts:
-                batch = self._sift(batch)
-            self.journal.note_received(now, batch)
-        return batch
-
-    def _sift(self, batch: list[Message]) -> list[Message]:
-        kept = sift(batch, self._buffers)
-        if len(kept) < len(batch):
-            remaining = Counter(message.topic for message in kept)
-            dropped = Counter(self.dropped)
-            for topic, count in Counter(message.topic for message in batch).items():
-                if count > remaining[topic]:
-                    dropped[topic] += count - remaining[topic]
-            self.dropped = dict(dropped)
-        return kept
+    def keep_period(self, acts: int) -> None:
+        """Promise by itself: a participant that sends only at multiples of a period sends none before the next one."""
+        sending = self.sending
+        due = self.clock.due(sending.period, acts)
+        if sending.promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
+            sending.promised = due
+            self.outbox.append(Promise(due))
 
     # --- Operations that only tell ---
 
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
         """Send a message, now or at a later time."""
+        if self.life is not None:
+            at = self.life.send_time(topic, at)
         now = self.now
         sent = now if at is None else as_time(at, "a send time")
+        sending = self.sending
         if (
-            self._row is not _ACTING
-            or self._period
+            self.row is not _ACTING
+            or sending.period
             or sent < now
-            or sent < self._promised
+            or sent < sending.promised
             or sent > TIME_MAX
             or payload.__class__ is not bytes
             or len(payload) > self.payload_max
             or topic.__class__ is not str
-            or topic not in self._topics
+            or topic not in sending.checked
         ):
-            self._check_send(topic, payload, sent)
+            self.check_send(topic, payload, sent)
             topic, payload = str.__str__(topic), bytes(payload)  # Of their kind, they may be more than that.
-        self._outbox.append(Publish(topic, payload, sent))
+        self.outbox.append(Publish(topic, payload, sent))
         self.journal.note_sent(sent, topic, payload)
+        if self.life is not None:
+            self.life.has_sent(topic, sent)
 
-    def _check_send(self, topic: str, payload: bytes, sent: int) -> None:
-        self._check(Publish)
+    def check_send(self, topic: str, payload: bytes, sent: int) -> None:
+        """Refuse a message that it may not send."""
+        self.check(Publish)
         as_time(sent, "a send time")
-        if self._publishes is not None and topic not in self._publishes:
-            self._refuse(undeclared(topic, self._publishes))
+        sending = self.sending
+        if sending.publishes is not None and topic not in sending.publishes:
+            self.refuse(undeclared(topic, sending.publishes))
         if sent < self.now:
-            self._refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
-        # Before the promise, which follows from the period: nobody has made it in so many words.
-        if self._period and not self.clock.is_due(self._period, sent):
+            self.refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
+        # Before the promise, which follows from the period: the program hasn't made it in so many words.
+        if sending.period and not self.clock.is_due(sending.period, sent):
             if self.has_clock:
-                self._refuse(misses_local_period(sent, self._period, self.clock.local(sent)))
-            self._refuse(misses_period(sent, self._period))
-        if sent < self._promised:
-            self._refuse(breaks_promise(sent, self._promised))
-        if self._publishes is None:
+                self.refuse(misses_local_period(sent, sending.period, self.clock.local(sent)))
+            self.refuse(misses_period(sent, sending.period))
+        if sent < sending.promised:
+            self.refuse(breaks_promise(sent, sending.promised))
+        if sending.publishes is None:
             check_name(topic, "a topic")
         if not isinstance(payload, bytes):
             advice = "worldline.payload makes bytes of objects"
-            self._refuse(UsageError(f"a payload is bytes, not {type(payload).__name__}", advice=advice))
+            self.refuse(UsageError(f"a payload is bytes, not {type(payload).__name__}", advice=advice))
         if len(payload) > self.payload_max:
-            self._refuse(too_large(len(payload), self.payload_max))
-        self._topics[topic] = True
+            self.refuse(too_large(len(payload), self.payload_max))
+        sending.checked[topic] = True
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""
-        self._check(Promise)
+        self.check(Promise)
         promised = as_time(until, "a promise")
-        given = max(self._promised, self.now)
+        if self.life is not None and self.life.has_kept(promised):
+            return
+        given = max(self.sending.promised, self.now)
         if promised < given:
-            self._refuse(takes_back_promise(promised, given))
-        self._promised = promised
-        self._outbox.append(Promise(promised))
+            self.refuse(takes_back_promise(promised, given))
+        self.sending.promised = promised
+        self.outbox.append(Promise(promised))
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
         """Receive a topic from now on."""
-        self._check(Subscribe)
+        self.check(Subscribe)
         topic = check_name(topic, "a topic")
         kept = as_buffer(buffer)
-        if topic in self._buffers:
-            self._refuse(subscribed_already(topic))
-        self._buffers[topic] = kept
+        if topic in self.topics.buffers:
+            self.refuse(subscribed_already(topic))
+        since = self.topics.add(topic, kept, self.now)
         self.reach = 0  # How soon it may be reached on this topic isn't known here.
-        self._sifts = self._sifts or kept != UNBOUNDED
-        self.horizon = self.now
-        self._final = False
-        self._told = self.now
-        since = self.now
-        if self._complete_at == self.now:
-            if topic in self._finished:
-                since += 1  # It was subscribed when all of this moment was given; nothing is given twice.
-            else:
-                self._incomplete.append(topic)
-        self._outbox.append(Subscribe(Subscription(topic, kept), self.now, since))
+        self.granted.horizon = self.now  # L4
+        self.granted.final = False
+        self.told = self.now
+        self.outbox.append(Subscribe(Subscription(topic, kept), self.now, since))
 
     def unsubscribe(self, topic: str) -> None:
         """No longer receive a topic."""
-        self._check(Unsubscribe)
-        if topic not in self._buffers:
-            self._refuse(not_subscribed(topic))
+        self.check(Unsubscribe)
+        if topic not in self.topics.buffers:
+            self.refuse(not_subscribed(topic))
         topic = str.__str__(topic)
-        until = self.now
-        if self._buffers.pop(topic).limit != 0 and self._complete_at == self.now and topic not in self._incomplete:
-            until += 1
-            self._finished.append(topic)
-        if topic in self._incomplete:
-            self._incomplete.remove(topic)
-        self._held = deque(message for message in self._held if message.topic != topic)
-        self._told = self.now
-        self._outbox.append(Unsubscribe(topic, self.now, until))
+        until = self.topics.remove(topic, self.now)
+        self.granted.held = deque(message for message in self.granted.held if message.topic != topic)
+        self.told = self.now
+        self.outbox.append(Unsubscribe(topic, self.now, until))
+        if self.life is not None:
+            self.life.has_unsubscribed(topic)
 
     def invite(self, newcomer: str, at: TimeLike) -> None:
         """Let a newcomer join at a time that the control link can meet."""
         newcomer = check_name(newcomer, "a participant")
         time = self._control(Invite, at)
-        if time < self.horizon:
-            self.horizon = time  # The newcomer may have something to say from then on.
-            self._final = False
-        self._outbox.append(Invite(newcomer, time))
+        if time < self.granted.horizon:
+            self.granted.horizon = time  # The newcomer may have something to say from then on (L4).
+            self.granted.final = False
+        self.outbox.append(Invite(newcomer, time))
 
     def stop(self, at: TimeLike) -> None:
-        """End the run at a time that the control link can meet, for everybody."""
+        """End the run at a time that the control link can meet, for all participants."""
         time = self._control(Stop, at)
-        if time <= self.horizon:
-            self.horizon = time
-            self._final = True
-        self._outbox.append(Stop(time))
-
-    def log(self, text: object) -> None:
-        """Write a line for whoever looks on. It is in no digest: nobody acts on it."""
-        self.journal.note_aside(Noted(self.now, self._tell_line(text)))
-
-    def _tell_line(self, text: object, kind: str = "") -> str:
-        self._check(Log)
-        line = str(text).encode("utf-8", "replace")  # Half a character can't travel.
-        if len(line) > self.payload_max:
-            self._refuse(too_large(len(line), self.payload_max))
-        self.tell_time()
-        told = Log(line.decode(), kind)
-        self._outbox.append(told)
-        return told.text
+        if time <= self.granted.horizon:
+            self.granted.horizon = time
+            self.granted.final = True
+        self.outbox.append(Stop(time))
 
     def _control(self, kind: type, at: TimeLike) -> int:
-        self._check(kind)
+        self.check(kind)
         verb = _verb(kind)
         if not self._controls:
-            self._refuse(no_control(verb))
+            self.refuse(no_control(verb))
         time = as_time(at, f"the time to {verb}")
-        earliest = max(self.now, self._promised) + self._control_latency
+        earliest = max(self.now, self.sending.promised) + self._control_latency
         if time < earliest:
-            self._refuse(control_too_early(verb, time, earliest))
+            if self.life is None or not self.life.is_late_for(time):
+                self.refuse(control_too_early(verb, time, earliest))
+            time = earliest
         return time
+
+    def log(self, text: object) -> None:
+        """Write a line for those who look on. It is in no digest: no participant acts on it."""
+        self.journal.note_aside(Noted(self.now, self.tell_line(text)))
+
+    def tell_line(self, text: object, kind: str = "") -> str:
+        """Tell a line of a kind; return it as it is told."""
+        self.check(Log)
+        line = str(text).encode("utf-8", "replace")  # Half a character can't travel.
+        if len(line) > self.payload_max:
+            self.refuse(too_large(len(line), self.payload_max))
+        self.tell_time()
+        told = Log(line.decode(), kind)
+        self.outbox.append(told)
+        return told.text
 
     def leave(self) -> None:
         """Say goodbye; also the last word of a participant at the end of a run."""
         if self.state is State.LEFT:
             return
-        if Leave not in self._row.legal:
-            self._refuse_now(Leave)
-        complete = self._complete_at == self.now
+        if self.life is not None:
+            self.life.before_leaving()
+        if Leave not in self.row.legal:
+            self.refuse_now(Leave)
+        complete = self.topics.complete_at == self.now
         if complete and not self.ended:
-            for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
+            for topic in list(self.topics.incomplete):  # Of these, it hasn't been given what arrives at this very time.
                 self.unsubscribe(topic)
-        self._row = self._row.moves[Leave]
-        replaced = tuple(self._replaced())
-        digest = self.journal.digest()
-        told = (self.dropped, self._waited, replaced, self.missed, self._awaited(), self.untaken)
-        self._outbox.append(Leave(self.now, digest, complete, *told))
-
-    def _awaited(self) -> dict[str, int]:
-        """Return the faults that wait for an event to this day, and how many such events there were."""
-        return {}
+        self.row = self.row.moves[Leave]
+        replaced = tuple(self.draws.matched())
+        missed, awaited, untaken = ({}, {}, {}) if self.life is None else self.life.last_words()
+        told = (self.topics.dropped, self._waited, replaced, missed, awaited, untaken)
+        self.outbox.append(Leave(self.now, self.journal.digest(), complete, *told))
 
     def estop(self, reason: str) -> int:
-        """Tell everybody to stop; return by when they know."""
-        self._refuse(no_estop())
+        """Tell all participants to stop; return by when they know."""
+        if self.life is None:
+            self.refuse(no_estop())
+        return self.life.estop(reason)
 
     def estop_done(self, what: str) -> None:
         """Say what was done about an emergency stop."""
-        self._refuse(no_estop())
+        if self.life is None:
+            self.refuse(no_estop())
+        self.life.estop_done(what)
 
     def revive(self) -> list[Message] | None:
         """After a crash, wait until the program is started again. None as for `advance`."""
-        return []
+        return [] if self.life is None else self.life.revive()
 
     def stream(self, *names: str) -> Stream:
         """Return the participant's stream of this name: the same object each time, the same draws in each run."""
-        if names not in self._streams:
-            self._streams[names] = self._stream(names)
-        return self._streams[names]
-
-    def _stream(self, names: tuple[str, ...]) -> Stream:
-        table = self._table()
-        if table is None:
-            return Stream(self._seed, self.name, *names)
-        return NamedStream(table, self._seed, self.name, *names, time=self._time)
-
-    def _table(self) -> DrawTable | None:
-        """Return what its draws go through; None if nothing replaces them and nobody listens."""
-        if self._draws is None and (self._rows or self.draws_heard is not None):
-            self._draws = DrawTable(self._seed, self._rows, load=self.load_draw_function, heard=self.draws_heard)
-        return self._draws
-
-    def _replaced(self) -> list[int]:
-        """Return the places of those rows of its table of draws that have matched some."""
-        return [] if self._draws is None else self._draws.matched
+        return self.draws.stream(names, self._time)
 
     def _time(self) -> int:
         return self.now
@@ -724,117 +918,125 @@ class Ledger:
     @property
     def misses_snapshot(self) -> bool:
         """Whether the server has a snapshot of it that hasn't come yet."""
-        return bool(self.has_snapshot) and self._kept is None
+        return bool(self.snapshots.at_server) and self.snapshots.recalled is None
 
     def restored(self) -> bytes | None:
-        """Go on from the last snapshot, if there is one; return the program's part of it. To be asked first of all."""
-        if not self._asked_for_state:
-            if self._row is not _ACTING:
-                self._check(Restore)
-            if not self._is_fresh or self._outbox or self._streams:
-                self._refuse(not_at_the_beginning())
-            self._asked_for_state = True
-            if self.has_snapshot is not None:
+        """Go on from the last snapshot, if there is one; return the program's part of it. To be asked first of all.
+
+        There is none of a participant to which something happens: that would have to be in the snapshot, too.
+        """
+        snapshots = self.snapshots
+        if not snapshots.is_asked_for and self.life is None:
+            if self.row is not _ACTING:
+                self.check(Restore)
+            if not snapshots.is_fresh or self.outbox or self.draws.streams:
+                self.refuse(not_at_the_beginning())
+            if snapshots.at_server is not None:
                 self.journal.make_resumable()
-            if self._kept is not None:
-                self._go_on_from(self._kept)
-        return self._restored
+            if snapshots.recalled is not None:
+                self._go_on_from(snapshots.recalled)
+        snapshots.is_asked_for = True
+        return snapshots.program
 
     def _go_on_from(self, kept: Recalled) -> None:
         try:
             state: LedgerState = _decode_state(kept.state)
         except (msgspec.DecodeError, ValueError) as error:
-            self._refuse(unreadable_snapshot(str(error)))
-        self.now, self.horizon, self._final = state.now, state.horizon, state.final
+            self.refuse(unreadable_snapshot(str(error)))
+        granted, topics = self.granted, self.topics
+        self.now, granted.horizon, granted.final = state.now, state.horizon, state.final
         if state.reading is not None:
             self.reads_at, self.reads = state.now, state.reading
-        self._promised, self._told, self._complete_at = state.promised, state.told, state.complete_at
-        self._incomplete, self._finished = state.incomplete, state.finished
-        self._buffers, self.dropped, self.reach = state.buffers, state.dropped, state.reach
-        self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
-        self._held = deque(state.held)
+        self.sending.promised, self.told, topics.complete_at = state.promised, state.told, state.complete_at
+        topics.incomplete, topics.finished = state.incomplete, state.finished
+        topics.buffers, topics.dropped, self.reach = state.buffers, state.dropped, state.reach
+        topics.sifts = any(buffer != UNBOUNDED for buffer in topics.buffers.values())
+        granted.held = deque(state.held)
         for names, drawn in state.streams:
             self.stream(*names).setstate(drawn)
-        table = self._table()
+        table = self.draws.table()
         if table is not None:
             table.note_matched(state.replaced)
         self.journal.take_up(state.sent, state.received, state.digest)
-        self._is_marked = False
-        self._restored = state.program
-        self._outbox.append(Restore(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
+        if self.undo is not None:
+            self.undo.is_marked = False
+        self.snapshots.program = state.program
+        self.outbox.append(Restore(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
 
     def snapshot(self, program: bytes) -> None:
         """Offer to be restored from here, with this state of the program."""
-        if self._row is not _ACTING:
-            self._check(Snapshot)
+        if self.row is not _ACTING:
+            self.check(Snapshot)
         if not isinstance(program, bytes):
-            self._refuse(UsageError(f"a snapshot is bytes, not {type(program).__name__}"))
+            self.refuse(UsageError(f"a snapshot is bytes, not {type(program).__name__}"))
         if len(program) > self.payload_max:
-            self._refuse(too_large(len(program), self.payload_max, "snapshot"))
-        if not self._asked_for_state:
-            self._refuse(not_restorable())
-        if self.has_snapshot is None:
+            self.refuse(too_large(len(program), self.payload_max, "snapshot"))
+        if not self.snapshots.is_asked_for:
+            self.refuse(not_restorable())
+        if self.snapshots.at_server is None:
             return
         self.tell_time()
         state = _encode_state(self._state_with(bytes(program)))
         if len(state) <= self.payload_max:  # What was granted ahead is in it: how much that is, is no fault of its own.
-            self._outbox.append(Snapshot(state))  # type: ignore[arg-type] # of the server, not the arbiter
+            self.outbox.append(Snapshot(state))  # type: ignore[arg-type] # of the server, not the arbiter
 
     def _state_with(self, program: bytes) -> LedgerState:
+        granted, topics = self.granted, self.topics
         sent, received, digest = self.journal.put_away()
         return LedgerState(
             program=program,
             now=self.now,
-            horizon=self.horizon,
-            final=self._final,
-            promised=self._promised,
-            told=self._told,
-            complete_at=self._complete_at,
-            incomplete=self._incomplete,
-            finished=self._finished,
-            buffers=self._buffers,
-            dropped=self.dropped,
+            horizon=granted.horizon,
+            final=granted.final,
+            promised=self.sending.promised,
+            told=self.told,
+            complete_at=topics.complete_at,
+            incomplete=topics.incomplete,
+            finished=topics.finished,
+            buffers=topics.buffers,
+            dropped=topics.dropped,
             reach=self.reach,
-            held=list(self._held),
-            streams=[(names, stream.getstate()) for names, stream in self._streams.items()],
+            held=list(granted.held),
+            streams=[(names, stream.getstate()) for names, stream in self.draws.streams.items()],
             sent=sent,
             received=received,
             digest=digest,
             reading=self.reads if self.reads_at == self.now else None,
-            replaced=self._replaced(),
+            replaced=self.draws.matched(),
         )
 
     def tell_time(self) -> None:
-        """Put the time that was reached without asking into the outbox, for whoever waits for it."""
-        if self._told < self.now and self._row.state is State.COMPUTING:
+        """Put the time that was reached without asking into the outbox: others may wait for it."""
+        if self.told < self.now and self.row.state is State.COMPUTING:
             reached = Reached(self.now)
-            self._told = self.now  # As for a request: all of this happens, or nothing.
-            self._outbox += (reached,)
+            self.told = self.now  # As for a request: all of this happens, or nothing.
+            self.outbox += (reached,)
 
     # --- What it may not do ---
 
-    def _check(self, kind: type) -> None:
-        if self._row.ended:
+    def check(self, kind: type) -> None:
+        """Refuse what can't be said where it stands."""
+        if self.life is not None:
+            self.life.check_up()
+        if self.row.ended:
             raise RunEnded(f"{self.name} at {format_time(self.now)}: the run has ended")
-        if kind not in self._row.legal:
-            self._refuse_now(kind)
+        if kind not in self.row.legal:
+            self.refuse_now(kind)
 
-    def _refuse_now(self, kind: type) -> NoReturn:
+    def refuse_now(self, kind: type) -> NoReturn:
+        """Refuse what can't be said where it stands, and say what can."""
         advice = ""
         if self.state is State.JOINED:
             advice = "enter it first: with connect(...) as me: ..."
         elif self.state is not State.LEFT:
-            state, until = self._waits_for()
+            life = None if self.row is _PEEKING else self.life
+            state, until = (self.state, self.until) if life is None else life.waits_for()
             verb, word = _WAITS[state]
             asked = f"{verb}()" if until == FOREVER else f"{verb}({word}={format_time(until)!r})"
             advice = f"{asked} was interrupted, and is still asked for: call it again first"
-        self._refuse(impossible(_verb(kind), self.state, advice))
+        self.refuse(impossible(_verb(kind), self.state, advice))
 
-    def _waits_for(self) -> tuple[State, int]:
-        """Return what its program waits for, and until when."""
-        return self.state, self._until
-
-    def _refuse(self, error: WorldlineError) -> NoReturn:
+    def refuse(self, error: WorldlineError) -> NoReturn:
         raise error.concerning(self.name, self.now)
 
 

@@ -2,14 +2,160 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
+from worldline.lock import tuning
 from worldline.lock.bounds import Clock
 from worldline.lock.events import Join
-from worldline.lock.inbox import Inbox
 from worldline.lock.states import RETIRED, ROWS, State, StateRow
 from worldline.model.links import Buffer
+from worldline.model.message import Message
 from worldline.model.time import FOREVER
+
+# A receiver's messages that the arbiter hasn't handed over yet, and the count of those that it never will.
+#
+# Messages are handed over in order. Usually they come in like that, and then a grant takes them from the front of a
+# plain list. If they don't, those that a grant leaves behind are put aside by their moments, of which there are few
+# where participants go in step. So a message costs an append or two, and at the most its part of one small sort.
+
+
+class Inbox:
+    """Arrivals at one participant, and the ghosts of those that got lost on the way."""
+
+    __slots__ = (
+        "_fresh",
+        "_ghosts",
+        "_ghosts_kept",
+        "_ghosts_max",
+        "_in_order",
+        "_last",
+        "_last_sender",
+        "_last_sent",
+        "_later",
+        "_moments",
+        "dropped",
+        "first",
+    )
+
+    def __init__(self) -> None:
+        self.first = FOREVER  # The earliest arrival of all that is here.
+        self._fresh: list[Message] = []
+        self._in_order = True  # Whether these are, as they stand there.
+        self._last = -1  # The arrival, the send time and the sender of the last of them.
+        self._last_sent = -1
+        self._last_sender = ""
+        self._later: dict[int, list[Message]] = {}  # By arrival: what wasn't handed over with the rest.
+        self._moments: list[int] = []  # A heap of these arrivals.
+        # (arrival, topic, reason) of messages that were lost. Like a message, a loss counts only if the participant
+        # is still subscribed when it would have arrived, which isn't known yet when it is drawn.
+        self._ghosts: list[tuple[int, str, str]] = []
+        self._ghosts_kept = self._ghosts_max = tuning.GHOSTS_KEPT
+        self.dropped: dict[tuple[str, str], int] = {}  # (topic, reason) → how many.
+
+    def put(self, message: Message) -> None:
+        self.add(message, message.arrival, message.sent, message.sender)
+
+    def add(self, message: Message, arrival: int, sent: int, sender: str) -> None:
+        """Take in a message, for those who have at hand what it says about its order."""
+        if arrival <= self._last and (
+            arrival < self._last
+            or sent < self._last_sent
+            # Of one sender and one time, only the messages themselves tell.
+            or (sent == self._last_sent and sender <= self._last_sender and message < self._fresh[-1])
+        ):
+            self._in_order = False
+        self._fresh.append(message)
+        self._last, self._last_sent, self._last_sender = arrival, sent, sender
+        if arrival < self.first:
+            self.first = arrival
+
+    def put_ghost(self, arrival: int, topic: str, reason: str, now: int) -> None:
+        """Note a loss. Those that lie before the participant's time are final and are counted from time to time."""
+        self._ghosts.append((arrival, topic, reason))
+        if len(self._ghosts) > self._ghosts_max:
+            self.count(now)
+            self._ghosts_max = max(self._ghosts_kept, 2 * len(self._ghosts))
+
+    def take(self, horizon: int) -> list[Message]:
+        """Remove and return what arrives before the horizon, in order."""
+        if self.first >= horizon:
+            return []
+        moments = self._moments
+        sorts = not self._in_order
+        taken = self._put_aside(horizon) if sorts else self._cut_off(horizon)
+        while moments and moments[0] < horizon:
+            taken += self._later.pop(heappop(moments))
+            sorts = True
+        if sorts:
+            taken.sort()
+        fresh = self._fresh
+        self.first = fresh[0].arrival if fresh else FOREVER
+        if moments and moments[0] < self.first:
+            self.first = moments[0]
+        return taken
+
+    def _cut_off(self, horizon: int) -> list[Message]:
+        """Take from the front of what came in, if that is in order."""
+        fresh = self._fresh
+        if self._last < horizon:
+            self._clear()
+            return fresh
+        count = 0
+        while fresh[count].arrival < horizon:
+            count += 1
+        taken = fresh[:count]
+        del fresh[:count]
+        return taken
+
+    def _put_aside(self, horizon: int) -> list[Message]:
+        """Take from what came in, if that is in no order, and put aside what is left."""
+        taken: list[Message] = []
+        later = self._later
+        for message in self._fresh:
+            arrival = message.arrival
+            if arrival < horizon:
+                taken.append(message)
+            elif (others := later.get(arrival)) is not None:
+                others.append(message)
+            else:
+                later[arrival] = [message]
+                heappush(self._moments, arrival)
+        self._clear()
+        return taken
+
+    def _clear(self) -> None:
+        self._fresh = []
+        self._in_order = True
+        self._last = -1
+
+    def close(self, topics: Container[str], until: int) -> None:
+        """Forget topics from `until` on."""
+        here = [*self._fresh, *chain(*self._later.values())]
+        if here:
+            self._clear()
+            self._later, self._moments, self.first = {}, [], FOREVER
+            for message in here:
+                if message.topic not in topics:
+                    self.put(message)
+        if self._ghosts:
+            self.count(until, topics)
+            self._ghosts = [ghost for ghost in self._ghosts if ghost[1] not in topics]
+
+    def count(self, before: int, topics: Container[str] | None = None) -> None:
+        """Count the losses that would have arrived before a time, of some topics or of all."""
+        kept = []
+        for ghost in self._ghosts:
+            if ghost[0] < before and (topics is None or ghost[1] in topics):
+                self.dropped[ghost[1:]] = self.dropped.get(ghost[1:], 0) + 1
+            else:
+                kept.append(ghost)
+        self._ghosts = kept
+
+    def __len__(self) -> int:
+        return len(self._fresh) + sum(map(len, self._later.values()))
 
 
 class Member(Clock):

@@ -2,7 +2,7 @@ cimport cython
 
 from worldline.history.observer cimport Observer
 from worldline.lock.bounds cimport Bounds
-from worldline.lock.inbox cimport Inbox
+from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member
 from worldline.model.path cimport Lifetime, Path
 

@@ -22,7 +22,7 @@ from worldline.federation.server.limits import Limits
 from worldline.federation.server.server import Server
 from worldline.history.guarding import check_observer
 from worldline.history.observer import LOG, Observer
-from worldline.history.several import SeveralObservers
+from worldline.history.telling import SeveralObservers
 from worldline.launch.file.lcm_types import ENCODING
 from worldline.launch.file.topics import lcm_topic
 from worldline.metasim.public import PublicLcm

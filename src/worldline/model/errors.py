@@ -19,6 +19,7 @@ can. It survives pickling, because workers and executors hand errors from proces
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, ClassVar, Self
 
@@ -26,6 +27,8 @@ from worldline.model.text import printable
 from worldline.model.time import format_time
 
 _SHOWN_MAX = 400
+_NEAREST_AMONG_MAX = 10_000  # To compare a name with more takes too long.
+_NEAREST_LENGTH_MAX = 1_000  # So does comparing a longer one: that isn't a misspelled name.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Of an object in memory: another one each time, and of use to nobody.
 
 
@@ -53,6 +56,17 @@ def shown(value: object) -> str:
 def shortened(text: str) -> str:
     """Return a text that somebody gave us, on one line, as much of it as a person can take in."""
     return printable(text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}...")
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return, as advice, whether the known name was meant that is nearest to a misspelled one; None if none is near."""
+    from difflib import get_close_matches  # It takes long to load, and most runs have no use for it.
+
+    names: Collection[str] = known if isinstance(known, Collection) else list(known)
+    if not isinstance(name, str) or len(name) > _NEAREST_LENGTH_MAX or len(names) > _NEAREST_AMONG_MAX:
+        return None
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {shown(near[0])}?" if near else None
 
 
 class WorldlineError(Exception):

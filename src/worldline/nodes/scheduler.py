@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from worldline.history.guarding import check_observer
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.kernel.model import KernelOutcome
 from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown

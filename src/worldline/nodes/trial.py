@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from worldline.files.loading import MODEL, defines_model, definition_in, load_module, unfit
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.model.draws.distributions import Chance
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, shown

@@ -7,10 +7,8 @@ an arrow always leads from whoever is waited for to whoever waits.
 from __future__ import annotations
 
 from worldline.lock.states import State
-from worldline.lock.why.chains import chains, holds
-from worldline.lock.why.reasons import Cause, Hop
-from worldline.lock.why.situation import Situation, Standing
-from worldline.lock.why.words import headline, holder_in_words, seconds
+from worldline.lock.why.reasons import Cause, Hop, Situation, Standing
+from worldline.lock.why.words import chains, headline, holder_in_words, holds, seconds
 from worldline.model.time import format_time
 from worldline.pictures.plane import Point, between
 from worldline.pictures.svg import (

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from math import inf
 
-from worldline.history.status import Status, Watch
+from worldline.history.outcome import Status, Watch
 from worldline.model.time import FOREVER
 
 LOOK_EVERY_S = 0.1

@@ -12,10 +12,8 @@ from os import PathLike
 import msgspec
 
 from worldline.history.diff.account import Account, ActionKind
-from worldline.history.diff.causes import Causes, Origin, explain, unseen_before
-from worldline.history.diff.difference import Difference, ReplacedDraw
-from worldline.history.diff.guess import Later, guess
-from worldline.history.diff.parting import Partings, part
+from worldline.history.diff.difference import Difference, Later, ReplacedDraw, guess
+from worldline.history.diff.parting import Causes, Origin, Partings, explain, part, unseen_before
 from worldline.history.diff.values import FieldDifference, field_differences
 from worldline.history.link_draws import RunDraws
 from worldline.model.draws.distributions import Distribution, DrawnValue, value_text

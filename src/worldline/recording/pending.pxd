@@ -1,7 +1,8 @@
 cimport cython
 
 cdef long long FOREVER
-cdef Py_ssize_t _WEIGHT_OF_A_FATE
+cdef object _encode
+cdef Py_ssize_t _HASH_EVERY, _WEIGHT_OF_A_MESSAGE, _WEIGHT_OF_A_FATE
 
 
 @cython.no_gc
@@ -66,3 +67,12 @@ cdef class Pending:
     cpdef list _remove(self, Py_ssize_t count)
     @cython.locals(publication=Publication)
     cpdef _carry_out_closures(self)
+
+
+cdef class Certificate:
+    cdef object _hash
+    cdef list _unhashed
+    cdef Py_ssize_t _weight
+
+    cpdef add(self, sent, sender, sequence, topic, payload, list fates)
+    cdef _catch_up(self)

@@ -13,15 +13,13 @@ from mcap.records import Channel, Message
 
 from worldline.history.diff.account import Sending
 from worldline.history.journal import run_digest
-from worldline.model.errors import ModelError, UsageError, shortened, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import ModelError, UsageError, nearest, shortened, shown
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.recording.certificate import Certificate
-from worldline.recording.envelope import SHARED_CHANNEL, take_out
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
-from worldline.recording.scan import Damaged, Scan
+from worldline.recording.pending import Certificate
+from worldline.recording.scan import SHARED_CHANNEL, Damaged, Scan, take_out
 from worldline.recording.walk import lost_of, path_of, sendings
 
 # Reads a file from its first message to its last, and counts and hashes what is in it.

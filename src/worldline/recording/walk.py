@@ -24,10 +24,9 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, Message
 
 from worldline.history.diff.account import Fate, Sending
-from worldline.recording.certificate import SEQUENCES
-from worldline.recording.envelope import SHARED_CHANNEL, RecordedPath, take_out
 from worldline.recording.facts import LOST_CHANNEL, LostMessage
-from worldline.recording.scan import DAMAGE, Damaged, Scan
+from worldline.recording.pending import SEQUENCES
+from worldline.recording.scan import DAMAGE, SHARED_CHANNEL, Damaged, RecordedPath, Scan, take_out
 
 _RECORD = struct.Struct("<BQHIQQ")  # Kind, length; of a message: channel, number, log time, publish time.
 _PREFIX = 9

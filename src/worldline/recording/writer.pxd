@@ -1,9 +1,8 @@
 cimport cython
 
 from worldline.history.observer cimport Observer
-from worldline.recording.certificate cimport Certificate
 from worldline.recording.chunks cimport ChunkedFile
-from worldline.recording.pending cimport Pending, Publication
+from worldline.recording.pending cimport Certificate, Pending, Publication
 
 cdef long long FOREVER, SEQUENCES
 cdef Py_ssize_t MESSAGE_MAX

@@ -22,16 +22,7 @@ from worldline.history.observer import Observer
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
-from worldline.recording.certificate import SEQUENCES, Certificate
-from worldline.recording.chunks import (
-    CHANNELS_MAX,
-    CHUNK_SIZE,
-    CHUNK_SIZE_MAX,
-    MESSAGE_MAX,
-    SCHEMA_MAX,
-    ChunkedFile,
-)
-from worldline.recording.envelope import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, RecordedPath, put_in
+from worldline.recording.chunks import CHANNELS_MAX, CHUNK_SIZE, CHUNK_SIZE_MAX, MESSAGE_MAX, SCHEMA_MAX, ChunkedFile
 from worldline.recording.facts import (
     HEADER_NAME,
     LOST_CHANNEL,
@@ -50,7 +41,8 @@ from worldline.recording.facts import (
 )
 from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output, RecordingTarget
-from worldline.recording.pending import Pending, Publication
+from worldline.recording.pending import SEQUENCES, Certificate, Pending, Publication
+from worldline.recording.scan import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, RecordedPath, put_in
 
 PATHS_MAX = 65_000
 """How many paths have a channel of their own; the rest of an MCAP file's channels is for the topics of all others."""

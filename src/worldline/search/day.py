@@ -23,9 +23,8 @@ from msgspec import Struct
 
 from worldline.model.draws.distributions import Chance, Distribution, DrawnValue
 from worldline.model.draws.names import LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER, names_in
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.latency import Latency
-from worldline.model.nearest import nearest
 from worldline.model.randomness import Stream, draw_bits, key_of, unit
 
 Ordinary = Literal["as-stated", "constant", "quick"]

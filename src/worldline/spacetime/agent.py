@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from worldline.kernel.packing import teach
 from worldline.kernel.trouble import check_class
 from worldline.model.errors import ModelError, UsageError, shown
-from worldline.model.lineage import SEPARATOR, is_short
-from worldline.model.message import check_name
+from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.spacetime.core import ChannelEnd, Core, current_core
 from worldline.spacetime.functions import METHODS
 from worldline.spacetime.geometry import Vector, as_vector

@@ -59,7 +59,7 @@ from weakref import WeakValueDictionary
 from worldline.kernel.draws import Draws
 from worldline.kernel.packing import PackedCopy, fingerprint, seal
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
-from worldline.model.lineage import SEPARATOR, descendant
+from worldline.model.message import SEPARATOR, descendant
 from worldline.model.randomness import Stream, key_of
 from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed

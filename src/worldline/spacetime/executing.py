@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.processes.executor import Mpi, Processes
 from worldline.processes.failures import Failure, begin_run, first_error, told

@@ -9,9 +9,8 @@ from typing import Any
 
 from worldline.history.guarding import GuardedObserver, check_observer
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
-from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
-from worldline.model.nearest import nearest
+from worldline.history.outcome import Watch
+from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, nearest, shown
 from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
 from worldline.processes.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor

@@ -9,8 +9,7 @@ from msgspec import structs
 
 from worldline.files.parameters import parsed
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time

@@ -19,8 +19,7 @@ from msgspec.structs import replace as replace_fields
 
 from worldline.files.loading import Definition
 from worldline.history.observer import LOG, Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.model.draws.checks import check_own_draws, check_topics
 from worldline.model.draws.table import DrawInputs, Drawn, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown

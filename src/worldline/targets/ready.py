@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from worldline.files.loading import Definition
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time

@@ -21,8 +21,7 @@ from worldline.launch.file.setup import nobody, stated_by
 from worldline.launch.file.startable import load_program
 from worldline.launch.file.toml_document import top_key_of
 from worldline.lock import Join
-from worldline.model.errors import UsageError, WorldlineError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import UsageError, WorldlineError, nearest, shown
 from worldline.model.plan import Plan
 from worldline.model.time import SECOND, format_time
 from worldline.recording import Header, Recording, float_fingerprint

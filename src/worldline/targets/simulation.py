@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from worldline.files.loading import Definition
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan

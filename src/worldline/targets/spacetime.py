@@ -6,8 +6,7 @@ from math import isfinite
 
 from worldline.files.loading import Definition
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
 from worldline.processes.executor import as_executor

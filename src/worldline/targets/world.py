@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from worldline.files.parameters import pairs, parsed
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
-from worldline.history.status import Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.plan import Plan, plan
 from worldline.model.text import counted

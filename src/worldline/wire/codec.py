@@ -19,8 +19,7 @@ from worldline.model.errors import PeerError, shortened
 from worldline.model.frames import HEADER_SIZE, frame, frames, header
 from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX
-from worldline.wire.handshake import Fail
-from worldline.wire.words import Answer, Deliver, Told
+from worldline.wire.handshake import Answer, Deliver, Fail, Told
 
 T = TypeVar("T")
 

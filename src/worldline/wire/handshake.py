@@ -18,10 +18,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, msgpack
 
-from worldline.lock.events import Join
+from worldline.lock.events import Abort, Grant, Join, ParticipantEvent, Recall, Recalled, Restore, Snapshot, StartRun
 from worldline.model.clock import LocalClock
 from worldline.model.errors import PeerError
 from worldline.model.lifecycle import Lifecycle
+from worldline.model.message import Message
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TIME_MAX
 
@@ -191,3 +192,28 @@ def _proof(token: bytes, *content: object) -> bytes:
     if agreement:  # Otherwise the proof is as it was before there were agreements.
         rest.append(agreement)
     return hmac.digest(token, _encode((PROTOCOL, VERSION, *rest)), "sha256")
+
+
+# What can be said over the wire: the words of the lock, of the handshake, and those that only the wire needs.
+
+
+class Deliver(Struct, frozen=True, array_like=True, tag="deliver"):
+    """Messages that belong to the next grant."""
+
+    messages: list[Message]
+
+
+class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
+    """I am still here, though our connection was lost: the first word on a new one, in the place of `join`.
+
+    I have been given so many answers (`start` and grants), and say again all that I have said since the last of them.
+    """
+
+    answers: int
+
+
+Answer = StartRun | Grant | Abort | Refused | Deliver | Recalled
+"""What a server says."""
+
+Told = ParticipantEvent | Fail | Resume | Snapshot | Recall | Restore
+"""What a participant says."""

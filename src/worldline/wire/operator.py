@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, msgpack
 
-from worldline.lock.why.situation import Situation
+from worldline.lock.why.reasons import Situation
 from worldline.model.frames import frame
 from worldline.wire.codec import checked
 from worldline.wire.handshake import Refused

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from worldline.model.errors import UsageError, shown
+from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.message import check_name
-from worldline.model.nearest import nearest
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.engines.engine import checked_pose
 from worldline.world.interactions import InsertPerformer

@@ -23,8 +23,7 @@ from msgspec import MsgspecError, Struct, json
 from worldline.files.saving import save
 from worldline.history.outcome import Outcome
 from worldline.model import as_time
-from worldline.model.errors import UsageError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.time import TimeLike, format_time
 from worldline.recording import Recording
 from worldline.world.description import WorldDescription

@@ -35,8 +35,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, nearest, shown
 from worldline.model.time import SECOND
 from worldline.world.cast import Cast
 from worldline.world.description import WorldModel, absolute_topic

@@ -15,9 +15,8 @@ from itertools import pairwise
 from math import cos, inf, isfinite, sin
 from typing import Literal, Protocol, TypeVar
 
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.message import check_name
-from worldline.model.nearest import nearest
 from worldline.model.time import MS, format_time, is_time
 from worldline.world.inertia import UNIT_INERTIA, Inertia
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, length

@@ -18,7 +18,7 @@ from worldline.federation.address import Address
 from worldline.federation.server.limits import Limits
 from worldline.federation.server.resident import ResidentParticipant
 from worldline.federation.server.server import Server
-from worldline.history.status import Status
+from worldline.history.outcome import Status
 from worldline.lock import Phase, RunEnded
 from worldline.model import Message, Network, link, plan
 from worldline.model.errors import ConfigurationError, Interrupted, LossError, PeerError, WorldlineError, shown

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from worldline.federation.address import Address
 from worldline.federation.participant.client import connect
-from worldline.model.errors import BrokenOff, ConfigurationError, LossError, UsageError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import BrokenOff, ConfigurationError, LossError, UsageError, nearest, shown
 from worldline.wire.handshake import DISAGREES
 from worldline.world.discovery.peers import PeerRole
 from worldline.world.engines.engine import PhysicsEngine, agreement

@@ -7,10 +7,16 @@ from msgspec import structs
 
 from tests.lock.why.casts import CELL, GUARDED, cell
 from tests.lock.why.theater import Actor, Play, Role, run
-from worldline.lock.why.accounts import account_as_plain, account_in_words, advice_in_words
-from worldline.lock.why.advice import Advisor, with_latency
-from worldline.lock.why.habits import Habits
-from worldline.lock.why.playing import Changed, play
+from worldline.lock.why.advice import (
+    Advisor,
+    Changed,
+    account_as_plain,
+    account_in_words,
+    advice_in_words,
+    play,
+    with_latency,
+)
+from worldline.lock.why.heard import Habits
 from worldline.lock.why.reasons import Hop
 from worldline.model import MS, Network, Plan, Rule, link, plan
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform

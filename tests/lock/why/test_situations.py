@@ -8,10 +8,8 @@ import pytest
 
 from tests.lock.table import Table
 from worldline.lock import Advance, Arbiter, Barrier, Cause, Invite, Join, Leave, Next, Publish, Stop, Subscription
-from worldline.lock.why.chains import Hold, chains, holds
-from worldline.lock.why.hints import hints, tightest_loop
-from worldline.lock.why.situation import Activity, Situation, situation_of
-from worldline.lock.why.words import as_plain, in_words
+from worldline.lock.why.reasons import Activity, Situation, situation_of
+from worldline.lock.why.words import Hold, as_plain, chains, hints, holds, in_words, tightest_loop
 from worldline.model import FOREVER, MS, Network, link, plan
 from worldline.pictures.waits import situation_svg
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from tests.lock.why.casts import CELL, cell
 from tests.lock.why.theater import Theater, run
 from worldline.lock import OPERATOR, Advance, Barrier, CallOff, Invite, Join, Leave, Next, Promise, Subscription
+from worldline.lock.why.advice import scripts_of
 from worldline.lock.why.heard import Heard, decode_heard, encode_heard, situation_at
-from worldline.lock.why.playing import scripts_of
-from worldline.lock.why.reasons import Hop
-from worldline.lock.why.situation import situation_of
+from worldline.lock.why.reasons import Hop, situation_of
 from worldline.lock.why.tally import WaitingSample, WaitingTally, waits_in
 from worldline.lock.why.words import in_words
 from worldline.model import FOREVER, MS, Network, link, plan

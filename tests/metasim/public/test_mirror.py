@@ -19,7 +19,7 @@ from tests.federation.transports import eventually, nothing_left
 from tests.metasim.public.stage import STEPS, Seen, Talkative, loop, run_served, seen_by_participants
 from worldline import Federation, Program, run
 from worldline.files.saving import write_all
-from worldline.history.several import SeveralObservers
+from worldline.history.telling import SeveralObservers
 from worldline.metasim.public import PublicLcm, TcpqBroker
 from worldline.metasim.public.mirror import Feed, PublicEvent, Timeline, decode_time
 from worldline.metasim.public.names import TIME_CHANNEL

@@ -20,11 +20,10 @@ from math import inf
 from worldline.federation.inprocess.run import ArbiterFactory, InOrder, Schedule, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.program import Federation
-from worldline.history.diff.causes import explain
 from worldline.history.diff.difference import Difference
-from worldline.history.diff.parting import part
+from worldline.history.diff.parting import explain, part
+from worldline.history.outcome import EVERYBODY_ELSE, Status, Watch
 from worldline.history.replay.retelling import account_of
-from worldline.history.status import EVERYBODY_ELSE, Status, Watch
 from worldline.lock import Arbiter
 from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError
 from worldline.model.draws.table import DrawsGiven

@@ -40,7 +40,7 @@ from worldline.federation.participant.program import Federation, Program, blame,
 from worldline.history.guarding import GuardedObserver
 from worldline.history.journal import Journal
 from worldline.history.observer import Observer
-from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
+from worldline.history.outcome import EVERYBODY_ELSE, WaitReason, Watch
 from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
@@ -198,8 +198,8 @@ class _Run:
         if self._arbiter.router.draws is not None:
             self._arbiter.router.draws.load = load
         for seat in self._seats.values():
-            seat.ledger.load_draw_function = load
-            seat.ledger.draws_heard = heard
+            seat.ledger.draws.load = load
+            seat.ledger.draws.heard = heard
 
     def journals(self) -> dict[str, Journal]:
         """Return everybody's, to which the run adds."""

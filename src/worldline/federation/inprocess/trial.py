@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
-from worldline.history.status import EVERYBODY_ELSE, Status
+from worldline.history.outcome import EVERYBODY_ELSE, Status
 from worldline.model.draws.table import DrawFunction, DrawInputs, read_draws
 from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
 from worldline.model.faults.drawn import draw_participant_faults, said_of_undrawn

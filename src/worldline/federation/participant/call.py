@@ -287,9 +287,9 @@ class Call:
         completed = self._declaration.completed(welcome.declared, welcome.period, welcome.clock)
         ledger = completed.ledger(self.name, welcome.life or UNEVENTFUL)
         ledger.payload_max = welcome.payload_max
-        ledger.has_snapshot = welcome.has_snapshot
+        ledger.snapshots.at_server = welcome.has_snapshot
         if isinstance(self._target, Address):  # Otherwise the server is this very process.
-            ledger.load_draw_function = loader_of(self._functions)
+            ledger.draws.load = loader_of(self._functions)
         return ledger
 
     def dial(self, patience_s: float) -> socket.socket:

@@ -70,7 +70,7 @@ class Client(Participant):
         self, ledger: Ledger, wire: ParticipantWire, own: SocketConnection | RedialingWire | None = None
     ) -> None:
         super().__init__(ledger, wire)
-        ledger.careful = True
+        ledger.allow_undo()
         self._wire = wire
         self._own = own
         self._done = threading.Event()

@@ -50,8 +50,7 @@ from worldline.lock.events import Recalled, Restore
 from worldline.model import LossError, Stream, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
 from worldline.wire.frames import HEARTBEAT
-from worldline.wire.handshake import OVER, TAKEN
-from worldline.wire.words import Resume
+from worldline.wire.handshake import OVER, TAKEN, Resume
 
 # How long one asks for what is to come before one goes to sleep.
 #

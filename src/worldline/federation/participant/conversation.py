@@ -19,8 +19,7 @@ from worldline.model import LossError, Message, WorldlineError
 from worldline.model.errors import shortened
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import Frames
-from worldline.wire.handshake import Fail, Refused
-from worldline.wire.words import Answer, Deliver
+from worldline.wire.handshake import Answer, Deliver, Fail, Refused
 
 TELL_AFTER_S = 0.0005
 """How long what only tells may lie about before the next operation sends it: see `connection`."""

@@ -15,19 +15,18 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.federation.environment import FUNCTIONS
-from worldline.lock import Join, Ledger, LifecycleLedger, Subscription
+from worldline.lock import Join, Ledger, Subscription, ledger_of
 from worldline.model import UsageError
 from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
 from worldline.model.draws.checks import OwnDraws
 from worldline.model.draws.distributions import Distribution
 from worldline.model.draws.names import BOOT, CLOCK_DRIFT, CLOCK_OFFSET, CLOCK_WALK
 from worldline.model.draws.table import DrawFunction, DrawInputs, clock_distributions, functions_in
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
-from worldline.model.nearest import nearest
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import TimeLike, format_time
@@ -145,12 +144,8 @@ class Declaration:
         period = as_time(self.period, "a period")
         life = self.completing(name, life)
         clock = self.local_clock()
-        made = (
-            Ledger(name, self.join(), period=period, keep_journal=keep_journal, clock=clock)
-            if life == UNEVENTFUL
-            else LifecycleLedger(name, self.join(), life, period=period, keep_journal=keep_journal, clock=clock)
-        )
-        made.load_draw_function = load_draw_function
+        made = ledger_of(name, self.join(), life, period=period, keep_journal=keep_journal, clock=clock)
+        made.draws.load = load_draw_function
         return made
 
     def completing(self, name: str, life: Lifecycle) -> Lifecycle:

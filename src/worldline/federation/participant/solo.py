@@ -15,7 +15,7 @@ from worldline.history.replay.retelling import RetoldDifference
 from worldline.lock import Join, StartRun
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver
-from worldline.lock.lifecycle_ledger import with_estop
+from worldline.lock.lifecycle import with_estop
 from worldline.model import Interrupted, ModelError, Plan, WorldlineError
 from worldline.model.blame import own_line, said_of
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from worldline.federation.participant.declaration import Declaration, Plain, agreed, difference, said_at_joining
 from worldline.lock import OPERATOR, Join
-from worldline.lock.lifecycle_ledger import with_estop, without_estop
+from worldline.lock.lifecycle import with_estop, without_estop
 from worldline.model import Plan, as_time
 from worldline.model.clock import LocalClock
 from worldline.model.errors import shown

@@ -58,7 +58,7 @@ from worldline.federation.server.limits import Limits
 from worldline.federation.server.session import Session, SessionCarrier, SessionOwner
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
-from worldline.history.status import Status, WaitReason
+from worldline.history.outcome import Status, WaitReason
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -120,10 +120,10 @@ from worldline.wire.handshake import (
     Fail,
     Hello,
     Refused,
+    Told,
     Welcome,
 )
 from worldline.wire.trunk import OpenTrunk
-from worldline.wire.words import Told
 
 if TYPE_CHECKING:
     from worldline.federation.server.run_journal import RunJournal

@@ -19,7 +19,7 @@ from worldline.federation.peer_process import condition_of
 from worldline.federation.server.host import Host
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.lock.states import ASKING, WAITING, Phase, State
-from worldline.lock.why.situation import Activity, Situation, situation_of
+from worldline.lock.why.reasons import Activity, Situation, situation_of
 from worldline.model import FOREVER, TIME_MAX, Interrupted, UsageError, WorldlineError, format_time
 from worldline.model.errors import shortened
 from worldline.wire.operator import (

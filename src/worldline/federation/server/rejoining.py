@@ -74,8 +74,7 @@ from worldline.model.errors import shortened
 from worldline.model.text import printable
 from worldline.model.time import Int64
 from worldline.wire.codec import decode_events, encode_answer, is_heavy
-from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
-from worldline.wire.words import Resume, Told
+from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail, Resume, Told
 
 Mark = tuple[int, int]
 """A place in a participant's conversation: how many answers it had been given, and what it had said since then."""

@@ -26,7 +26,7 @@ from worldline.federation.participant.program import is_normal_end
 from worldline.federation.server.host import Host
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.sockets import not_ours, remember
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.lock import Action, ParticipantEvent, State
 from worldline.model import UsageError, WorldlineError
 from worldline.model.lifecycle import UNEVENTFUL

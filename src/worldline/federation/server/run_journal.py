@@ -46,7 +46,7 @@ from worldline.model import PeerError
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shortened
 from worldline.model.message import check_name
 from worldline.wire.codec import decode_events
-from worldline.wire.words import Told
+from worldline.wire.handshake import Told
 
 # cython: boundscheck=False, wraparound=False
 

@@ -32,7 +32,7 @@ from worldline.federation.server.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server.session import Session
 from worldline.federation.sockets import remember, server_context
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.outcome import Watch
 from worldline.lock import Phase, State
 from worldline.model import (
     FOREVER,

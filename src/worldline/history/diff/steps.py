@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from worldline.history.diff.account import ActionKind, MemberAction
-from worldline.history.diff.causes import Origin, Reason
-from worldline.history.diff.parting import Parting
+from worldline.history.diff.parting import Origin, Parting, Reason
 from worldline.history.diff.values import FieldDifference, field_differences, payload_text, payload_texts
 from worldline.model.text import printable
 from worldline.model.time import format_time

@@ -12,22 +12,412 @@ What comes out is what the change would have saved in the run that was noted, on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
-from worldline.lock.why.habits import Habits
-from worldline.lock.why.heard import Heard, HeardSending
-from worldline.lock.why.playing import Changed, Played, RunScript, play, scripts_of
+from worldline.lock.arbiter import Arbiter
+from worldline.lock.events import (
+    Advance,
+    Down,
+    Grant,
+    Invite,
+    Join,
+    Leave,
+    Next,
+    Peek,
+    Promise,
+    Reached,
+    StartRun,
+    Stop,
+    Subscribe,
+    Unsubscribe,
+)
+from worldline.lock.ledger import Ledger, RunEnded
+from worldline.lock.states import Phase
+from worldline.lock.why.heard import Habits, Heard, HeardSending, HearingAgain
 from worldline.lock.why.reasons import Hop
 from worldline.lock.why.tally import WaitingTally, waits_in
+from worldline.lock.why.words import seconds, way
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 from worldline.model.links import Rule
+from worldline.model.message import Message
 from worldline.model.path import Paths
 from worldline.model.plan import Plan
-from worldline.model.time import TIME_MAX, format_time
+from worldline.model.text import counted
+from worldline.model.time import FOREVER, MS, SECOND, TIME_MAX, format_time
+
+# Plays scripts on a wall clock that is itself simulated: the arbiter runs again, on another network if need be.
+#
+# Everybody takes as long for what it does as it did in the run, and waits as long as the arbiter has it wait. Nobody
+# takes a core from anybody, and what a machine adds for having more to do at once isn't known here. The ledgers are
+# real ones, so what was granted ahead is used as it would be; and what only tells is told when a client would tell it.
+
+# What everybody did in a run, and how long it took for it, as scripts that can be played again on another network.
+#
+# A script is a list of *points*: times at which its participant could act, each with what it did there and how long
+# that took by the wall clock. What matters is what brought the participant to a point, since on another network that
+# may come at another time:
+#
+# - a message that it was waiting for: then the point is where the message arrives,
+# - a time that it had asked for: then the point is as far from where it was first asked for as it was in the run.
+#
+# Steps that a participant was granted ahead aren't asked for one by one. They show in what it sends then, and where it
+# says that it is; what it had asked for isn't known. Those at which a message arrived are taken for its reactions to
+# that message, if it ever waits for messages; the others for times of its own, at which it is whatever comes.
+
+MessageId = tuple[str, int]
+"""A message's sender and its number."""
+
+
+class Deed(Struct, frozen=True):
+    """Something that a participant did, so many nanoseconds of the wall clock after the one before it."""
+
+    spent: int
+    event: Any  # Of the lock; its times are those of the run.
+
+
+class Point(Struct):
+    """A time at which a participant could act, and what it did there.
+
+    It waited by `next`, or by `advance`, for `until`; that is None if it didn't have to ask. `woken` are the messages
+    that it was woken by. `spent` is how long it took for what it did last there.
+    """
+
+    time: int
+    sleeps: bool
+    until: int | None
+    woken: tuple[MessageId, ...]
+    deeds: list[Deed]
+    spent: int = 0
+
+
+class RunScript(Struct):
+    """All that one participant did. It joined `late` nanoseconds after the run had begun, if it was a newcomer."""
+
+    name: str
+    join: Join
+    late: int
+    points: list[Point]
+
+
+def scripts_of(plan: Plan, noted: Iterable[Heard]) -> dict[str, RunScript]:
+    """Make scripts out of what an arbiter heard."""
+    writer = _Writer(plan)
+    for heard, actions in writer.again.hear(noted):
+        writer.take(heard, actions)
+    return writer.scripts
+
+
+class _Author:
+    """One participant while its script is written."""
+
+    def __init__(self, script: RunScript, wall: int) -> None:
+        self.script = script
+        self.ready = wall  # Since when it has been able to do something.
+        self.asked: Next | Advance | Peek | None = None
+        self.sleeps = False  # Whether it ever waits for messages.
+        self.arrivals: dict[int, list[MessageId]] = {}
+        self.horizon = 0
+
+
+class _Writer:
+    def __init__(self, plan: Plan) -> None:
+        self.again = HearingAgain(plan)
+        self.scripts: dict[str, RunScript] = {}
+        self._authors: dict[str, _Author] = {}
+        self._began: int | None = None
+
+    def take(self, heard: Heard, actions: tuple[Any, ...]) -> None:
+        events = heard.events
+        if events and isinstance(events[0], Join):
+            late = 0 if self._began is None else heard.wall - self._began
+            self.scripts[heard.who] = RunScript(heard.who, events[0], late, [])
+            self._authors[heard.who] = _Author(self.scripts[heard.who], heard.wall)
+            events = events[1:]
+        author = self._authors.get(heard.who)
+        if author is not None and author.script.points:
+            self._write(author, events, heard.wall)
+        for action in actions:
+            if isinstance(action, StartRun):
+                self._start(self._authors[action.to], action.now, heard.wall)
+            elif isinstance(action, Grant) and action.to in self._authors:
+                self._grant(self._authors[action.to], action, heard.wall)
+
+    def _start(self, author: _Author, now: int, wall: int) -> None:
+        if self._began is None:
+            self._began = wall
+        author.ready, author.horizon = wall, now
+        author.script.points.append(Point(now, False, None, (), []))
+
+    def _grant(self, author: _Author, grant: Grant, wall: int) -> None:
+        for message in grant.messages:
+            author.arrivals.setdefault(message.arrival, []).append((message.sender, message.sequence))
+        author.horizon = grant.horizon
+        asked, author.asked = author.asked, None
+        author.ready = max(author.ready, wall)
+        if asked is None or isinstance(asked, Peek) or not author.script.points:
+            return
+        now = _now_of(self.again.arbiter, author.script.name)
+        until = asked.until if isinstance(asked, Next) else asked.to
+        sleeps = isinstance(asked, Next)
+        woken = tuple(author.arrivals.get(now, ())) if sleeps and now < until else ()
+        author.script.points.append(Point(now, sleeps, until, woken, []))
+
+    def _write(self, author: _Author, events: tuple[Any, ...], wall: int) -> None:
+        """Write down what was said at once; the time before it was spent for the first of it."""
+        spent = max(0, wall - author.ready)
+        author.ready = max(author.ready, wall)
+        for event in events:
+            point = author.script.points[-1]
+            if isinstance(event, Next | Advance | Peek):
+                author.asked = event
+                author.sleeps = author.sleeps or isinstance(event, Next)
+                point.spent += spent
+            else:
+                if (at := _moved(event)) is not None and point.time < at <= author.horizon:
+                    point = self._local(author, at)
+                if isinstance(event, HeardSending | Promise | Subscribe | Unsubscribe | Invite | Stop):
+                    point.deeds.append(Deed(spent, event))
+                else:
+                    point.spent += spent
+            spent = 0
+
+    def _local(self, author: _Author, at: int) -> Point:
+        """Add a point that the participant didn't have to ask for."""
+        woken = tuple(author.arrivals.get(at, ())) if author.sleeps else ()
+        point = Point(at, author.sleeps, None, woken, [])
+        author.script.points.append(point)
+        return point
+
+
+def _moved(event: Any) -> int | None:
+    """Return how far a participant has come that says this, as far as it shows."""
+    if isinstance(event, HeardSending):
+        return event.at
+    return event.now if isinstance(event, Reached | Subscribe | Unsubscribe | Down | Leave) else None
+
+
+def _now_of(arbiter: Arbiter, name: str) -> int:
+    return arbiter.members[name].now
+
+
+# What a player yields besides how long it takes for something: that it has done something which only tells, or others
+# may wait for, or that it waits for an answer.
+_SAYS, _TELLS, _ASKS = -1, -2, -3
+
+# When clients tell what only tells: with the first of it so long after they have last said something, or so late.
+_TELL_AFTER = 500_000
+_PULSE = 50_000_000
+
+_Acting = Generator[int, None, None]
+
+
+class Played(NamedTuple):
+    """How it went: how long all together waited, by the wall clock, and how long it took, in nanoseconds."""
+
+    waited: int
+    took: int
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """What is to be otherwise than in the run: the plan, what somebody says at joining, the period it keeps to."""
+
+    plan: Plan
+    joins: Mapping[str, Join] = {}
+    periods: Mapping[str, int] = {}
+
+
+def play(scripts: Mapping[str, RunScript], changed: Changed) -> Played:
+    """Play all scripts."""
+    return _Stage(scripts, changed).play()
+
+
+class _Stage:
+    """The arbiter, everybody who plays, and the wall clock."""
+
+    def __init__(self, scripts: Mapping[str, RunScript], changed: Changed) -> None:
+        self._arbiter = Arbiter(changed.plan)
+        self._players = {name: _Player(script, changed) for name, script in sorted(scripts.items())}
+        self._due: list[tuple[int, int, str]] = []  # A heap of (wall, serial, who goes on then).
+        self._serial = 0
+        self._uninvited: list[str] = []
+        self._wall = 0
+        self._waited = 0
+
+    def play(self) -> Played:
+        for name, player in self._players.items():
+            self._schedule(name, player.script.late)
+        while self._due and self._arbiter.phase is not Phase.OVER:
+            self._wall, _, name = heappop(self._due)
+            self._go_on(self._players[name])
+        return Played(self._waited, self._wall)
+
+    def _schedule(self, name: str, after: int = 0) -> None:
+        self._serial += 1
+        heappush(self._due, (self._wall + after, self._serial, name))
+
+    def _go_on(self, player: _Player) -> None:
+        """Let somebody play until it takes time for something, or has to wait."""
+        name = player.script.name
+        if not player.has_joined:
+            if name not in self._arbiter.members and not self._arbiter.plan.vacancies:
+                self._uninvited.append(name)
+                return
+            if name not in self._arbiter.members:
+                self._arbiter.enroll(name, player.script.join)
+            player.has_joined = True
+            self._tell(player)
+            return
+        for said in player.acting:
+            if said == _ASKS:
+                player.asked = self._wall
+                self._tell(player)
+                return
+            if said == _TELLS or said >= _PULSE or (said == _SAYS and self._wall - player.told >= _TELL_AFTER):
+                player.ledger.tell_time()
+                self._tell(player)
+            if said >= 0:
+                self._schedule(name, said)
+                return
+        player.leave()
+        self._tell(player)
+
+    def _tell(self, player: _Player) -> None:
+        """Let the arbiter hear what somebody has to say; whoever is answered goes on at once."""
+        said: list[Any] = player.ledger.take_outbox()
+        player.told = self._wall
+        for action in self._arbiter.hear(player.script.name, said) if said else ():
+            answered = self._players.get(getattr(action, "to", ""))
+            if answered is None:
+                continue
+            if not isinstance(action, StartRun):
+                self._waited += self._wall - answered.asked
+            answered.given = answered.ledger.receive(action) or []
+            self._schedule(answered.script.name)
+        for name in [name for name in self._uninvited if name in self._arbiter.members]:
+            self._uninvited.remove(name)
+            self._schedule(name)
+
+
+class _Player:
+    """One participant that does what its script says."""
+
+    def __init__(self, script: RunScript, changed: Changed) -> None:
+        self.script = script
+        self._period = changed.periods.get(script.name, 0)
+        self._control_latency = changed.plan.network.control_latency
+        self.ledger = Ledger(script.name, changed.joins.get(script.name, script.join), period=self._period)
+        self.acting = self._act()
+        self.has_joined = False
+        self.asked = 0  # Since when it waits, by the wall clock,
+        self.told = 0  # and when it has last said something.
+        self.given: list[Message] = []  # What it was answered last.
+        self._received: set[MessageId] = set()
+        self._promised = 0
+        self._until = (-1, -1)  # What it has asked for, in the run and now.
+        self._shift = 0  # How much later it was at the last time of its own than in the run.
+
+    def leave(self) -> None:
+        self.ledger.leave()
+
+    def _act(self) -> _Acting:
+        before: Point | None = None
+        try:
+            for point in self.script.points:
+                if before is not None:
+                    yield from self._reach(point, self.ledger.now - before.time)
+                if self.ledger.ended:
+                    return
+                for deed in point.deeds:
+                    if deed.spent:
+                        yield deed.spent
+                    self._do(deed.event, self.ledger.now - point.time)
+                    yield _TELLS if isinstance(deed.event, Promise | Invite | Stop) else _SAYS
+                if point.spent:
+                    yield point.spent
+                before = point
+        except RunEnded:
+            return
+
+    # --- Going on ---
+
+    def _reach(self, point: Point, delta: int) -> _Acting:
+        """Go to where a point is now. `delta` is how much later the one before it was than in the run."""
+        ledger = self.ledger
+        until = FOREVER if point.until is None else self._mapped(point.until, delta)
+        if point.woken:
+            while not ledger.ended and not self._received.issuperset(point.woken):
+                if ledger.now >= until:
+                    until = FOREVER  # What it reacted to comes later now than it would have waited.
+                yield from self._wait(until, sleeps=True)
+            return
+        if point.until != point.time:
+            until = point.time + self._shift
+        while not ledger.ended and ledger.now < until:
+            yield from self._wait(min(until, TIME_MAX), sleeps=point.sleeps)
+        self._shift = ledger.now - point.time
+
+    def _mapped(self, until: int, delta: int) -> int:
+        """Return the time that is asked for now: the same as before if it was in the run, or as far off as it was."""
+        if until >= FOREVER:
+            return FOREVER
+        if until != self._until[0]:
+            self._until = (until, max(self.ledger.now, until + delta))
+        return self._until[1]
+
+    def _wait(self, until: int, *, sleeps: bool) -> _Acting:
+        ledger = self.ledger
+        messages = ledger.next(None if until >= FOREVER else until) if sleeps else ledger.advance(until)
+        if messages is None:
+            yield _ASKS
+            messages = self.given
+        else:
+            yield _SAYS
+        self._received.update((message.sender, message.sequence) for message in messages)
+
+    # --- Acting ---
+
+    def _do(self, event: Any, delta: int) -> None:
+        ledger = self.ledger
+        if isinstance(event, HeardSending):
+            ledger.publish(event.topic, _payload(event.size), self._send_time(event.at + delta))
+        elif isinstance(event, Promise):
+            until = max(event.until + delta, ledger.now)
+            if until > self._promised and not self._period:
+                self._promised = until
+                ledger.promise(until)
+        elif isinstance(event, Subscribe):
+            ledger.subscribe(event.subscription.topic, event.subscription.buffer)
+        elif isinstance(event, Unsubscribe):
+            ledger.unsubscribe(event.topic)
+        else:
+            at = max(event.at + delta, max(ledger.now, self._promised) + self._control_latency)
+            if isinstance(event, Invite):
+                ledger.invite(event.newcomer, at)
+            elif isinstance(event, Stop):
+                ledger.stop(at)
+
+    def _send_time(self, at: int) -> int:
+        at = max(at, self.ledger.now, self._promised)
+        return -(-at // self._period) * self._period if self._period else at
+
+
+_payloads: dict[int, bytes] = {}
+
+
+def _payload(size: int) -> bytes:
+    """Return bytes of a size, the same each time: nobody looks at them."""
+    if size not in _payloads:
+        if len(_payloads) > 64:
+            _payloads.clear()
+        _payloads[size] = bytes(size)
+    return _payloads[size]
+
 
 HEARD_MAX = 5_000
 """How much of a timing is played again, in frames: what comes later is mostly more of the same."""
@@ -149,3 +539,85 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
 
 def _sendings(script: RunScript) -> list[HeardSending]:
     return [deed.event for point in script.points for deed in point.deeds if isinstance(deed.event, HeardSending)]
+
+
+# What was noted of a run, in words and as plain values: how long everybody waited, for what, and what would help.
+
+_LINKS_SHOWN = 20
+
+
+def account_in_words(name: str, tally: WaitingTally, habits: Habits) -> list[str]:
+    """Say how long everybody waited in a run, and for what."""
+    people, took = len(habits.of), habits.took
+    together = f"together they waited {lasting(tally.waited)} for each other"
+    share = f"{_share(tally.waited, took * people)} of their time"
+    lines = [f"{name}: {counted(people, 'participant')}, {lasting(took)}; {together}, {share}"]
+    if tally.held:
+        lines.append(f"and {lasting(tally.held)} for an operator or the wall clock")
+    links = tally.links()
+    if not links:
+        return lines
+    width = max(len(way((each.hop,))) for each in links[:_LINKS_SHOWN])
+    lines += ["", f"{'waited for':<{width}}  {'waited':>10}  {'share':>5}  {'waits':>9}"]
+    lines += [
+        f"{way((each.hop,)):<{width}}  {lasting(each.waited):>10}  {_share(each.waited, tally.waited):>5}  "
+        f"{each.waits:>9,}"
+        for each in links[:_LINKS_SHOWN]
+    ]
+    waited, awaited = _ranked(tally.by_participant), _ranked(tally.by_holder)
+    return [*lines, "", f"who waited          {waited}", f"who was waited for  {awaited}"]
+
+
+def advice_in_words(advice: Sequence[Advice]) -> list[str]:
+    """Say what would help, the best first."""
+    if not advice:
+        return ["nothing that was tried would remove as much as 2 % of the waiting"]
+    return [_told(each) for each in advice]
+
+
+def account_as_plain(name: str, tally: WaitingTally, habits: Habits, advice: Sequence[Advice]) -> dict[str, Any]:
+    """Return the same for JSON; times are in nanoseconds, the simulated ones and those of the wall clock."""
+    return {
+        "name": name,
+        "took": habits.took,
+        "participants": list(habits.of),
+        "waited": tally.waited,
+        "waits": tally.waits,
+        "held": tally.held,
+        "links": [
+            {**msgspec.to_builtins(each.hop), "waited": each.waited, "waits": each.waits} for each in tally.links()
+        ],
+        "by_participant": tally.by_participant,
+        "by_holder": tally.by_holder,
+        "advice": [
+            {
+                "text": each.text,
+                "share": round(each.share, 4),
+                "waited": each.after.waited,
+                "instead_of": each.before.waited,
+                "changes_results": not each.is_harmless,
+            }
+            for each in advice
+        ],
+    }
+
+
+def _told(advice: Advice) -> str:
+    before, after = advice.before, advice.after
+    results = "no result of this run changes" if advice.is_harmless else "a different model"
+    sooner = f", the run takes {1 - after.took / before.took:.0%} less" if after.took < 0.99 * before.took else ""
+    return f"{advice.text} would remove {advice.share:.0%} of the waiting{sooner} ({results})"
+
+
+def lasting(wall: int) -> str:
+    """Write a time of the wall clock that was measured, in nanoseconds."""
+    return f"{wall / MS:.0f} ms" if wall < 10 * SECOND else seconds(wall / SECOND)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "0%"
+
+
+def _ranked(by_name: dict[str, int]) -> str:
+    ranked = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {lasting(waited)}" for name, waited in ranked[:8] if waited)

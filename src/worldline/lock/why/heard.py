@@ -7,6 +7,7 @@ same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,10 +38,10 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.lock.states import ASKING, Phase, State
-from worldline.lock.why.situation import Activity, Situation, situation_of
+from worldline.lock.why.reasons import Activity, Situation, situation_of
 from worldline.model.errors import PeerError, UsageError, WorldlineError, shortened, shown
 from worldline.model.plan import Plan
-from worldline.model.time import format_time
+from worldline.model.time import US, format_time
 
 
 class HeardSending(Struct, frozen=True, array_like=True, tag="sending", gc=False):
@@ -198,3 +199,58 @@ def situation_at(plan: Plan, name: str, noted: Iterable[Heard], at: int | None =
     }
     status = arbiter.status()
     return situation_of(arbiter, name, activities, events=status.events, time=status.time, with_links=True)
+
+
+# What everybody ever did in a run that could be declared: the topics that it sent on, and the period of its sends.
+#
+# A declaration that one single send contradicts breaks the run. So this looks at all that was noted, unlike what is
+# played again, for which a part is enough.
+
+_SENDS_LEAST = 3
+
+
+class Habit:
+    """What one participant sent in all."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self._sends = 0
+        self._common = 0  # The greatest time of which all sends are multiples.
+        self._promises = False
+
+    def add(self, event: object) -> None:
+        if isinstance(event, HeardSending):
+            self.topics.add(event.topic)
+            self._sends += 1
+            self._common = gcd(self._common, event.at)
+        elif isinstance(event, Promise):
+            self._promises = True
+
+    @property
+    def period(self) -> int | None:
+        """A time of which all sends were multiples, if there is one that is worth being declared."""
+        is_worth_it = self._sends >= _SENDS_LEAST and self._common >= US and not self._promises
+        return self._common if is_worth_it else None
+
+
+class Habits:
+    """What was noted of a run, as far as it has been listened to: who joined, their habits, and how long it took."""
+
+    def __init__(self, noted: Iterable[Heard] = ()) -> None:
+        self.of: dict[str, Habit] = {}
+        self.took = 0
+        for _ in self.listening(noted):
+            pass
+
+    def listening(self, noted: Iterable[Heard]) -> Iterator[Heard]:
+        """Pass on what was noted, and listen."""
+        first: int | None = None
+        for heard in noted:
+            first = heard.wall if first is None else first
+            self.took = heard.wall - first
+            for event in heard.events:
+                if isinstance(event, Join):
+                    self.of.setdefault(heard.who, Habit())
+                elif (habit := self.of.get(heard.who)) is not None:
+                    habit.add(event)
+            yield heard

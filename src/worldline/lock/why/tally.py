@@ -17,10 +17,9 @@ from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.lock.events import Advance, Grant, Next, Peek
 from worldline.lock.member import Member
 from worldline.lock.states import State
-from worldline.lock.why.chains import chains
 from worldline.lock.why.heard import Heard, HearingAgain
-from worldline.lock.why.reasons import Hop
-from worldline.lock.why.situation import Situation
+from worldline.lock.why.reasons import Hop, Situation
+from worldline.lock.why.words import chains
 from worldline.model.plan import Plan
 
 REQUESTS = (Advance, Next, Peek)

@@ -22,10 +22,9 @@ from worldline.model.draws.names import (
     names_in,
 )
 from worldline.model.draws.table import DrawRow
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network
-from worldline.model.nearest import nearest
 from worldline.model.path import Paths
 from worldline.model.payload import PAYLOAD_MAX
 

@@ -17,8 +17,7 @@ from fnmatch import translate
 from typing import Final, NamedTuple
 
 from worldline.model.draws.distributions import DrawnValue, format_rate
-from worldline.model.errors import ConfigurationError, shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.time import format_time
 
 LATENCY: Final = "latency"

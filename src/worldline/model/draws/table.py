@@ -40,9 +40,8 @@ from worldline.model.draws.names import (
     is_exact,
     part_text,
 )
-from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shortened, shown
+from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, nearest, shortened, shown
 from worldline.model.latency import Uniform
-from worldline.model.nearest import nearest
 from worldline.model.randomness import BITS_MAX, Stream, draw_bits, key_of
 
 DrawFunction = Callable[[str, Distribution, DrawnValue], object]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, Protocol
 
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.faults.faults import (
     FaultTrigger,
     FaultVerb,
@@ -23,7 +23,6 @@ from worldline.model.faults.faults import (
     order_of,
 )
 from worldline.model.latency import Latency, as_delay
-from worldline.model.nearest import nearest
 from worldline.model.randomness import Stream
 from worldline.model.time import TIME_MAX, TimeLike
 

@@ -14,9 +14,8 @@ from typing import Literal, NamedTuple, get_args
 
 from msgspec import MsgspecError, Struct, json
 
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.message import check_name
-from worldline.model.nearest import nearest
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, format_time, is_time
 

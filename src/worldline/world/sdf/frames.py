@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 
-from worldline.model.errors import shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import nearest, shown
 from worldline.world.pose import ORIGIN, Pose
 from worldline.world.sdf.element import SdfElement
 

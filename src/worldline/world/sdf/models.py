@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, cast
 
-from worldline.model.errors import shown
-from worldline.model.nearest import nearest
+from worldline.model.errors import nearest, shown
 from worldline.world.description import (
     GRAY,
     JOINT_KINDS,

@@ -72,7 +72,7 @@ class UnmetFault(Struct, frozen=True):
         return f"{self.fault} never happened: {after.participant} {did} {many} on {after.topic}"
 
 
-class Aftermath:
+class Remarks:
     """What the arbiter notes for the end of its run."""
 
     def __init__(self) -> None:
