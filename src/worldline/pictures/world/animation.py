@@ -9,14 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import json
-
 from worldline.files.saving import save
 from worldline.model.time import SECOND, format_time
-from worldline.pictures.player_page import player_page
-from worldline.pictures.svg import PALETTE
+from worldline.pictures.player import player_page
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
-from worldline.pictures.world.player import PROGRAM
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.levels import Levels
 from worldline.world.packed_poses import Sighting
@@ -117,31 +113,7 @@ def _numbers_of(frame: FilmFrame) -> int:
     return 3 * len(frame.spots) + 4
 
 
-# The page that plays an animation of a world.
-
-_STYLE = """#legend i{width:12px;height:12px;border-radius:3px}
-output{min-width:22ch}
-"""
-
-
-def page(title: str, summary: str, data: str) -> str:
-    """Write the page around its data, which is JSON without angle brackets."""
-    return player_page(
-        title,
-        summary,
-        data,
-        PROGRAM,
-        switches={"trails": "Trails", "names": "Names"},
-        colors="--still:#c3ccd4;--level:#56b4e9",
-        dark_colors="--still:#46525e;--level:#56b4e9",
-        style=_STYLE,
-    )
-
-
 FRAMES_PER_SECOND = 50
-
-# The colors of PALETTE for dark surroundings: those that couldn't be seen there are lighter.
-_NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9a94a", "#c5ccd3")
 
 _Drawn = tuple[str, tuple[tuple[int, ...], ...]]
 """A name, and outlines in millimeters: a circle as x, y and radius, a polygon as the coordinates of its corners."""
@@ -221,12 +193,9 @@ class Animation(Spectator):
                 for number, level in enumerate(world.levels)
             ],
             "turn": TURN,
-            "day": PALETTE,
-            "night": _NIGHT,
         }
-        # A script ends at the first thing that looks like its end, even in a text; so there must be none.
-        data = json.encode(content).decode().replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-        return page(self._title or world.name, self._summary(frames), data)
+        switches = {"trails": "Trails", "names": "Names"}
+        return player_page("world", self._title or world.name, self._summary(frames), content, switches)
 
     def write(self, target: str | PathLike[str]) -> None:
         """Write the page, whole or not at all."""
