@@ -1,4 +1,4 @@
-"""The page that plays an animation: one file of HTML, with its looks, its data and its script, and nothing from elsewhere.
+"""The page that plays an animation: one file of HTML with its looks, data and script, and nothing from elsewhere.
 
 The script is `player.js`, which all players share, and then that of the kind of picture, in `spacetime` or `world`; its
 looks are in the `player.css` beside each.

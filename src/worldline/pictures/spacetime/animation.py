@@ -8,6 +8,7 @@ from typing import Any
 
 from worldline.model.errors import UsageError, shown
 from worldline.pictures.player import player_page
+from worldline.pictures.sheet import counted
 from worldline.pictures.spacetime.frame import axis_name, check_axis
 from worldline.pictures.spacetime.happenings import Life, SpacetimePicture, failures_of, thinned, told
 from worldline.pictures.spacetime.signs import Looks
@@ -44,8 +45,7 @@ def animation_html(
     drawn_axes = _widest(story, n) if axes is None else _checked(axes, n)
     shown_story, cuts = _thinned(story)
     content = _Data(shown_story, drawn_axes, n, Looks(story)).content(boundaries)
-    agents = "1 agent" if len(story.lives) == 1 else f"{len(story.lives):,} agents"
-    lambdas = "1 lambda" if len(story.flights) == 1 else f"{len(story.flights):,} lambdas"
+    agents, lambdas = counted(len(story.lives), "agent"), counted(len(story.flights), "lambda")
     summary = f"{agents}, {lambdas}. {' '.join(cuts)}" if story.lives else "Nothing happened: there are no records."
     return player_page(
         "spacetime",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from worldline.files.saving import save
 from worldline.model.time import SECOND, format_time
 from worldline.pictures.player import player_page
+from worldline.pictures.sheet import counted
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.levels import Levels
@@ -205,8 +206,7 @@ class Animation(Spectator):
         if not frames:
             return "Nothing happened."
         took = (frames[-1].iteration - frames[0].iteration) * self._world.step
-        movers = "1 mover" if len(self._movers) == 1 else f"{len(self._movers):,} movers"
-        return f"{movers}, {format_time(took)}, seen from above."
+        return f"{counted(len(self._movers), 'mover')}, {format_time(took)}, seen from above."
 
     def _told_movers(self, frames: Sequence[FilmFrame]) -> Iterator[dict[str, Any]]:
         performers = {performer.model: performer.name for performer in self._world.performers}
