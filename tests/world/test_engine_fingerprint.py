@@ -66,5 +66,5 @@ def test_the_probe_has_contacts() -> None:
     touched = set()
     for _ in range(24):
         running.advance()
-        touched |= {entity for each in running.contacts() for entity, _ in (each.one, each.other)}
+        touched |= {entity for pair in running.contacts() for entity in pair}
     assert touched == {"ground", "plates", "pusher", "robot"}

@@ -74,11 +74,6 @@ def chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:
     return next(choice for most, choice in choices if count <= most)
 
 
-def counted(count: int, noun: str) -> str:
-    """Write how many there are of something."""
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def upright(x: float, y: float, text: str) -> str:
     """Write the title of an axis that goes up; its middle is here."""
     turned = f"matrix(0 -1 1 0 {number(x)} {number(y)})"

@@ -168,7 +168,7 @@ class Surroundings:
 
 # The arrangement of a world: who simulates what, from one look to the next, and what secondaries are told of it.
 
-NO_NEWS = StepOrder(0, 0, 0, 0, 0)
+NO_NEWS = StepOrder(0, 0, 0, 0)
 
 
 class HostedGroup(NamedTuple):
@@ -268,11 +268,6 @@ def news(
         return None
     return structs.replace(
         NO_NEWS,
-        affinities=[
-            (name, host)
-            for name, host in after.affinities.items()
-            if host != before.affinities.get(name) and secondary in (host, before.affinities.get(name))
-        ],
         unload=unload,
         load=[
             GroupOrder(
@@ -510,9 +505,7 @@ class Course:
                     round=self._rounds,
                     iteration=iteration,
                     step=step,
-                    time=step * self.file.step,
                     step_size=self.file.step,
-                    paused=steps == 0,
                     back=back,
                     speeds=self._arranged.speeds[name] if back or told_now is not None else {},
                     drives=[each for each in drives if each.entity in here],
@@ -576,9 +569,8 @@ class Course:
             raise InternalError(f"step {self.step} was computed twice and differs")
 
     def _note_levels(self, positions: Mapping[str, Vector]) -> None:
-        change = self._cast.move(positions)
-        if change.performers():
-            self._changed.update(change.performers())
+        if changed := self._cast.move(positions):
+            self._changed.update(changed)
             self._look_at = self.iteration
 
     def _is_too_hasty(self, acks: list[StepAck], index: int) -> bool:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from worldline.model.errors import WorldlineError
+from worldline.model.text import counted
 from worldline.model.time import format_time
 from worldline.nodes.trace import NodeRecord
 from worldline.pictures.nodes.happenings import DrawnMessage, NodesPicture, told
@@ -18,7 +19,6 @@ from worldline.pictures.sheet import (
     Lines,
     Sheet,
     chosen,
-    counted,
     decimal,
     fading_sample,
     line_sample,

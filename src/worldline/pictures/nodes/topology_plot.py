@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
+from worldline.model.text import counted
 from worldline.nodes.topology import Edge, Topology
 from worldline.pictures.nodes.layout import apart, arranged
 from worldline.pictures.plane import (
@@ -24,7 +25,7 @@ from worldline.pictures.plane import (
     text_discs,
     toward,
 )
-from worldline.pictures.sheet import Sheet, counted
+from worldline.pictures.sheet import Sheet
 from worldline.pictures.svg import (
     FAINT,
     INK,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from worldline.model.errors import UsageError, shown
+from worldline.model.text import counted
 from worldline.pictures.player import player_page
-from worldline.pictures.sheet import counted
 from worldline.pictures.spacetime.frame import axis_name, check_axis
 from worldline.pictures.spacetime.happenings import Life, SpacetimePicture, failures_of, thinned, told
 from worldline.pictures.spacetime.signs import Looks

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from worldline.model.text import counted
 from worldline.pictures.plane import Look, Point, distance, fading
-from worldline.pictures.sheet import GRID, MARGIN, Entry, Lines, Sheet, chosen, counted, ticks_between, upright
+from worldline.pictures.sheet import GRID, MARGIN, Entry, Lines, Sheet, chosen, ticks_between, upright
 from worldline.pictures.spacetime.frame import (
     Frame,
     Projection,

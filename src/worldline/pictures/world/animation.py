@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.files.saving import save
+from worldline.model.text import counted
 from worldline.model.time import SECOND, format_time
 from worldline.pictures.player import player_page
-from worldline.pictures.sheet import counted
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.levels import Levels

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from worldline.files.saving import save
+from worldline.model.text import counted
 from worldline.model.time import MS, format_time
 from worldline.pictures.plane import Disc, LabelSpace, Point, between, distance, looks_of, text_discs
-from worldline.pictures.sheet import GRID, MARGIN, Entry, Sheet, counted, line_sample, ticks_between, upright
+from worldline.pictures.sheet import GRID, MARGIN, Entry, Sheet, line_sample, ticks_between, upright
 from worldline.pictures.svg import (
     FAINT,
     PAPER,

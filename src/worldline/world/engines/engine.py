@@ -57,16 +57,6 @@ FAR_MAX = 1e9
 """How far from the origin anybody may put something, along each axis, in meters: doubles are 0.1 µm apart there."""
 
 
-class EntityContact(NamedTuple):
-    """Two links that touched when the last step was computed; the pairs (entity, link) are sorted."""
-
-    one: tuple[str, str]
-    other: tuple[str, str]
-    position: Vector
-    depth: float
-    """How far they are in each other, in meters; below 0 if they are apart."""
-
-
 class Extent(NamedTuple):
     """A box that holds an entity in any orientation of its links, and the speed that none of these exceeds (E4)."""
 
@@ -125,8 +115,11 @@ class SimulatedGroup(Protocol):
     def packed_poses(self) -> bytes:
         """Return `poses` as little-endian doubles: x, y, z, and the quaternion's w, x, y, z of each link."""
 
-    def contacts(self) -> tuple[EntityContact, ...]:
-        """Return the contacts under which the last step was computed; none before the first."""
+    def contacts(self) -> dict[tuple[str, str], float]:
+        """Return the pairs of entities that touched when the last step was computed; none before the first.
+
+        With each goes how deep they were in each other at most, in meters; below 0 if they were apart.
+        """
 
     def extents(self, steps: int) -> dict[str, Extent]:
         """Return what the groups have to know about each mover if they are next looked at after this many steps.

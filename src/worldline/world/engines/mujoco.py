@@ -73,7 +73,6 @@ from worldline.world.engines.drives import (
     wheel_speeds,
 )
 from worldline.world.engines.engine import (
-    EntityContact,
     Extent,
     Newcomer,
     check_extents,
@@ -402,16 +401,15 @@ class MujocoGroup:
         self._look()
         return _packed(np.concatenate((self._data.xpos, self._data.xquat), axis=1)[self._link_bodies])
 
-    def contacts(self) -> tuple[EntityContact, ...]:
-        if not self._stepped:
-            return ()
-        contact, bodies = self._data.contact, self._model.geom_bodyid
-        found = []
-        for geoms, position, distance in zip(contact.geom, contact.pos, contact.dist, strict=True):
-            one, other = sorted(self._links[bodies[geom]] for geom in geoms)
-            x, y, z = map(float, position)
-            found.append(EntityContact(one, other, (x, y, z), -float(distance)))
-        return tuple(sorted(found))
+    def contacts(self) -> dict[tuple[str, str], float]:
+        found: dict[tuple[str, str], float] = {}
+        if self._stepped:
+            bodies = self._model.geom_bodyid
+            for geoms, distance in zip(self._data.contact.geom, self._data.contact.dist, strict=True):
+                one, other = sorted(self._links[bodies[geom]] for geom in geoms)
+                pair = one[0], other[0]
+                found[pair] = max(-float(distance), found.get(pair, -inf))
+        return found
 
     def extents(self, steps: int) -> dict[str, Extent]:
         if not self.movers:
