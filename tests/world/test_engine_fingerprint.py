@@ -13,8 +13,8 @@ import pytest
 from tests.world.crowd import started
 from worldline.world.engines import kinematic as kinematic_engine
 from worldline.world.engines import open_engine
+from worldline.world.engines.engine import _probe_world, probe_digest
 from worldline.world.engines.kinematic import KinematicEngine
-from worldline.world.engines.probe import _probe_world, probe_digest
 
 
 @pytest.fixture(autouse=True)

@@ -31,10 +31,9 @@ from worldline.world.description import (
 from worldline.world.engines import first_notes, open_engine
 from worldline.world.engines.drives import MotorState, controlled
 from worldline.world.engines.engine import SimulatedGroup, link_radius
-from worldline.world.inertia import Inertia
 from worldline.world.pose import Pose
 from worldline.world.sdf import read_world
-from worldline.world.shapes import BoxShape, CylinderShape, PlaneShape, SphereShape
+from worldline.world.shapes import BoxShape, CylinderShape, Inertia, PlaneShape, SphereShape
 
 pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
 

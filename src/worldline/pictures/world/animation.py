@@ -16,9 +16,8 @@ from worldline.pictures.player import player_page
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.levels import Levels
-from worldline.world.packed_poses import Sighting
 from worldline.world.pose import ORIGIN, Pose, Vector
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import Sighting, Spectator
 
 # Which levels of a world are active, as far as the poses show that a spectator was given.
 

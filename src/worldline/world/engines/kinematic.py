@@ -34,9 +34,9 @@ from worldline.world.engines.engine import (
     checked_pose,
     checked_twist,
     link_radius,
+    probe_digest,
     sorted_parts,
 )
-from worldline.world.engines.probe import probe_digest
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
 
 _POINT = Struct("<3d")

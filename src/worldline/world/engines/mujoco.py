@@ -81,10 +81,10 @@ from worldline.world.engines.engine import (
     checked_twist,
     link_radius,
     model_arm,
+    probe_digest,
     sorted_parts,
 )
 from worldline.world.engines.mujoco_model import MOTOR_LAG, MujocoBuilder, Servo, link_tree
-from worldline.world.engines.probe import probe_digest
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
 
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
