@@ -316,7 +316,7 @@ class HastyEngine(KinematicEngine):
         def hurry(steps: int = 1) -> None:
             step = group.step + steps
             if "far" in group.movers and (step == 140 or (step == 105 and looked != 104)):
-                raise ModelError("model 'far' is too fast", entity="far", step=step, hasty=True)
+                raise ModelError("model 'far' is too fast", entity="far", step=step, too_fast=True)
             advance(steps)
 
         group.advance, group.extents = hurry, look  # type: ignore[method-assign]

@@ -137,7 +137,7 @@ class StepFailure(Struct, frozen=True, array_like=True):
     step: int
     problem: str
     advice: str
-    hasty: bool = False
+    too_fast: bool = False
     """Whether a mover only got faster than its group was made for: after another look it may be computed after all."""
 
 

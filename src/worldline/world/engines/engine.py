@@ -16,8 +16,8 @@ E2. Models are built in one way: statics first, then movers, both by name, and a
 E3. The bits of a mover depend only on whom it touches, directly or through others, not on who else is in its model.
     So groups may merge, split and be coarser than needed, as long as movers that touch are in one of them.
 E4. Extents are honest. Until the given number of steps has passed, every link stays in its entity's box grown by
-    speed × time. A mover that turns out faster is a `ModelError` with the fact `hasty`, because a contact may have been
-    missed: whoever simulates it goes back, and looks again before that step.
+    speed × time. A mover that turns out faster is a `ModelError` with the fact `too_fast`, because a contact may have
+    been missed: its secondary goes back, and looks again before that step.
 E5. Whatever isn't finite, or can't be computed, is a `ModelError` with the entity and the step. No engine repairs or
     resets anything in silence.
 

@@ -323,7 +323,7 @@ class MujocoGroup:
         raise self._failure(
             name,
             f"got faster than it could be expected to, {float(speeds[worst]):g} m/s: a contact may have been missed",
-            hasty=True,
+            too_fast=True,
         )
 
     def _warned(self, kind: Any) -> ModelError:
@@ -341,14 +341,14 @@ class MujocoGroup:
         text = mujoco.mju_warningText(int(kind), info)
         return self._failure(self.movers[0], f"and its group of {len(self.movers)} can't be simulated: {text}")
 
-    def _failure(self, entity: str, what: str, *, hasty: bool = False) -> ModelError:
+    def _failure(self, entity: str, what: str, *, too_fast: bool = False) -> ModelError:
         return ModelError(
             f"model {shown(entity)} {what}, in step {self.step}",
             at=self.step * self._world.step,
             advice="use a smaller step, softer motions or heavier links",
             entity=entity,
             step=self.step,
-            hasty=hasty,
+            too_fast=too_fast,
         )
 
     def _added(self, slides: Iterable[_Slide], speeds: list[float], steps: int) -> float:
