@@ -259,7 +259,9 @@ class Discovery:
         with self._changed:
             departures = (*self._take(event, now_s), *self._roster.tick(now_s))
             self._changed.notify_all()
-        for departure in departures if self._on_departure is not None else ():
+        if self._on_departure is None:
+            return
+        for departure in departures:
             try:
                 self._on_departure(departure.peer, departure.how)
             except Exception as error:
