@@ -2,7 +2,7 @@
 
 Only what every viewer knows is used, converters to PNG and PDF too: SVG 1.1 without what only browsers understand. So
 looks are given by attributes rather than by a style sheet, except for what happens under the mouse; and a picture that
-is put into a web page changes nothing else there. `tests/drawing/portable.py` is the list of what is used.
+is put into a web page changes nothing else there. `tests/pictures/portable.py` is the list of what is used.
 """
 
 from __future__ import annotations

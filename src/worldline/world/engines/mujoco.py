@@ -489,7 +489,7 @@ def _built_motor(motor: JointMotor, model: WorldModel, compiled: Any, builder: M
     return _Motor(motor, int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), joint.effort, servo)
 
 
-class _Parts(NamedTuple):
+class _MoverParts(NamedTuple):
     """Where a mover's numbers are in a compiled model.
 
     `bodies` are its links, `places` and `dofs` its ranges of qpos and qvel. `arms` says by how much each number of qvel
@@ -509,7 +509,7 @@ class _Parts(NamedTuple):
     to_model: Pose
 
 
-def _parts(model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _Parts:
+def _parts(model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _MoverParts:
     bodies = [builder.bodies[model.name, link.name].id for link in model.links]
     places, dofs = _ranges(compiled, bodies)
     free = [
@@ -519,7 +519,7 @@ def _parts(model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _Parts:
         if compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
     ]
     canonical = next(link for link in model.links if link.name == model.canonical_link)
-    return _Parts(
+    return _MoverParts(
         bodies,
         places,
         dofs,
