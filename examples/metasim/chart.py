@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from worldline.pictures.axis import ticks_between
+from worldline.pictures.sheet import ticks_between
 from worldline.pictures.svg import ALARM, FAINT, INK, SOFT, cross, document, element, path, text_at
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 960.0, 64.0, 190.0, 96.0

@@ -24,7 +24,7 @@ from worldline import MS, SECOND, Federation, Network, Participant, Program, lin
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.journal import Received, Sent
 from worldline.metasim import MetasimClient
-from worldline.metasim.event_times import EventTimes
+from worldline.metasim.diagram import EventTimes
 from worldline.model import BrokenPromise, ModelError, PeerError, UsageError
 
 pytestmark = pytest.mark.timeout(50)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.metasim.seconds import Grid, as_nanoseconds
+from worldline.metasim.driving import Grid, as_nanoseconds
 from worldline.model import MS, UsageError
 from worldline.model.time import SECOND
 

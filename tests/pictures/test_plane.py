@@ -1,10 +1,24 @@
-"""Points, lines and curves in the plane."""
+"""Points, lines and curves in the plane, and room for labels."""
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import pytest
 
-from worldline.pictures.plane import at_origin, between, distance, distance_from_line, on_curve, toward
+from worldline.pictures.plane import (
+    LabelSpace,
+    at_origin,
+    between,
+    distance,
+    distance_from_line,
+    fading,
+    looks_of,
+    on_curve,
+    text_discs,
+    toward,
+)
+from worldline.pictures.svg import PALETTE
 
 
 def test_points_of_a_line() -> None:
@@ -36,3 +50,27 @@ def test_a_curve_goes_from_end_to_end_and_half_of_the_way_to_its_bend() -> None:
 
 def test_points_are_moved_to_the_origin_together() -> None:
     assert at_origin([(3.0, -1.0), (5.0, 4.0)]) == [(0.0, 0.0), (2.0, 5.0)]
+
+
+def test_kinds_differ_first_in_color_then_in_dashes() -> None:
+    looks = looks_of(f"kind {number}" for number in range(4 * len(PALETTE)))
+    assert len(set(looks.values())) == len(looks) == 4 * len(PALETTE)
+    assert [look.color for look in looks.values()][: len(PALETTE)] == list(PALETTE)
+    assert [look.dashes for look in looks.values()][: len(PALETTE) + 1] == [*[None] * len(PALETTE), "9 3"]
+
+
+def test_a_fading_line_has_all_its_length_and_less_and_less_ink() -> None:
+    parts = [ElementTree.fromstring(part) for part in fading((0.0, 0.0), (10.0, 0.0))]
+    shades = [float(part.get("stroke-opacity", "")) for part in parts]
+    assert shades == sorted(shades, reverse=True)
+    assert shades[-1] < 0.2
+    assert [part.get("d") for part in parts] == ["M0 0L2 0", "M2 0L4 0", "M4 0L6 0", "M6 0L8 0", "M8 0L10 0"]
+
+
+def test_room_that_is_taken_is_not_free() -> None:
+    room = LabelSpace()
+    room.take(text_discs((100.0, 100.0), 60, 10))
+    assert not room.is_free(text_discs((125.0, 104.0), 20, 10))
+    assert room.is_free(text_discs((100.0, 116.0), 60, 10))
+    assert room.is_free(text_discs((100.0, 140.0), 60, 10, (0.0, 1.0)))
+    assert not room.is_free(text_discs((100.0, 120.0), 60, 10, (0.0, 1.0)))

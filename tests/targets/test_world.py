@@ -20,10 +20,10 @@ from worldline.recording.comparing import compare_recordings
 from worldline.targets import Options, prepare
 from worldline.targets.world import ReadyWorld
 from worldline.world.description import WorldDescription
-from worldline.world.local import LocalSecondaries
+from worldline.world.distributed import LocalSecondaries
+from worldline.world.foxglove import WorldTeller
 from worldline.world.run import World
 from worldline.world.sdf import read_world
-from worldline.world.teller import WorldTeller
 
 _BOX = "<geometry><box><size>0.4 0.4 0.4</size></box></geometry>"
 

@@ -33,9 +33,17 @@ from worldline.world.description import (
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, SimulatedGroup
 from worldline.world.groups import Mover, find_groups
-from worldline.world.inertia import scaled, shape_inertia
 from worldline.world.pose import Pose, Vector
-from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, PlaneShape, Shape, SphereShape
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+    scaled,
+    shape_inertia,
+)
 
 TURN = 1.5707963267948966
 Parts = tuple[tuple[str, ...], ...]

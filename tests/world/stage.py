@@ -15,7 +15,6 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.packed_poses import pack_poses
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import (
     BoxShape,
@@ -26,7 +25,7 @@ from worldline.world.shapes import (
     Shape,
     SphereShape,
 )
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import Spectator, pack_poses
 
 HASH = bytes(range(16))
 

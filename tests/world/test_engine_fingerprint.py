@@ -13,8 +13,8 @@ import pytest
 from tests.world.crowd import started
 from worldline.world.engines import kinematic as kinematic_engine
 from worldline.world.engines import open_engine
+from worldline.world.engines.engine import _probe_world, probe_digest
 from worldline.world.engines.kinematic import KinematicEngine
-from worldline.world.engines.probe import _probe_world, probe_digest
 
 
 @pytest.fixture(autouse=True)
@@ -66,5 +66,5 @@ def test_the_probe_has_contacts() -> None:
     touched = set()
     for _ in range(24):
         running.advance()
-        touched |= {entity for each in running.contacts() for entity, _ in (each.one, each.other)}
+        touched |= {entity for pair in running.contacts() for entity in pair}
     assert touched == {"ground", "plates", "pusher", "robot"}

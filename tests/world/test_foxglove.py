@@ -24,10 +24,10 @@ from worldline.world.foxglove import (
     WORLD_SCHEMAS,
     SceneEncoder,
     TransformsEncoder,
+    WorldTeller,
     frame_of,
 )
 from worldline.world.shapes import BoxShape, CapsuleShape, PlaneShape
-from worldline.world.teller import WorldTeller
 
 PLAN = Plan(roster=("world",), seed=1)
 LAYOUT = Path(__file__).parent.parent.parent / "docs" / "foxglove-world.json"

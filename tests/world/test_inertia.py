@@ -7,16 +7,19 @@ from math import pi
 import pytest
 
 from worldline.model.errors import ConfigurationError
-from worldline.world.inertia import Inertia, combined, scaled, shape_inertia
 from worldline.world.pose import ORIGIN, Pose
 from worldline.world.shapes import (
     BoxShape,
     CapsuleShape,
     CylinderShape,
     EllipsoidShape,
+    Inertia,
     PlaneShape,
     Shape,
     SphereShape,
+    combined,
+    scaled,
+    shape_inertia,
 )
 
 SHAPES: list[Shape] = [

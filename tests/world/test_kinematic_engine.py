@@ -140,7 +140,7 @@ def test_states_carry_everything() -> None:
             after |= alone.states()
         states = after
         assert states == whole.states()
-    assert whole.contacts() == ()
+    assert whole.contacts() == {}
 
 
 def test_nobody_leaves_its_extent() -> None:

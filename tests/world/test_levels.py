@@ -10,7 +10,7 @@ import pytest
 
 from tests.world.plain import UNIT, PlainLevel, along_x, at, world
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError
-from worldline.world.levels import NO_CHANGE, LevelChange, Levels, Point
+from worldline.world.levels import Levels, Point
 
 
 def with_performers(levels: Levels, **xs: float) -> Levels:
@@ -28,20 +28,20 @@ def state(levels: Levels) -> tuple[Any, ...]:
 
 def test_a_performer_that_leaves_the_box_but_not_the_buffer_keeps_the_level() -> None:
     levels = with_performers(world(along_x("L", 0, 10, 2, "tree")), p=5)
-    assert levels.update({"p": at(11)}) == NO_CHANGE  # Out of the box, by half a meter.
+    assert levels.update({"p": at(11)}) == ()  # Out of the box, by half a meter.
     assert levels.active() == ("L",)
-    assert levels.update({"p": at(12.5)}) == NO_CHANGE  # Touches the buffer's edge.
-    assert levels.update({"p": at(nextafter(12.5, inf))}) == LevelChange(
-        left=(("p", "L"),), deactivated=("L",), unload=("tree",)
-    )
-    assert levels.update({"p": at(11)}) == NO_CHANGE  # Back in the buffer alone.
+    assert levels.update({"p": at(12.5)}) == ()  # Touches the buffer's edge.
+    assert levels.update({"p": at(nextafter(12.5, inf))}) == ("p",)
+    assert state(levels) == ({"p": ()}, (), ())
+    assert levels.update({"p": at(11)}) == ()  # Back in the buffer alone.
     assert state(levels) == ({"p": ()}, (), ())
 
 
 def test_entering_only_the_buffer_does_not_load() -> None:
     levels = with_performers(world(along_x("L", 0, 10, 2, "tree")), p=20)
-    assert levels.update({"p": at(11)}) == NO_CHANGE
-    assert levels.update({"p": at(10.5)}) == LevelChange(entered=(("p", "L"),), activated=("L",), load=("tree",))
+    assert levels.update({"p": at(11)}) == ()
+    assert levels.update({"p": at(10.5)}) == ("p",)
+    assert state(levels) == ({"p": ("L",)}, ("L",), ("tree",))
 
 
 def test_a_performer_that_starts_in_the_buffer_is_not_in_the_level() -> None:
@@ -52,7 +52,8 @@ def test_a_buffer_counts_only_for_those_who_entered() -> None:
     """Here Gazebo differs: the level is active, so its buffer would count for both."""
     levels = with_performers(world(along_x("L", 0, 10, 2)), a=5, b=11)
     assert state(levels)[:2] == ({"a": ("L",), "b": ()}, ("L",))
-    assert levels.update({"a": at(20)}).deactivated == ("L",)
+    levels.update({"a": at(20)})
+    assert levels.active() == ()
 
 
 # --- Case 7: entities of none, one and two levels ---
@@ -64,9 +65,9 @@ def test_entities_of_no_level_are_always_loaded_and_those_of_two_while_either_is
     assert levels.loaded() == ("ground", "sun")
     with_performers(levels, p=5)
     assert levels.loaded() == ("a", "bridge", "ground", "sun")
-    change = levels.update({"p": at(25)})  # From one to the other in one step: the bridge stays.
-    assert (change.load, change.unload) == (("b",), ("a",))
-    assert levels.update({"p": at(50)}).unload == ("b", "bridge")
+    levels.update({"p": at(25)})  # From one to the other in one step: the bridge stays.
+    assert levels.loaded() == ("b", "bridge", "ground", "sun")
+    levels.update({"p": at(50)})
     assert levels.loaded() == ("ground", "sun")
 
 
@@ -85,8 +86,8 @@ def test_touching_counts_on_every_face(axis: int, side: int) -> None:
     assert (levels.of("in"), levels.of("out")) == (("L",), ())
     touching[axis] += side
     beyond[axis] = nextafter(touching[axis], side * inf)
-    assert levels.update({"in": point(touching)}) == NO_CHANGE
-    assert levels.update({"in": point(beyond)}).left == (("in", "L"),)
+    assert levels.update({"in": point(touching)}) == ()
+    assert levels.update({"in": point(beyond)}) == ("in",)
 
 
 def point(coordinates: list[float]) -> Point:
@@ -142,20 +143,21 @@ def test_numbers_near_the_largest_double_do_no_harm() -> None:
 
 def test_a_level_is_active_until_the_last_performer_leaves() -> None:
     levels = with_performers(world(along_x("L", 0, 10, 0, "tree")), a=2, b=8)
-    assert levels.update({"a": at(20)}) == LevelChange(left=(("a", "L"),))
-    assert levels.update({"b": at(20)}) == LevelChange(left=(("b", "L"),), deactivated=("L",), unload=("tree",))
+    assert levels.update({"a": at(20)}) == ("a",)
+    assert state(levels) == ({"a": (), "b": ("L",)}, ("L",), ("tree",))
+    assert levels.update({"b": at(20)}) == ("b",)
+    assert state(levels) == ({"a": (), "b": ()}, (), ())
 
 
 def test_one_takes_over_from_another_in_one_step() -> None:
     levels = with_performers(world(along_x("L", 0, 10, 0, "tree")), a=5, b=20)
-    assert levels.update({"a": at(20), "b": at(5)}) == LevelChange(entered=(("b", "L"),), left=(("a", "L"),))
+    assert levels.update({"a": at(20), "b": at(5)}) == ("a", "b")
+    assert state(levels) == ({"a": (), "b": ("L",)}, ("L",), ("tree",))
 
 
 def test_two_performers_swap_levels_in_one_step() -> None:
     levels = with_performers(world(along_x("A", 0, 10, 0, "a"), along_x("B", 20, 30, 0, "b")), p=5, q=25)
-    assert levels.update({"p": at(25), "q": at(5)}) == LevelChange(
-        entered=(("p", "B"), ("q", "A")), left=(("p", "A"), ("q", "B"))
-    )
+    assert levels.update({"p": at(25), "q": at(5)}) == ("p", "q")
     assert state(levels) == ({"p": ("B",), "q": ("A",)}, ("A", "B"), ("a", "b"))
 
 
@@ -172,28 +174,22 @@ def chain() -> Levels:
 def test_a_performer_walks_through_a_chain_of_levels() -> None:
     levels = with_performers(chain(), p=5)
     told = [
-        (x, change.entered, change.left, change.load, change.unload)
+        (x, levels.of("p"), levels.loaded())
         for x in (9, 9.5, 13, 13.5, 14, 19.5, 23.5, 24)
-        if (change := levels.update({"p": at(x)})) != NO_CHANGE
+        if levels.update({"p": at(x)})
     ]
     assert told == [
-        (9.5, (("p", "B"),), (), ("b", "bc"), ()),
-        (14, (), (("p", "A"),), (), ("a",)),
-        (19.5, (("p", "C"),), (), ("c",), ()),
-        (24, (), (("p", "B"),), (), ("ab", "b")),
+        (9.5, ("A", "B"), ("a", "ab", "b", "bc", "sky")),
+        (14, ("B",), ("ab", "b", "bc", "sky")),
+        (19.5, ("B", "C"), ("ab", "b", "bc", "c", "sky")),
+        (24, ("C",), ("bc", "c", "sky")),
     ]
 
 
 def test_a_level_that_is_passed_within_one_step_is_never_entered() -> None:
     levels = with_performers(chain(), p=5)
-    assert levels.update({"p": at(25)}) == LevelChange(
-        entered=(("p", "C"),),
-        left=(("p", "A"),),
-        activated=("C",),
-        deactivated=("A",),
-        load=("bc", "c"),
-        unload=("a", "ab"),
-    )
+    assert levels.update({"p": at(25)}) == ("p",)
+    assert state(levels) == ({"p": ("C",)}, ("C",), ("bc", "c", "sky"))
 
 
 def test_a_jump_into_one_box_and_the_buffer_of_another_keeps_only_what_was_entered_before() -> None:
@@ -223,18 +219,18 @@ def test_a_large_performer_is_in_all_levels_that_it_touches() -> None:
 
 def test_performers_come_and_go() -> None:
     levels = chain()
-    assert levels.update({}, added={"p": (UNIT, at(5))}).load == ("a", "ab")
-    assert levels.update({}, added={"q": (UNIT, at(6))}) == LevelChange(entered=(("q", "A"),))
-    assert levels.update({}, removed=["p"]) == LevelChange(left=(("p", "A"),))
-    assert levels.update({}, removed=["q"]).unload == ("a", "ab")
+    for number, change in enumerate(
+        ({"added": {"p": (UNIT, at(5))}}, {"added": {"q": (UNIT, at(6))}}, {"removed": ["p"]}, {"removed": ["q"]})
+    ):
+        assert levels.update({}, **change) == ("pqpq"[number],)
+        assert levels.loaded() == (("a", "ab", "sky") if number < 3 else ("sky",))
     assert (levels.performers(), levels.loaded()) == ((), ("sky",))
 
 
 def test_one_comes_as_another_goes_and_nothing_is_unloaded() -> None:
     levels = with_performers(chain(), p=5)
-    assert levels.update({}, added={"q": (UNIT, at(5))}, removed=["p"]) == LevelChange(
-        entered=(("q", "A"),), left=(("p", "A"),)
-    )
+    assert levels.update({}, added={"q": (UNIT, at(5))}, removed=["p"]) == ("p", "q")
+    assert state(levels) == ({"q": ("A",)}, ("A",), ("a", "ab", "sky"))
 
 
 def test_a_new_performer_with_the_name_of_one_that_went_has_entered_nothing() -> None:
@@ -253,12 +249,12 @@ def test_sizes_that_nobody_has_any_more_are_forgotten() -> None:
 
 def test_who_changed() -> None:
     levels = with_performers(chain(), p=5, q=15, r=50)
-    assert levels.update({"p": at(25), "q": at(16), "r": at(51)}).performers() == ("p",)
+    assert levels.update({"p": at(25), "q": at(16), "r": at(51)}) == ("p",)
 
 
 def test_a_world_without_levels() -> None:
     levels = with_performers(world(others="sun"), p=5)
-    assert levels.update({"p": at(1e9)}) == NO_CHANGE
+    assert levels.update({"p": at(1e9)}) == ()
     assert state(levels) == ({"p": ()}, (), ("sun",))
 
 

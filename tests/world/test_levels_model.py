@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.world.plain import PlainLevel
-from worldline.world.levels import LevelChange, Levels, Point
+from worldline.world.levels import Levels, Point
 
 ENTITIES = [f"e{number}" for number in range(5)]
 
@@ -71,17 +71,15 @@ class NaiveLevels:
 
     def update(
         self, positions: dict[str, Point], added: dict[str, tuple[Point, Point]], removed: list[str]
-    ) -> LevelChange:
-        inside, active, loaded = self.look()
+    ) -> tuple[str, ...]:
+        inside = self.inside
         for name in removed:
             del self.sizes[name], self.positions[name]
         self.positions |= positions
         for name, (size, position) in added.items():
             self.sizes[name], self.positions[name] = size, position
         self.settle({pair for pair in inside if pair[0] not in removed})
-        inside_now, active_now, loaded_now = self.look()
-        changes: list[tuple[set[Any], set[Any]]] = [(inside_now, inside), (active_now, active), (loaded_now, loaded)]
-        return LevelChange(*(tuple(sorted(a - b)) for new, old in changes for a, b in ((new, old), (old, new))))
+        return tuple(sorted({name for name, _ in inside ^ self.inside}))
 
 
 class LevelHistory(RuleBasedStateMachine):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from worldline.processes.lifeline import Lifeline
-from worldline.world import local
-from worldline.world.local import LocalSecondaries
+from worldline.world import distributed as local
+from worldline.world.distributed import LocalSecondaries
 
 
 class Stubborn:

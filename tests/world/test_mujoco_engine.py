@@ -31,10 +31,9 @@ from worldline.world.description import (
 from worldline.world.engines import first_notes, open_engine
 from worldline.world.engines.drives import MotorState, controlled
 from worldline.world.engines.engine import SimulatedGroup, link_radius
-from worldline.world.inertia import Inertia
 from worldline.world.pose import Pose
 from worldline.world.sdf import read_world
-from worldline.world.shapes import BoxShape, CylinderShape, PlaneShape, SphereShape
+from worldline.world.shapes import BoxShape, CylinderShape, Inertia, PlaneShape, SphereShape
 
 pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
 
@@ -69,7 +68,7 @@ def test_what_falls_comes_to_rest_on_the_ground() -> None:
     assert isclose(position(running, "ball")[2], 1 - 9.8 / 2 * 0.3**2, abs_tol=0.01)
     running.advance(500)
     assert isclose(position(running, "ball")[2], 0.2, abs_tol=0.005)
-    assert [(each.one, each.other) for each in running.contacts()] == [(("ball", "body"), ("ground", "g"))]
+    assert list(running.contacts()) == [("ball", "ground")]
 
 
 def test_wheels_drive_as_commanded() -> None:
@@ -434,8 +433,7 @@ def test_two_robots_push_a_box() -> None:
     running.advance(1100)
     assert position(running, "box")[0] > 0.3
     running.advance(800)
-    touching = {(each.one[0], each.other[0]) for each in running.contacts()}
-    assert {("box", "vehicle_east"), ("box", "vehicle_west")} <= touching
+    assert {("box", "vehicle_east"), ("box", "vehicle_west")} <= running.contacts().keys()
 
 
 def test_a_placed_model_is_there_at_rest() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.world.stage import packed, vehicle
-from worldline.world.packed_poses import ModelTracker, pack_poses
 from worldline.world.pose import ORIGIN, Pose
+from worldline.world.spectator import ModelTracker, pack_poses
 
 
 def test_the_layout() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.world.plain import UNIT, along_x, at, world
 from worldline.model.errors import ConfigurationError, UsageError
-from worldline.world.groups import Distribution, Group, Move, Mover, find_groups, place
+from worldline.world.groups import Distribution, Group, Mover, find_groups, place
 from worldline.world.levels import Levels, Point
 
 # Where to stand on the x axis to be in these levels; they don't touch, except L3 and L4.
@@ -44,27 +44,25 @@ def start(secondaries: str, **performers: str) -> tuple[Levels, Distribution]:
 def test_initial_placement() -> None:
     _, distribution = start("c a b", P1="L1", P2="L2", P3="L2", P4="")
     assert distribution.affinities == {"P1": "a", "P2": "b", "P3": "b", "P4": "c"}
-    assert distribution.moves == tuple(Move(name, None, where) for name, where in distribution.affinities.items())
 
 
 @pytest.mark.parametrize(
-    ("moved", "moves", "hosts"),
+    ("moved", "hosts"),
     [
-        ({"P1": "L3"}, [], "S1 S2 S2"),
-        ({"P1": "L2"}, [Move("P1", "S1", "S2")], "S2 S2 S2"),
-        ({"P2": "L1", "P3": "L1"}, [Move("P1", "S1", "S2")], "S2 S2 S2"),
-        ({"P3": "L3"}, [Move("P3", "S2", "S3")], "S1 S2 S3"),
-        ({"P2": "L1"}, [Move("P2", "S2", "S1")], "S1 S1 S2"),
+        ({"P1": "L3"}, "S1 S2 S2"),
+        ({"P1": "L2"}, "S2 S2 S2"),
+        ({"P2": "L1", "P3": "L1"}, "S2 S2 S2"),
+        ({"P3": "L3"}, "S1 S2 S3"),
+        ({"P2": "L1"}, "S1 S1 S2"),
     ],
 )
-def test_the_five_moves(moved: dict[str, str], moves: list[Move], hosts: str) -> None:
+def test_the_five_moves(moved: dict[str, str], hosts: str) -> None:
     before = {"P1": "L1", "P2": "L2", "P3": "L2"}
     levels, distribution = start("S1 S2 S3", **before)
     assert list(distribution.affinities.values()) == ["S1", "S2", "S2"]
     positions = stand(**(before | moved))
-    change = levels.update(positions)
-    after = place(together(levels, positions), ["S1", "S2", "S3"], distribution.affinities, change.performers())
-    assert after.moves == tuple(moves)
+    changed = levels.update(positions)
+    after = place(together(levels, positions), ["S1", "S2", "S3"], distribution.affinities, changed)
     assert after.affinities == dict(zip(before, hosts.split(), strict=True))
 
 
@@ -160,7 +158,7 @@ def test_performers_that_left_the_world_count_for_nothing() -> None:
 
 def test_what_performers_push_goes_along() -> None:
     distribution = place([group("a", "L1", "box"), group("b", "L2")], ["S1", "S2"], {"a": "S2", "b": "S1", "box": "S1"})
-    assert distribution.moves == (Move("box", "S1", "S2"),)
+    assert distribution.affinities == {"a": "S2", "b": "S1", "box": "S2"}
 
 
 def test_loose_entities_are_where_their_level_is() -> None:
@@ -195,4 +193,4 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_an_empty_world() -> None:
-    assert place([], ["S1"]) == Distribution({}, {}, ())
+    assert place([], ["S1"]) == Distribution({}, {})

@@ -20,10 +20,9 @@ from tests.world.small_worlds import Listener
 from worldline.federation.address import Address
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.world.description import WorldDescription
-from worldline.world.distributed import local_secondaries
+from worldline.world.distributed import SecondaryTask, local_secondaries
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange, LocalExchange
-from worldline.world.local import SecondaryTask
 from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.sdf import read_world
@@ -54,7 +53,7 @@ def _end(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 def start(address: object, name: str, file: Path = LEVELS, *, engine: str = "kinematic") -> subprocess.Popen[str]:
     task = SecondaryTask(str(file), engine, str(address), name, "", 30.0)
-    command = [sys.executable, "-m", "worldline.world.secondary_process", json.encode(task).decode()]
+    command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
@@ -190,7 +189,7 @@ def test_a_primary_that_goes_ends_its_secondaries(number: signal.Signals, told: 
         assert primary.stdout is not None
         address = primary.stdout.readline().strip()
         task = SecondaryTask(str(LEVELS), "kinematic", address, "a", "", 1.0)
-        command = [sys.executable, "-m", "worldline.world.secondary_process", json.encode(task).decode()]
+        command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
         secondary = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert primary.stdout.readline() == "runs\n"
         primary.send_signal(number)

@@ -41,12 +41,12 @@ from worldline.world.console import (
 from worldline.world.description import WorldDescription
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines.engine import PhysicsEngine
+from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
 from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.secondary import PRIMARY, Secondary
 from worldline.world.spectator import Spectator
-from worldline.world.teller import WORLD_MEMBER, WorldTeller, world_recorder
 
 if TYPE_CHECKING:
     from worldline.world.discovery import Discovery, DiscoveryOptions

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from worldline.federation.participant.client import connect
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program
+from worldline.metasim.driving import Seconds, as_nanoseconds
 from worldline.metasim.ports import LcmPort, LcmProgram, open_port
-from worldline.metasim.public.names import check_channel
-from worldline.metasim.seconds import Seconds, as_nanoseconds
+from worldline.metasim.public.tcpq import check_channel
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shown
 from worldline.model.message import Message
 from worldline.model.time import SECOND

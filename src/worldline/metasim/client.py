@@ -24,10 +24,8 @@ from worldline.federation.participant.declaration import Declared
 from worldline.federation.participant.participant import Participant
 from worldline.federation.server.server import Server
 from worldline.launch.file.lcm_types import is_lcm_type
-from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, Monitor
-from worldline.metasim.driving import drive
-from worldline.metasim.event_times import EventTimes
-from worldline.metasim.seconds import Grid, Seconds, as_nanoseconds, nanoseconds
+from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, EventTimes, Monitor
+from worldline.metasim.driving import Grid, Seconds, as_nanoseconds, drive, nanoseconds
 from worldline.metasim.server import MetasimServer
 from worldline.model import UNBOUNDED, Buffer, UsageError, format_time
 from worldline.model.errors import shown

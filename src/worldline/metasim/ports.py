@@ -20,8 +20,16 @@ from typing import Protocol, Self
 from worldline.launch.file.startable import check_command
 from worldline.launch.processes import describe_exit
 from worldline.metasim.public.broker import TcpqBroker
-from worldline.metasim.public.outlets import open_lcm
-from worldline.metasim.public.tcpq import SCHEME, SERVER_MAGIC, TcpqDecoder, TcpqFrame, TcpqKind, dial_broker, greeting
+from worldline.metasim.public.tcpq import (
+    SCHEME,
+    SERVER_MAGIC,
+    TcpqDecoder,
+    TcpqFrame,
+    TcpqKind,
+    dial_broker,
+    greeting,
+    open_lcm,
+)
 from worldline.model.errors import LossError, UsageError, shortened
 from worldline.processes.lifeline import Lifeline
 

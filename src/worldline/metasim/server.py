@@ -25,8 +25,8 @@ from worldline.history.observer import LOG, Observer
 from worldline.history.telling import SeveralObservers
 from worldline.launch.file.lcm_types import ENCODING
 from worldline.launch.file.topics import lcm_topic
+from worldline.metasim.driving import Seconds, as_nanoseconds
 from worldline.metasim.public import PublicLcm
-from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model import ConfigurationError, LossError, Network, Plan, UsageError, format_time, link, plan
 from worldline.model.errors import shown
 from worldline.model.links import Link, Rule

@@ -13,7 +13,7 @@ from worldline.model.message import check_name
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.engines.engine import checked_pose
 from worldline.world.interactions import InsertPerformer
-from worldline.world.levels import LevelChange, Levels
+from worldline.world.levels import Levels
 from worldline.world.orders import ModelCopy, with_copies
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import check_size
@@ -72,8 +72,8 @@ class Cast:
 
     # --- What happens ---
 
-    def move(self, positions: Mapping[str, Vector]) -> LevelChange:
-        """Take the positions of performers after a step; return what that changes."""
+    def move(self, positions: Mapping[str, Vector]) -> tuple[str, ...]:
+        """Take the positions of performers after a step; return those whose levels that changes."""
         return self._levels.update(positions)
 
     def insert(self, change: InsertPerformer) -> None:

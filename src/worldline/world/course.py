@@ -27,7 +27,8 @@ decides where something is computed, never what comes of it (E1, E3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf, isfinite
 from struct import iter_unpack, pack, unpack_from
@@ -167,7 +168,7 @@ class Surroundings:
 
 # The arrangement of a world: who simulates what, from one look to the next, and what secondaries are told of it.
 
-NO_NEWS = StepOrder(0, 0, 0, 0, 0)
+NO_NEWS = StepOrder(0, 0, 0, 0)
 
 
 class HostedGroup(NamedTuple):
@@ -267,11 +268,6 @@ def news(
         return None
     return structs.replace(
         NO_NEWS,
-        affinities=[
-            (name, host)
-            for name, host in after.affinities.items()
-            if host != before.affinities.get(name) and secondary in (host, before.affinities.get(name))
-        ],
         unload=unload,
         load=[
             GroupOrder(
@@ -296,7 +292,7 @@ LOOK_EVERY = 10
 not depend on that."""
 
 
-_HASTE_MAX = 4**4
+_LEEWAY_MAX = 4**4
 _ACK_MAX = 2**22  # Bytes; messages can't be much longer.
 
 
@@ -316,6 +312,60 @@ class _Round(NamedTuple):
     look: bool
     back: bool
     acks: dict[str, StepAck]
+
+
+@dataclass
+class _Looks:
+    """When it looks (C1): next at one iteration, as last at another. What is seen then holds for a `span` of steps."""
+
+    span: int
+    next: int
+    last: int = -1
+    leeway: int = 1
+    """By how much movers may get faster than is expected of them."""
+    is_current: bool = True
+    """Whether what was seen last is how it is now."""
+    overrun: int | None = None
+    """Steps of the last round that count, if others don't (C3)."""
+
+
+@dataclass
+class _Pending:
+    """What has happened since groups were last worked out."""
+
+    drives: list[DriveOrder | MotorOrder] = field(default_factory=list)
+    puts: list[PoseOrder] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    """Performers whose levels changed."""
+    gone: set[str] = field(default_factory=set)
+    """Movers that were removed, and are still simulated."""
+
+    def keep(self, is_wanted: Callable[[str], bool]) -> None:
+        """Forget what is commanded of other entities."""
+        self.drives = [each for each in self.drives if is_wanted(each.entity)]
+        self.puts = [each for each in self.puts if is_wanted(each.entity)]
+
+
+@dataclass
+class _Told:
+    """What secondaries and the spectator know: so many rounds, the models that are loaded, and the file's copies."""
+
+    rounds: int = 0
+    models: Mapping[str, WorldModel] = field(default_factory=dict)
+    copies: list[ModelCopy] = field(default_factory=list)
+    news: dict[str, StepOrder] = field(default_factory=dict)
+    """What secondaries haven't been told yet, by name."""
+    is_stale: bool = True
+    """Whether nothing that secondaries have is to go on."""
+
+
+class _Progress(NamedTuple):
+    """How far the run is, and the world; the hash of its state, and that of all state hashes so far."""
+
+    iteration: int = 0
+    step: int = 0
+    state_hash: bytes = bytes(HASH_SIZE)
+    chain: bytes = bytes(HASH_SIZE)
 
 
 class Course:
@@ -342,39 +392,42 @@ class Course:
         self._spectator = spectator or SeveralSpectators(())
         self._run_ahead = run_ahead
         self._round: _Round | None = None
-        self._rounds = 0
-        self._span = look_every
-        self._surroundings = Surroundings(())
-        self._arranged = Arrangement({}, {}, self.secondaries, self._surroundings)
-        self._news: dict[str, StepOrder] = {}  # What secondaries haven't been told yet, by name.
+        self._arranged = Arrangement({}, {}, self.secondaries, Surroundings(()))
         self._steps_max = 1  # Of a round: what is said of them has to fit into a message.
-        self._overrun: int | None = None  # Steps of the last round that count, if others don't (C3).
-        self._models: Mapping[str, WorldModel] = {}  # Those that are loaded.
-        self._copies_told: list[ModelCopy] = []
-        self.iteration = 0
-        self.chain = bytes(HASH_SIZE)  # The hash of all state hashes so far.
-        self._begin_anew()
+        self._told = _Told()
+        self._progress = _Progress()
+        self._begin_anew(look_every)
         self._spectator.began(self.file)
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, span: int) -> None:
         """Have everything as it is in the file."""
         self._cast = Cast(self.file)
         self._engine.change_world(self.file)
-        self.step = 0
-        self.state_hash = bytes(HASH_SIZE)
+        self._progress = _Progress(iteration=self.iteration, chain=self.chain)
         self._seen: dict[str, _MoverSeen] = {}
-        self._gone: set[str] = set()  # Those who were removed since groups were last worked out, if still simulated.
         self._last: list[tuple[list[str], bytes]] = []  # The positions of movers after the last step, packed.
-        self._drives: list[DriveOrder | MotorOrder] = []
-        self._puts: list[PoseOrder] = []
-        self._changed: set[str] = set()  # Performers whose levels changed since groups were last worked out.
-        self._look_at = self.iteration  # The iteration of the next look.
-        self._looked_at = -1  # That of the last one.
-        self._haste = 1  # By how much movers may get faster than is expected of them.
-        self._is_seen = True  # Whether what was seen last is how it is now.
-        self._is_fresh = True  # Whether nothing that secondaries have is to go on.
+        self._pending = _Pending()
+        self._looks = _Looks(span, self.iteration)
+        self._told.is_stale = True
 
     # --- What is ---
+
+    @property
+    def iteration(self) -> int:
+        return self._progress.iteration
+
+    @property
+    def step(self) -> int:
+        return self._progress.step
+
+    @property
+    def state_hash(self) -> bytes:
+        return self._progress.state_hash
+
+    @property
+    def chain(self) -> bytes:
+        """The hash of all state hashes so far."""
+        return self._progress.chain
 
     @property
     def time(self) -> int:
@@ -384,7 +437,7 @@ class Course:
     @property
     def affinities(self) -> dict[str, str]:
         """Which secondary each mover is on."""
-        return {} if self._is_fresh else self._arranged.affinities
+        return {} if self._told.is_stale else self._arranged.affinities
 
     @property
     def performers(self) -> tuple[str, ...]:
@@ -414,8 +467,8 @@ class Course:
         known: dict[str, Vector] = {}
         for movers, packed in self._last:
             known.update(zip(movers, iter_unpack("<3d", packed), strict=True))
-        known = {name: at for name, at in known.items() if name not in self._gone}
-        known.update((put.entity, put.position) for put in self._puts)
+        known = {name: at for name, at in known.items() if name not in self._pending.gone}
+        known.update((put.entity, put.position) for put in self._pending.puts)
         return {
             name: known[name] if name in known else self._newcomer(name).position
             for name, model in self._cast.loaded().items()
@@ -431,15 +484,15 @@ class Course:
         """
         if self._round is not None:
             raise UsageError("a round is under way")
-        if self._look_at == self.iteration and self._is_seen and not self._is_told_first():
+        if self._looks.next == self.iteration and self._looks.is_current and not self._is_told_first():
             self._regroup()
-        if self._look_at == self.iteration or self._drives or self._puts:
-            steps, back, look = self._overrun or 0, self._overrun is not None, True
+        if self._looks.next == self.iteration or self._pending.drives or self._pending.puts:
+            steps, back, look = self._looks.overrun or 0, self._looks.overrun is not None, True
         else:
-            steps = min(steps_max, self._run_ahead, self._steps_max, self._look_at - self.iteration)
+            steps = min(steps_max, self._run_ahead, self._steps_max, self._looks.next - self.iteration)
             back = False
-            look = self.iteration + steps == self._look_at
-        self._rounds += 1
+            look = self.iteration + steps == self._looks.next
+        self._told.rounds += 1
         self._round = _Round(self._orders(steps, look, back), steps, look, back, {})
         return self._round.orders
 
@@ -449,9 +502,9 @@ class Course:
         It has to be told before groups are worked out: whoever is put elsewhere keeps levels loaded there, or lets
         others go. That mustn't depend on whether it was seen by chance when somebody interfered.
         """
-        here = self._arranged.affinities.keys() - self._gone
-        named = {each.entity for each in self._drives} | {each.entity for each in self._puts}
-        return not self._is_fresh and not here.isdisjoint(named)
+        here = self._arranged.affinities.keys() - self._pending.gone
+        named = {each.entity for each in self._pending.drives} | {each.entity for each in self._pending.puts}
+        return not self._told.is_stale and not here.isdisjoint(named)
 
     def take(self, ack: StepAck) -> bool:
         """Take an ack, if it answers an order; whether all are there."""
@@ -475,54 +528,51 @@ class Course:
             self._check_repetition(acks)
         else:
             for index in range(current.steps):
-                if self._is_too_hasty(acks, index):
-                    if self._looked_at == self.iteration:
-                        self._haste *= 4
-                    self._overrun, self._look_at, self._is_seen = index, self.iteration, False
+                if self._is_only_too_fast(acks, index):
+                    if self._looks.last == self.iteration:
+                        self._looks.leeway *= 4
+                    self._looks.overrun, self._looks.next, self._looks.is_current = index, self.iteration, False
                     return
                 self._settle_step(index, acks)
-                if self._changed and index + 1 < current.steps:
-                    self._overrun = index + 1
+                if self._pending.changed and index + 1 < current.steps:
+                    self._looks.overrun = index + 1
                     return
         self._fail_if_any(acks, current.steps)
         if current.look:
             for ack in acks:
                 assert ack.look is not None
                 self._see(ack.sender, ack.look, current.orders[ack.sender].poses)
-            self._is_seen, self._look_at = True, self.iteration
+            self._looks.is_current, self._looks.next = True, self.iteration
 
     def _orders(self, steps: int, look: bool, back: bool) -> dict[str, StepOrder]:
         iteration, step = self.iteration, self.step
         if back:  # That is where it begins again; what was seen there has been told.
             iteration, step = iteration - steps, step - steps
-        drives, puts = ([], []) if back else (self._drives, self._puts)
+        drives, puts = ([], []) if back else (self._pending.drives, self._pending.puts)
         told: set[str] = set()
         orders = {}
         for name in self.secondaries:
-            told_now = self._news.pop(name, None)
+            told_now = self._told.news.pop(name, None)
             movers = self._arranged.movers[name]
             if told_now is not None or movers:
-                here = {mover for mover in movers if mover not in self._gone} if drives or puts else set()
+                here = {mover for mover in movers if mover not in self._pending.gone} if drives or puts else set()
                 told |= here
                 orders[name] = structs.replace(
                     told_now or NO_NEWS,
-                    round=self._rounds,
+                    round=self._told.rounds,
                     iteration=iteration,
                     step=step,
-                    time=step * self.file.step,
                     step_size=self.file.step,
-                    paused=steps == 0,
                     back=back,
                     speeds=self._arranged.speeds[name] if back or told_now is not None else {},
                     drives=[each for each in drives if each.entity in here],
                     poses=[each for each in puts if each.entity in here],
                     steps=steps,
-                    look=self._span if look else 0,
+                    look=self._looks.span if look else 0,
                     poses_every=0 if back else self._spectator.every,
                 )
         # Newcomers can't be told anything before they are simulated.
-        self._drives = [each for each in self._drives if each.entity not in told]
-        self._puts = [each for each in self._puts if each.entity not in told]
+        self._pending.keep(lambda entity: entity not in told)
         return orders
 
     def _check(self, ack: StepAck, order: StepOrder) -> None:
@@ -545,11 +595,10 @@ class Course:
 
     def _settle_step(self, index: int, acks: list[StepAck]) -> None:
         self._fail_if_any(acks, index)
-        self.iteration += 1
-        self.step += 1
-        self._is_seen = False
-        self.state_hash = self._hash_of(acks, index)
-        self.chain = chained(self.chain, self.state_hash)
+        step = self.step + 1
+        state_hash = _hash_of(step, acks, index)
+        self._progress = _Progress(self.iteration + 1, step, state_hash, chained(self.chain, state_hash))
+        self._looks.is_current = False
         positions: dict[str, Vector] = {}
         poses: dict[str, bytes] = {}
         self._last = []
@@ -563,28 +612,23 @@ class Course:
         self._note_levels(positions)
         self._spectator.stepped(self.iteration, self.step, poses, self.state_hash)
 
-    def _hash_of(self, acks: list[StepAck], index: int) -> bytes:
-        total = sum_of_hashes([ack.steps[index].hash_part for ack in acks])
-        return blake2b(pack("<Q", self.step) + total, digest_size=HASH_SIZE).digest()
-
     def _check_repetition(self, acks: list[StepAck]) -> None:
-        assert self._overrun is not None
-        steps, self._overrun = self._overrun, None
+        steps, self._looks.overrun = self._looks.overrun, None
+        assert steps is not None
         self._fail_if_any(acks, steps)
-        if steps and self._hash_of(acks, steps - 1) != self.state_hash:
+        if steps and _hash_of(self.step, acks, steps - 1) != self.state_hash:
             raise InternalError(f"step {self.step} was computed twice and differs")
 
     def _note_levels(self, positions: Mapping[str, Vector]) -> None:
-        change = self._cast.move(positions)
-        if change.performers():
-            self._changed.update(change.performers())
-            self._look_at = self.iteration
+        if changed := self._cast.move(positions):
+            self._pending.changed.update(changed)
+            self._looks.next = self.iteration
 
-    def _is_too_hasty(self, acks: list[StepAck], index: int) -> bool:
+    def _is_only_too_fast(self, acks: list[StepAck], index: int) -> bool:
         """Whether the step of that index only failed since a mover got faster than the last look could foresee (C1)."""
         failures = [ack.failure for ack in acks if ack.failure is not None and len(ack.steps) == index]
-        can_look = self._looked_at < self.iteration or self._haste < _HASTE_MAX
-        return bool(failures) and all(each.hasty for each in failures) and can_look
+        can_look = self._looks.last < self.iteration or self._looks.leeway < _LEEWAY_MAX
+        return bool(failures) and all(each.too_fast for each in failures) and can_look
 
     def _fail_if_any(self, acks: list[StepAck], index: int) -> None:
         """Raise what kept somebody from the step of that index; of several groups, the least one's."""
@@ -603,7 +647,7 @@ class Course:
         poses = {}
         start = 0
         for mover in self._arranged.movers[secondary]:
-            stop = start + 56 * len(self._models[mover].links)
+            stop = start + 56 * len(self._told.models[mover].links)
             poses[mover] = packed[start:stop]
             start = stop
         return poses
@@ -632,19 +676,19 @@ class Course:
         wanted = cast.loaded()
         statics = {name: model for name, model in wanted.items() if model.static}
         self._seen = {
-            name: self._seen[name] if name in self._seen and name not in self._gone else self._newcomer(name)
+            name: self._seen[name] if name in self._seen and name not in self._pending.gone else self._newcomer(name)
             for name in wanted
             if name not in statics
         }
         performers, active = frozenset(cast.performers), frozenset(cast.active_levels)
-        if self._looked_at < self.iteration:
-            self._haste = 1
+        if self._looks.last < self.iteration:
+            self._looks.leeway = 1
         movers = [
             Mover(
                 name,
                 seen.extent.center,
                 seen.extent.half,
-                seen.extent.speed * self._haste,
+                seen.extent.speed * self._looks.leeway,
                 levels=cast.levels_of(name)
                 if name in performers
                 else tuple(level for level in cast.levels_naming(name) if level in active),
@@ -652,27 +696,27 @@ class Course:
             )
             for name, seen in self._seen.items()
         ]
-        if self._surroundings.names != tuple(statics):
-            self._surroundings = Surroundings(statics.values())
+        surroundings = self._arranged.surroundings
+        if surroundings.names != tuple(statics):
+            surroundings = Surroundings(statics.values())
         last = Arrangement(self._arranged.groups, self.affinities, self.secondaries, self._arranged.surroundings)
         self._arranged = arrange(
             movers,
-            self._span * self.file.step,
+            self._looks.span * self.file.step,
             self.secondaries,
-            self._surroundings,
+            surroundings,
             last,
-            self._changed & performers,
+            self._pending.changed & performers,
         )
         self._tell(last)
-        self._is_fresh, self._gone = False, set()
-        self._drives = [each for each in self._drives if each.entity in wanted]
-        self._puts = [each for each in self._puts if each.entity in wanted]
+        self._told.is_stale = False
+        self._pending = _Pending(self._pending.drives, self._pending.puts)
+        self._pending.keep(wanted.__contains__)
         self._steps_max = max(1, _ACK_MAX // max(map(self._ack_size, self.secondaries)))
-        if wanted != self._models or last.affinities != self.affinities:
+        if wanted != self._told.models or last.affinities != self.affinities:
             self._spectator.changed(self.iteration, self.step, wanted, self.affinities)
-        self._models = wanted
-        self._changed = set()
-        self._looked_at, self._look_at = self.iteration, self.iteration + self._span
+        self._told.models = wanted
+        self._looks.last, self._looks.next = self.iteration, self.iteration + self._looks.span
 
     def _ack_size(self, secondary: str) -> int:
         """Return about how many bytes a secondary says of a step."""
@@ -682,22 +726,22 @@ class Course:
 
     def _newcomer(self, name: str) -> _MoverSeen:
         """Find out what has to be known of a mover that nobody simulates yet."""
-        return _MoverSeen(*self._engine.newcomer(name, self.step, self._span))
+        return _MoverSeen(*self._engine.newcomer(name, self.step, self._looks.span))
 
     def _tell(self, last: Arrangement) -> None:
         """Have the news for secondaries ready; what they have of those removed or from before a reset is forgotten."""
         copies = self._cast.copies
-        forgotten = self._gone
-        if self._is_fresh:
+        forgotten = self._pending.gone
+        if self._told.is_stale:
             forgotten = {name for each in last.groups.values() for name in each.group.members()}
         states = {name: seen.state for name, seen in self._seen.items()}
         for secondary in self.secondaries:
             found = news(secondary, last, self._arranged, states, forgotten)
-            if copies != self._copies_told:
+            if copies != self._told.copies:
                 found = structs.replace(found or NO_NEWS, copies=list(copies))
             if found is not None:
-                self._news[secondary] = found
-        self._copies_told = list(copies)
+                self._told.news[secondary] = found
+        self._told.copies = list(copies)
 
     # --- Interaction ---
 
@@ -715,13 +759,12 @@ class Course:
             case InsertPerformer():
                 self._cast.insert(change)
                 self._engine.change_world(self._cast.world)
-                self._changed.add(change.name)
+                self._pending.changed.add(change.name)
             case RemovePerformer():
                 self._remove(change.name)
             case Reset():
-                self._overrun = None
-                self._begin_anew()
-        self._look_at = self.iteration
+                self._begin_anew(self._looks.span)
+        self._looks.next = self.iteration
         self._spectator.interacted(self.iteration, self.step, change)
 
     def _command(self, change: SetCommand) -> None:
@@ -729,7 +772,7 @@ class Course:
         if model.drive is None:
             raise UsageError(f"model {shown(change.entity)} has no drive, so it takes no commands")
         linear, angular = checked_twist(change.linear, change.angular)
-        self._drives.append(DriveOrder(change.entity, linear, angular))
+        self._pending.drives.append(DriveOrder(change.entity, linear, angular))
 
     def _command_motors(self, change: CommandMotors) -> None:
         """Tell all motors that hear the topic: a topic of the file's own may be that of several models."""
@@ -745,7 +788,7 @@ class Course:
                 nearest(change.topic, sorted({topic for _, topic in heard})) or "--check lists the topics of motors"
             )
             raise UsageError(f"no motor of a loaded model hears {shown(change.topic)}", advice=advice)
-        self._drives += [MotorOrder(name, change.topic, value) for name in told]
+        self._pending.drives += [MotorOrder(name, change.topic, value) for name in told]
 
     def _put_elsewhere(self, change: SetPose) -> None:
         model = self._cast.mover(change.entity)
@@ -753,12 +796,17 @@ class Course:
         if model.motion is not None or all(link.name in held for link in model.links):
             raise UsageError(f"model {shown(change.entity)} is held or scripted and can't be put elsewhere")
         pose = checked_pose(Pose(change.position, change.quaternion))
-        self._puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
+        self._pending.puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
 
     def _remove(self, name: str) -> None:
         self._cast.remove(name)
         self._engine.change_world(self._cast.world)
-        self._changed.discard(name)
-        self._gone.add(name)  # A copy of another model may get its name, and mustn't get its state.
-        self._drives = [each for each in self._drives if each.entity != name]
-        self._puts = [each for each in self._puts if each.entity != name]
+        self._pending.changed.discard(name)
+        self._pending.gone.add(name)  # A copy of another model may get its name, and mustn't get its state.
+        self._pending.keep(lambda entity: entity != name)
+
+
+def _hash_of(step: int, acks: list[StepAck], index: int) -> bytes:
+    """Return the state hash of a step (C4), which is the one of that index in these acks."""
+    total = sum_of_hashes([ack.steps[index].hash_part for ack in acks])
+    return blake2b(pack("<Q", step) + total, digest_size=HASH_SIZE).digest()

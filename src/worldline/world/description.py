@@ -18,9 +18,8 @@ from typing import Literal, Protocol, TypeVar
 from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.message import check_name
 from worldline.model.time import MS, format_time, is_time
-from worldline.world.inertia import UNIT_INERTIA, Inertia
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, length
-from worldline.world.shapes import PlaneShape, Shape, check_size
+from worldline.world.shapes import UNIT_INERTIA, Inertia, PlaneShape, Shape, check_size
 
 
 class _Named(Protocol):

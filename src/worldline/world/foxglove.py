@@ -10,15 +10,20 @@ Equal worlds are equal bytes: fields have a fixed order, and floats one spelling
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from struct import Struct as Layout
 from typing import Any
 
 from msgspec import Struct, json
 
+from worldline.history.observer import Observer
+from worldline.history.plain import plain
+from worldline.model import Plan
 from worldline.model.time import SECOND
-from worldline.recording import Schema
-from worldline.world.description import GRAY, Color, Level, RigidLink, WorldModel
-from worldline.world.packed_poses import POSE_NUMBERS
+from worldline.recording import Provenance, Recorder, Schema
+from worldline.recording.output import RecordingTarget
+from worldline.world.description import GRAY, Color, Level, RigidLink, WorldDescription, WorldModel
+from worldline.world.orders import HASH_SIZE, chained
 from worldline.world.pose import ORIGIN, UPRIGHT, Pose, Vector
 from worldline.world.shapes import (
     BoxShape,
@@ -29,147 +34,27 @@ from worldline.world.shapes import (
     Shape,
     SphereShape,
 )
-
-# JSON schemas of the messages on a world's topics: Foxglove's for its 3-D panel, and two of Worldline's own.
-#
-# They say what https://docs.foxglove.dev/docs/visualization/message-schemas/introduction says, as far as tools read it:
-# names, types and titles.
+from worldline.world.spectator import POSE_NUMBERS, Spectator
 
 TF, SCENE, STATE, INTERACTIONS = "/tf", "/scene", "worldline/state", "worldline/interactions"
 
-_Json = dict[str, Any]
-
-_TEXT: _Json = {"type": "string"}
-_NUMBER: _Json = {"type": "number"}
-_FLAG: _Json = {"type": "boolean"}
-_COUNT: _Json = {"type": "integer", "minimum": 0}
-_NANOSECONDS: _Json = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
-
-
-def _object(title: str, **properties: _Json) -> _Json:
-    return {"title": title, "type": "object", "properties": properties}
-
-
-def _array(items: _Json) -> _Json:
-    return {"type": "array", "items": items}
-
-
-def _choice(title: str, *names: str) -> _Json:
-    return {"title": title, "oneOf": [{"title": name, "const": number} for number, name in enumerate(names)]}
-
-
-_TIME = _object("time", sec=_COUNT, nsec=_NANOSECONDS)
-_DURATION = _object("duration", sec={"type": "integer"}, nsec=_NANOSECONDS)
-_VECTOR = _object("foxglove.Vector3", x=_NUMBER, y=_NUMBER, z=_NUMBER)
-_POINT = _object("foxglove.Point3", x=_NUMBER, y=_NUMBER, z=_NUMBER)
-_QUATERNION = _object("foxglove.Quaternion", x=_NUMBER, y=_NUMBER, z=_NUMBER, w=_NUMBER)
-_POSE = _object("foxglove.Pose", position=_VECTOR, orientation=_QUATERNION)
-_COLOR = _object("foxglove.Color", r=_NUMBER, g=_NUMBER, b=_NUMBER, a=_NUMBER)
-
-_TRANSFORM = _object(
-    "foxglove.FrameTransform",
-    timestamp=_TIME,
-    parent_frame_id=_TEXT,
-    child_frame_id=_TEXT,
-    translation=_VECTOR,
-    rotation=_QUATERNION,
-)
-_DELETION = _object(
-    "foxglove.SceneEntityDeletion",
-    timestamp=_TIME,
-    type=_choice("foxglove.SceneEntityDeletionType", "MATCHING_ID", "ALL"),
-    id=_TEXT,
-)
-_ENTITY = _object(
-    "foxglove.SceneEntity",
-    timestamp=_TIME,
-    frame_id=_TEXT,
-    id=_TEXT,
-    lifetime=_DURATION,
-    frame_locked=_FLAG,
-    metadata=_array(_object("foxglove.KeyValuePair", key=_TEXT, value=_TEXT)),
-    arrows=_array(
-        _object(
-            "foxglove.ArrowPrimitive",
-            pose=_POSE,
-            shaft_length=_NUMBER,
-            shaft_diameter=_NUMBER,
-            head_length=_NUMBER,
-            head_diameter=_NUMBER,
-            color=_COLOR,
-        )
-    ),
-    cubes=_array(_object("foxglove.CubePrimitive", pose=_POSE, size=_VECTOR, color=_COLOR)),
-    spheres=_array(_object("foxglove.SpherePrimitive", pose=_POSE, size=_VECTOR, color=_COLOR)),
-    cylinders=_array(
-        _object(
-            "foxglove.CylinderPrimitive",
-            pose=_POSE,
-            size=_VECTOR,
-            bottom_scale=_NUMBER,
-            top_scale=_NUMBER,
-            color=_COLOR,
-        )
-    ),
-    lines=_array(
-        _object(
-            "foxglove.LinePrimitive",
-            type=_choice("foxglove.LineType", "LINE_STRIP", "LINE_LOOP", "LINE_LIST"),
-            pose=_POSE,
-            thickness=_NUMBER,
-            scale_invariant=_FLAG,
-            points=_array(_POINT),
-            color=_COLOR,
-            colors=_array(_COLOR),
-            indices=_array(_COUNT),
-        )
-    ),
-    triangles=_array(
-        _object(
-            "foxglove.TriangleListPrimitive",
-            pose=_POSE,
-            points=_array(_POINT),
-            color=_COLOR,
-            colors=_array(_COLOR),
-            indices=_array(_COUNT),
-        )
-    ),
-    texts=_array(
-        _object(
-            "foxglove.TextPrimitive",
-            pose=_POSE,
-            billboard=_FLAG,
-            font_size=_NUMBER,
-            scale_invariant=_FLAG,
-            color=_COLOR,
-            text=_TEXT,
-        )
-    ),
-    models=_array(
-        _object(
-            "foxglove.ModelPrimitive",
-            pose=_POSE,
-            scale=_VECTOR,
-            color=_COLOR,
-            override_color=_FLAG,
-            url=_TEXT,
-            media_type=_TEXT,
-            data={"type": "string", "contentEncoding": "base64"},
-        )
-    ),
-)
-
-
-def _schema(whole: _Json) -> Schema:
-    return Schema(whole["title"], "jsonschema", json.encode(whole))
-
-
-WORLD_SCHEMAS: dict[str, Schema] = {
-    TF: _schema(_object("foxglove.FrameTransforms", transforms=_array(_TRANSFORM))),
-    SCENE: _schema(_object("foxglove.SceneUpdate", deletions=_array(_DELETION), entities=_array(_ENTITY))),
-    STATE: _schema(_object("worldline.WorldState", iteration=_COUNT, step=_COUNT, state_hash=_TEXT)),
-    INTERACTIONS: _schema(_object("worldline.Interaction", iteration=_COUNT, step=_COUNT, interaction={})),
+# What the messages on a world's topics look like: Foxglove's schemas for its 3-D panel, and two of Worldline's own.
+# They say what https://docs.foxglove.dev/docs/visualization/message-schemas/introduction says, as far as tools read it:
+# names, types and titles.
+_SCHEMA_NAMES = {
+    TF: "foxglove.FrameTransforms",
+    SCENE: "foxglove.SceneUpdate",
+    STATE: "worldline.WorldState",
+    INTERACTIONS: "worldline.Interaction",
 }
+
+
+def _schema(name: str) -> Schema:
+    file = Path(__file__).parent / "schemas" / f"{name}.json"
+    return Schema(name, "jsonschema", json.encode(json.decode(file.read_bytes())))
+
+
+WORLD_SCHEMAS: dict[str, Schema] = {topic: _schema(name) for topic, name in _SCHEMA_NAMES.items()}
 """By topic, as a `Recorder` takes them."""
 
 WORLD_ENCODINGS: dict[str, str] = dict.fromkeys(WORLD_SCHEMAS, "json")
@@ -422,3 +307,96 @@ def _level_entity(stamp: _Timestamp, level: Level) -> _SceneEntity:
 def _pose(pose: Pose) -> _PoseMessage:
     w, x, y, z = pose.quaternion
     return _PoseMessage(_Xyz(*pose.position), _Xyzw(x, y, z, w))
+
+
+# Tells an observer of a history, such as a recorder, what happens in a world, as messages of one member.
+
+WORLD_MEMBER = "world"
+"""The member that a world is to whoever observes its history."""
+
+
+class _WorldState(Struct):
+    iteration: int
+    step: int
+    state_hash: str
+
+
+class _ToldInteraction(Struct):
+    iteration: int
+    step: int
+    interaction: Any
+
+
+class WorldTeller(Spectator):
+    """Messages are sent at iteration × step size, so their times rise even when the world is reset.
+
+    A recorder needs WORLD_SCHEMAS and WORLD_ENCODINGS to say what they are. Nobody receives them: they are final as
+    soon as the next iteration has begun. States are told in every iteration, poses in `every` so many. Who simulates
+    what isn't told: it is no part of the history.
+    """
+
+    def __init__(self, observer: Observer, *, every: int = 1) -> None:
+        self.every = every
+        self._observer = observer
+        self._sent = 0
+        self._chain = bytes(HASH_SIZE)
+        self._models: Mapping[str, WorldModel] | None = None
+        self._step_ns = 0
+        self._scene = SceneEncoder(())
+        self._transforms = TransformsEncoder({})
+
+    def began(self, description: WorldDescription) -> None:
+        self._step_ns = description.step
+        self._scene = SceneEncoder(description.levels)
+        self._observer.began(WORLD_MEMBER, 0)
+
+    def changed(
+        self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
+    ) -> None:
+        if models == self._models:
+            return
+        self._models = dict(models)
+        self._transforms = TransformsEncoder(models)
+        at = self._reach(iteration)
+        self._send(SCENE, at, self._scene.encode(at, models))
+
+    def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
+        self._chain = chained(self._chain, state_hash)
+        at = self._reach(iteration)
+        if poses:  # First, so that whoever looks for what differs finds who it is before the hash.
+            self._send(TF, at, self._transforms.encode(at, poses))
+        self._send(STATE, at, _encode(_WorldState(iteration, step, state_hash.hex())))
+
+    def interacted(self, iteration: int, step: int, interaction: Any) -> None:
+        at = self._reach(iteration)
+        self._send(INTERACTIONS, at, _encode(_ToldInteraction(iteration, step, plain(interaction))))
+
+    def ended(self, iteration: int, step: int) -> None:
+        at = self._reach(iteration)
+        self._observer.ended(WORLD_MEMBER, at, self._chain)
+        self._observer.passed(at + 1)
+
+    def _reach(self, iteration: int) -> int:
+        """Return the time of an iteration. Whatever was before it is final (H3)."""
+        at = iteration * self._step_ns
+        self._observer.passed(at)
+        return at
+
+    def _send(self, topic: str, at: int, payload: bytes) -> None:
+        self._observer.sent(WORLD_MEMBER, self._sent, topic, at, payload, at)
+        self._sent += 1
+
+
+def world_recorder(
+    target: RecordingTarget, name: str, planned: Plan, *, provenance: Provenance | None = None
+) -> Recorder:
+    """Return what records a world, for a `WorldTeller` to tell; schemas are Foxglove's where it has one."""
+    return Recorder(
+        target,
+        planned,
+        federation=name,
+        encodings=WORLD_ENCODINGS,
+        schemas=WORLD_SCHEMAS,
+        provenance=provenance,
+        overwrite=True,
+    )

@@ -184,7 +184,7 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 #
 # Theory of operation
 # -------------------
-# A pure function: groups and the affinities so far in, affinities and moves out. A group that has performers is
+# A pure function: groups and the affinities so far in, affinities out. A group that has performers is
 # *settled* if any of them is on a secondary already, and *fresh* otherwise; one without performers is *loose*. A
 # secondary is idle if it has no performer. Among all ways to give each group one secondary, `place` takes the one with
 #
@@ -217,40 +217,23 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # *The search.* If every settled group goes to its own best secondary, the cost is the least there is. If that keeps
 # enough secondaries busy, it is the answer. That is nearly always so, and takes a time proportional to the performers.
 #
-# Otherwise one more secondary must be made busy, until it is enough. That is a minimum-cost flow: groups flow to
-# secondaries, and from each secondary one unit through an edge that counts as busy, the rest through one that doesn't.
-# A flow of the least cost for k busy secondaries stays one of the least cost for k + 1 if it is augmented along a
-# shortest path of the residual graph (the theorem of successive shortest paths). Between secondaries, the residual
-# graph has an arc a → b for every group that could move from a to b, at the difference of its costs, of which only the
-# cheapest matters. A path starts where at least two groups are, ends at an idle secondary, and along it each arc's
-# group moves on: everybody between keeps its number. There always is such a path, as long as there are idle secondaries
-# and fewer busy ones than groups. Costs may be negative but cycles are positive, or the flow hadn't been the one best.
-# So Bellman and Ford's algorithm finds it, on as many nodes as there are secondaries.
+# Otherwise it is a minimum-cost flow: each group is a unit that flows to a secondary at its cost there, and on from
+# each secondary, one unit at most to where the busy are counted and all the rest past it. NetworkX finds the cheapest
+# flow of which as many units are counted as secondaries must be busy. Costs are whole numbers, so it is exact; and
+# since there is one best, it doesn't matter how it is found.
 #
-# So nothing here is a heuristic, and nothing is hard: every rule is exact for any number of groups. `tests/world`
-# compares it with all assignments for small worlds.
-#
-# Of the groups on an arc, the cheapest is found with small numbers: by P2 and P3, then by P4 the last group if it moves
-# to a greater name, and the first if it moves to a lesser one. Only arcs, not groups, have costs with all digits.
+# So nothing here is a heuristic: every rule is exact for any number of groups. `tests/world` compares it with all
+# assignments for small worlds.
 #
 # Deliberately not handled: load. A secondary may have one group and another all the rest, if that is how they moved.
 # The rules rank moves above balance; P5 and P1 alone spread what is new or must move anyway.
 
 
-class Move(NamedTuple):
-    """A performer or entity that changes its secondary, or comes to its first."""
-
-    name: str
-    source: str | None
-    target: str
-
-
 class Distribution(NamedTuple):
-    """Who is where: the secondary of each group and of each member, by name; and the moves that lead there, sorted."""
+    """Who is where: the secondary of each group and of each member, by name."""
 
     hosts: dict[str, str]
     affinities: dict[str, str]
-    moves: tuple[Move, ...]
 
 
 def place(
@@ -288,7 +271,10 @@ def place(
     for group in ordered:
         if not group.performers:
             assign(group, _beside(group, homes, before, loads))
-    return _distribution(ordered, names, hosts, affinities or {})
+    members = {member: names[hosts[group.name]] for group in ordered for member in group.members()}
+    return Distribution(
+        {group: names[hosts[group]] for group in sorted(hosts)}, {member: members[member] for member in sorted(members)}
+    )
 
 
 def _order(group: Group) -> tuple[bool, str, str]:
@@ -342,62 +328,28 @@ def _stakes(
 def _settle(stakes: list[list[int]], count: int, busy_wanted: int) -> list[int]:
     """Return the ranks of settled groups' secondaries, of which that many are busy if there are as many groups."""
     ranks = [each.index(max(each)) for each in stakes]
-    residents: list[list[int]] = [[] for _ in range(count)]
-    for index, rank in enumerate(ranks):
-        residents[rank].append(index)
-    busy = sum(map(bool, residents))
-    for _ in range(min(len(stakes), busy_wanted) - busy):
-        for index, target in _cheapest_path(stakes, residents):
-            residents[ranks[index]].remove(index)
-            residents[target].append(index)
-            ranks[index] = target
-    return ranks
+    busy = min(len(stakes), busy_wanted)
+    return ranks if len(set(ranks)) >= busy else _cheapest(stakes, count, busy)
 
 
-class _Arc(NamedTuple):
-    source: int
-    target: int
-    group: int  # The index of the one that moves.
-    cost: int
+def _cheapest(stakes: list[list[int]], count: int, busy: int) -> list[int]:
+    """Return the ranks that cost least, of those that keep so many secondaries busy."""
+    from networkx import DiGraph, min_cost_flow  # Hardly ever needed, and slow to load.
 
-
-def _arcs(stakes: list[list[int]], residents: list[list[int]]) -> list[_Arc]:
-    """Return the cheapest way to move one group, from each busy secondary to each other one."""
-    count = len(residents)
+    graph = DiGraph()
+    graph.add_node("busy", demand=busy)
+    graph.add_node("beyond", demand=len(stakes) - busy)
+    for rank in range(count):
+        graph.add_edge(("secondary", rank), "busy", capacity=1)
+        graph.add_edge(("secondary", rank), "beyond")
     unit = count ** len(stakes)  # Of P2 and P3, above the digits of P4.
-    arcs = []
-    for source, inhabitants in enumerate(residents):
-        for target in range(count):
-            if inhabitants and target != source:
-                later = -1 if target > source else 1
-                loss, _, group = min(
-                    (stakes[index][source] - stakes[index][target], later * index, index) for index in inhabitants
-                )
-                cost = loss * unit + (target - source) * count ** (len(stakes) - 1 - group)
-                arcs.append(_Arc(source, target, group, cost))
-    return arcs
-
-
-def _cheapest_path(stakes: list[list[int]], residents: list[list[int]]) -> list[tuple[int, int]]:
-    """Return the groups that have to move, and where to, to make one more secondary busy."""
-    arcs = _arcs(stakes, residents)
-    costs: dict[int, int] = {rank: 0 for rank, inhabitants in enumerate(residents) if len(inhabitants) > 1}
-    last: dict[int, _Arc] = {}
-    shorter = True
-    while shorter:
-        shorter = False
-        for arc in arcs:
-            if arc.source in costs:
-                cost = costs[arc.source] + arc.cost
-                if arc.target not in costs or cost < costs[arc.target]:
-                    costs[arc.target], last[arc.target] = cost, arc
-                    shorter = True
-    rank = min((rank for rank, inhabitants in enumerate(residents) if not inhabitants), key=costs.__getitem__)
-    path = []
-    while rank in last:
-        path.append((last[rank].group, rank))
-        rank = last[rank].source
-    return path
+    for index, saved in enumerate(stakes):
+        graph.add_node(("group", index), demand=-1)
+        for rank in range(count):
+            cost = (max(saved) - saved[rank]) * unit + rank * count ** (len(stakes) - 1 - index)
+            graph.add_edge(("group", index), ("secondary", rank), capacity=1, weight=cost)
+    flow = min_cost_flow(graph)
+    return [next(rank for (_, rank), used in flow["group", index].items() if used) for index in range(len(stakes))]
 
 
 def _beside(group: Group, homes: Mapping[str, int], before: Mapping[str, int], loads: list[int]) -> int:
@@ -408,18 +360,3 @@ def _beside(group: Group, homes: Mapping[str, int], before: Mapping[str, int], l
             votes[rank] += 1
     near = [homes[level] for level in group.levels if level in homes] or range(len(loads))
     return min(near, key=lambda rank: (-votes[rank], loads[rank], rank))
-
-
-def _distribution(
-    groups: list[Group], names: list[str], hosts: Mapping[str, int], before: Mapping[str, str]
-) -> Distribution:
-    affinities = {member: names[hosts[group.name]] for group in groups for member in group.members()}
-    return Distribution(
-        {group: names[hosts[group]] for group in sorted(hosts)},
-        {member: affinities[member] for member in sorted(affinities)},
-        tuple(
-            Move(member, before.get(member), target)
-            for member, target in sorted(affinities.items())
-            if before.get(member) != target
-        ),
-    )

@@ -106,7 +106,7 @@ class Hosting:
                 error.facts.get("step", order.step + len(seen)),
                 error.problem,
                 error.advice or "",
-                error.facts.get("hasty", False),
+                error.facts.get("too_fast", False),
             )
             return StepAck(self.name, order.round, order.iteration + len(seen), seen, None, failure)
         return StepAck(self.name, order.round, order.iteration + order.steps, seen, look)

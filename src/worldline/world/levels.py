@@ -15,9 +15,9 @@ L3. An entity is loaded while a level that names it is active. Those that no lev
     which is always active.
 L4. Only positions after steps count. A performer that passes through a level within one step was never in it: nothing
     was ever computed while it was there.
-L5. An update is one moment. Whatever its changes have in common cancels out: an entity of two levels stays loaded when
-    one becomes active as the other becomes inactive, and a level stays active when one performer takes over from
-    another. So the order in which performers are looked at can't show.
+L5. An update is one moment: an entity of two levels stays loaded when one becomes active as the other becomes inactive,
+    and a level stays active when one performer takes over from another. So the order in which performers are looked at
+    can't show.
 
 By L1 a performer's levels follow from its own path alone. Gazebo differs: there, a buffer counts for every performer
 once the level is active, so what a performer is in depends on who else was where, and a level can stay active for
@@ -68,24 +68,6 @@ class LevelShape(Protocol):
     def entities(self) -> tuple[str, ...]: ...
 
 
-class LevelChange(NamedTuple):
-    """What an update changed. Pairs are (performer, level); everything is sorted."""
-
-    entered: tuple[tuple[str, str], ...] = ()
-    left: tuple[tuple[str, str], ...] = ()
-    activated: tuple[str, ...] = ()
-    deactivated: tuple[str, ...] = ()
-    load: tuple[str, ...] = ()
-    unload: tuple[str, ...] = ()
-
-    def performers(self) -> tuple[str, ...]:
-        """Return those whose levels changed."""
-        return tuple(sorted({performer for performer, _ in (*self.entered, *self.left)}))
-
-
-NO_CHANGE = LevelChange()
-
-
 class Levels:
     """The levels of a world, and who is in them. There are no performers until an update adds them.
 
@@ -105,8 +87,6 @@ class Levels:
         if unknown := sorted(named.difference(known)):
             raise ConfigurationError(f"a level names {shown(unknown[0])}, and there is no such entity")
         self.default = tuple(entity for entity in known if entity not in named)
-        self._performers = dict.fromkeys(self._entities, 0)  # Level → how many performers are in it.
-        self._active = {entity: 0 for entity in known if entity in named}  # Entity → how many of its levels are active.
         self._grids: dict[Point, _Grid] = {}  # By the size of performers.
         self._tracks: dict[str, _Track] = {}
 
@@ -121,11 +101,12 @@ class Levels:
 
     def active(self) -> tuple[str, ...]:
         """Return the levels that are active, the default level apart."""
-        return tuple(level for level, performers in self._performers.items() if performers)
+        return tuple(sorted({level for track in self._tracks.values() for level in track.levels}))
 
     def loaded(self) -> tuple[str, ...]:
         """Return the entities that are loaded, those of the default level among them."""
-        return tuple(sorted((*self.default, *(entity for entity, levels in self._active.items() if levels))))
+        parts = [self.default, *(self._entities[level] for level in self.active())]
+        return tuple(sorted({entity for part in parts for entity in part}))
 
     # --- What happens ---
 
@@ -135,8 +116,8 @@ class Levels:
         *,
         added: Mapping[str, tuple[Point, Point]] | None = None,
         removed: Iterable[str] = (),
-    ) -> LevelChange:
-        """Take the new positions; performers that aren't named haven't moved.
+    ) -> tuple[str, ...]:
+        """Take the new positions, and return whose levels that changes; performers that aren't named haven't moved.
 
         `added` are new performers with their sizes and positions, and may have the names of those `removed`. A position
         that is given for one of either doesn't count.
@@ -153,7 +134,7 @@ class Levels:
             if name not in tracks:
                 track = self._track(name)
                 tracks[name] = track.grid.track(name, positions[name], track.levels)
-        return self._commit(tracks) if tracks else NO_CHANGE
+        return self._commit(tracks) if tracks else ()
 
     def _strayed(self, positions: Mapping[str, Point]) -> list[str]:
         """Return those who aren't in their cells any more, and those nobody knows."""
@@ -164,28 +145,18 @@ class Levels:
                 strayed.append(name)
         return sorted(strayed)
 
-    def _commit(self, tracks: Mapping[str, _Track | None]) -> LevelChange:
-        """Replace performers' tracks, and work out what that changes, all of it at once (L5)."""
-        entered, left = [], []
+    def _commit(self, tracks: Mapping[str, _Track | None]) -> tuple[str, ...]:
+        """Replace performers' tracks, all at once (L5), and return those whose levels aren't what they were."""
+        changed = []
         for name, track in sorted(tracks.items()):
             old = self._tracks.pop(name, None)
-            before = old.levels if old is not None else ()
-            after = track.levels if track is not None else ()
-            entered += [(name, level) for level in after if level not in before]
-            left += [(name, level) for level in before if level not in after]
+            if (old.levels if old is not None else ()) != (track.levels if track is not None else ()):
+                changed.append(name)
             if track is not None:
                 self._tracks[name] = track
-        if None in tracks.values():  # Grids of sizes that nobody has any more would add up over a long run.
+        if None in tracks.values():  # Grids of sizes that no performer has any more would add up over a long run.
             self._grids = {track.grid.size: track.grid for track in self._tracks.values()}
-        if not (entered or left):
-            return NO_CHANGE
-        activated, deactivated = _count(self._performers, [level for _, level in entered], [level for _, level in left])
-        load, unload = _count(
-            self._active,
-            [entity for level in activated for entity in self._entities[level]],
-            [entity for level in deactivated for entity in self._entities[level]],
-        )
-        return LevelChange(tuple(entered), tuple(left), activated, deactivated, load, unload)
+        return tuple(changed)
 
     def _track(self, name: str) -> _Track:
         try:
@@ -211,20 +182,6 @@ def _check_shape(level: LevelShape) -> None:
             f"{shown(level.buffer)}",
             advice="use finite numbers, and lengths of at least 0",
         )
-
-
-def _count(counts: dict[str, int], more: list[str], less: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Count up and down, and return those that have come up from zero, and those that have come down to it.
-
-    Nobody counts down who hasn't been counted up in an earlier update, so nothing starts and ends at zero.
-    """
-    before = {name: counts[name] for name in sorted((*more, *less))}
-    for name in more:
-        counts[name] += 1
-    for name in less:
-        counts[name] -= 1
-    risen = tuple(name for name, count in before.items() if not count)
-    return risen, tuple(name for name in before if not counts[name])
 
 
 _Bounds = tuple[float, float, float, float, float, float]

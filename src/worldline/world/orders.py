@@ -87,25 +87,21 @@ def with_copies(world: WorldDescription, copies: list[ModelCopy]) -> WorldDescri
 
 
 class StepOrder(Struct, frozen=True, array_like=True):
-    """What a secondary does next, in the order of the fields; `time` and `step` are where it begins.
+    """What a secondary does next, in the order of the fields; `iteration` and `step` are where it begins.
 
-    `copies` are all models that the file hasn't, if that has changed. `affinities` are the movers that come to this
-    secondary or leave it, each with the secondary that has it now. `unload` are groups that it has no longer, and
+    `copies` are all models that the file hasn't, if that has changed. `unload` are groups that it has no longer, and
     `load` those that it has from now on. If it is to go `back`, it does: to where it was before the steps of its last
     order. `speeds` limit how fast the movers of each group may get until the next look. `drives` and `poses` say what
-    somebody commands. Then it goes as many `steps`. After them it looks, unless `look` is 0: that is how many steps
-    away the look after this one is. Link poses are wanted of each iteration that is a multiple of `poses_every`.
+    is commanded. Then it goes as many `steps`; with none, the world stands still. After them it looks, unless `look` is
+    0: that is how many steps away the look after this one is. Link poses are wanted of each iteration that is a
+    multiple of `poses_every`.
     """
 
     round: int
     iteration: int
     step: int
-    time: int
     step_size: int
-    paused: bool = False
-    """Whether the world stands still: an order of no steps."""
     copies: list[ModelCopy] | None = None
-    affinities: list[tuple[str, str]] = []
     unload: list[str] = []
     load: list[GroupOrder] = []
     back: bool = False
@@ -141,7 +137,7 @@ class StepFailure(Struct, frozen=True, array_like=True):
     step: int
     problem: str
     advice: str
-    hasty: bool = False
+    too_fast: bool = False
     """Whether a mover only got faster than its group was made for: after another look it may be computed after all."""
 
 

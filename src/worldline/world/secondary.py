@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct, json
+
 from worldline.federation.address import Address
+from worldline.federation.environment import TOKEN
 from worldline.federation.participant.client import connect
-from worldline.model.errors import BrokenOff, ConfigurationError, LossError, UsageError, nearest, shown
+from worldline.model.errors import BrokenOff, ConfigurationError, LossError, UsageError, WorldlineError, nearest, shown
 from worldline.wire.handshake import DISAGREES
 from worldline.world.discovery.peers import PeerRole
+from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, agreement
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
+from worldline.world.sdf import read_world
 
 # Roles: what a process is in the network of a run, as somebody says it on a command line or in the environment.
 
@@ -159,3 +166,39 @@ class Secondary:
     def give_up(self, problem: str) -> None:
         """Have `run` raise a `LossError`: the primary is gone. From any thread."""
         self._client.give_up(problem)
+
+
+# A secondary as a process of its own, with its task as the only argument: `distributed` starts it.
+
+
+class SecondaryTask(Struct, frozen=True):
+    """All that a secondary's process has to know; the token comes in its environment."""
+
+    file: str
+    engine: str
+    address: str
+    name: str
+    federation: str
+    silence_s: float | None
+
+
+def main() -> int:
+    task = json.decode(sys.argv[1], type=SecondaryTask)
+    try:
+        engine = open_engine(task.engine, read_world(Path(task.file)))
+        Secondary(
+            task.address,
+            task.name,
+            engine,
+            federation=task.federation,
+            token=os.environ.get(TOKEN) or None,
+            silence_s=task.silence_s,
+        ).run()
+    except WorldlineError as error:
+        print(f"worldline: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

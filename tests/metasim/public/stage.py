@@ -11,7 +11,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter
 from worldline.lock.events import Event
-from worldline.metasim.public.names import PublicName
+from worldline.metasim.public.tcpq import PublicName
 
 STEPS = 60
 

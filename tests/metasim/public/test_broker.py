@@ -15,11 +15,11 @@ import pytest
 from tests.federation.transports import eventually, nothing_left
 from worldline.metasim.public.broker import ChannelPattern, TcpqBroker
 from worldline.metasim.public.mirror import encode_time
-from worldline.metasim.public.names import TIME_CHANNEL
 from worldline.metasim.public.tcpq import (
     CLIENT_MAGIC,
     DATA_MAX,
     SERVER_MAGIC,
+    TIME_CHANNEL,
     TcpqDecoder,
     TcpqFrame,
     TcpqKind,

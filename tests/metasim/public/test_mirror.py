@@ -22,8 +22,7 @@ from worldline.files.saving import write_all
 from worldline.history.telling import SeveralObservers
 from worldline.metasim.public import PublicLcm, TcpqBroker
 from worldline.metasim.public.mirror import Feed, PublicEvent, Timeline, decode_time
-from worldline.metasim.public.names import TIME_CHANNEL
-from worldline.metasim.public.tcpq import SERVER_MAGIC, greeting
+from worldline.metasim.public.tcpq import SERVER_MAGIC, TIME_CHANNEL, greeting
 from worldline.model import MS
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.model.time import FOREVER
@@ -330,7 +329,7 @@ def test_a_log_that_ends_early_ends_with_a_whole_event(tmp_path: Path, monkeypat
         mirror.sent("a", 0, "T", 5, b"first", until=10)
         mirror.passed(20)
         mirror.drain()
-        monkeypatch.setattr("worldline.metasim.public.log.write_all", half)
+        monkeypatch.setattr("worldline.metasim.public.mirror.write_all", half)
         mirror.sent("a", 1, "T", 25, b"second", until=30)
         mirror.passed(40)
     assert [data for *_, data in logged(tmp_path / "run.lcmlog")] == [b"first"]
@@ -352,8 +351,8 @@ def test_multicast_is_paced_so_that_receivers_have_room(monkeypatch: pytest.Monk
             self.unread = 0
 
     network = Network("")
-    monkeypatch.setattr("worldline.metasim.public.outlets.open_lcm", lambda _: network)
-    monkeypatch.setattr("worldline.metasim.public.outlets.time.sleep", network.read)
+    monkeypatch.setattr("worldline.metasim.public.tcpq.open_lcm", lambda _: network)
+    monkeypatch.setattr("worldline.metasim.public.tcpq.time.sleep", network.read)
     with PublicLcm("udpm://", linger_s=0.0) as mirror:
         for number in range(2000):
             mirror.sent("a", number, "T", number, b"x" * (number * 10), until=number)

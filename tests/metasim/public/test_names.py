@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.metasim.public.names import (
+from worldline.metasim.public.tcpq import (
     CHANNEL_BYTES_MAX,
     PublicName,
     check_channel,

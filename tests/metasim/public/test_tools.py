@@ -19,7 +19,7 @@ from tests.metasim.public.stage import loop, seen_by_participants
 from worldline import run
 from worldline.metasim.public import PublicLcm, TcpqBroker
 from worldline.metasim.public.mirror import TIME_DEFINITION, encode_time
-from worldline.metasim.public.names import TIME_CHANNEL
+from worldline.metasim.public.tcpq import TIME_CHANNEL
 
 _PATIENCE_S = 60.0
 _BINARIES = Path(lcm.LCM_BIN_DIR)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,11 +14,13 @@ import pytest
 from tests.world.stage import HASH, affinities, loaded, packed, perform, poses_at, stage
 from worldline.model.errors import UsageError
 from worldline.model.time import MS
+from worldline.pictures.player import player_text
 from worldline.pictures.world import animation as film
 from worldline.pictures.world.animation import TURN, Animation, Film, FilmFrame
-from worldline.pictures.world.player import PROGRAM
 from worldline.world.description import WorldDescription
 from worldline.world.pose import Pose
+
+PROGRAM = player_text("world", "js")
 
 
 class WorldPage(HTMLParser):
@@ -219,53 +219,3 @@ def test_a_film_has_one_frame_for_an_iteration() -> None:
     reel.add(framed(0, 1))
     reel.add(framed(0, 2))
     assert [len(frame.spots) for frame in reel.frames()] == [2]
-
-
-# --- The program ---
-
-# As much of a browser as the program needs: what isn't known does nothing. It plays two seconds, then stops.
-BROWSER = r"""
-const elements = {}, painted = [], queue = [];
-const nothing = () => new Proxy(function () {}, {
-  get: (target, key) => key in target ? target[key] : key === "getContext" ? () => pen : key === "offsetWidth" ? 50 :
-    key === "getBoundingClientRect" ? () => ({left: 0, top: 0, width: 800, height: 600}) : () => ({}),
-  set: (target, key, value) => { target[key] = value; return true; },
-});
-const pen = new Proxy({}, {
-  get: (target, key) => key in target ? target[key] : (...given) => {
-    if (key === "fillText") painted.push(given[0]);
-    if (given.some(each => typeof each === "number" && !Number.isFinite(each))) throw Error(`${key}(${given})`);
-    return {width: 40};
-  },
-});
-const made = id => elements[id] = elements[id] || Object.assign(nothing(), {
-  textContent: id === "data" ? DATA : "", style: {}, checked: true, value: "1", selectedIndex: 3,
-});
-globalThis.document = {getElementById: made, createElement: nothing, addEventListener() {}, documentElement: {}};
-globalThis.window = globalThis;
-globalThis.matchMedia = () => ({matches: false, addEventListener() {}});
-globalThis.getComputedStyle = () => ({getPropertyValue: () => " #000000"});
-globalThis.ResizeObserver = class { observe() {} };
-globalThis.requestAnimationFrame = call => queue.push(call);
-globalThis.performance = {now: () => 0};
-(0, eval)(PROGRAM);
-for (let time = 0; queue.length; time += 50) queue.shift()(time);
-console.log(JSON.stringify({clock: elements.clock.textContent, play: elements.play.textContent, painted}));
-"""
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node to run JavaScript")
-@pytest.mark.parametrize("iterations", [0, 100])
-def test_the_program_plays_to_the_end(iterations: int) -> None:
-    animation = Animation()
-    if iterations:
-        perform(animation, stage(), iterations)
-    data = WorldPage(animation.html()).inside["data"]
-    script = f"const DATA = {json.dumps(data)}, PROGRAM = {json.dumps(PROGRAM)};{BROWSER}"
-    done = subprocess.run(["node", "-"], input=script, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["clock"] == f"{iterations / 100:.3f} s, step {iterations}"
-    assert said["play"] == "▶ Play"
-    if iterations:
-        assert {"left one", "right one", "west_box", "east_box", "west", "east"} <= set(said["painted"])

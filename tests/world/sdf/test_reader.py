@@ -23,17 +23,19 @@ from worldline.world.description import (
     Waypoint,
     WorldModel,
 )
-from worldline.world.inertia import UNIT_INERTIA, Inertia, cone_inertia
 from worldline.world.pose import ORIGIN, Pose, Vector
 from worldline.world.sdf import WorldFileError, read_world
 from worldline.world.shapes import (
+    UNIT_INERTIA,
     BoxShape,
     CapsuleShape,
     CylinderShape,
     EllipsoidShape,
+    Inertia,
     PlaneShape,
     Shape,
     SphereShape,
+    cone_inertia,
 )
 
 

@@ -28,10 +28,11 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from worldline.federation.address import Address
-from worldline.metasim.public.names import CHANNEL_BYTES_MAX, TIME_CHANNEL
 from worldline.metasim.public.tcpq import (
+    CHANNEL_BYTES_MAX,
     CLIENT_MAGIC,
     SERVER_MAGIC,
+    TIME_CHANNEL,
     TcpqDecoder,
     TcpqFrame,
     TcpqKind,

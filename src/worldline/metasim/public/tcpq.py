@@ -11,13 +11,20 @@ whatever isn't the protocol or is too large; nothing can be read from that conne
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
+import time
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from worldline.federation.address import Address, parse_address
-from worldline.model.errors import LossError, PeerError, UsageError, WorldlineError
+from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError, WorldlineError, shown
+
+if TYPE_CHECKING:
+    import lcm
 
 CLIENT_MAGIC, SERVER_MAGIC, VERSION = 0x287617FB, 0x287617FA, 0x0100
 NAME_MAX = 1024  # Patterns may be longer than names of channels.
@@ -162,3 +169,192 @@ def _await_greeting(connection: socket.socket) -> None:
         if not data:
             raise LossError("whoever listens there hung up")
         decoder.feed(data)
+
+
+# Names of channels on the public LCM: who sent a message, and whom it was delivered to.
+#
+# A message that `plant` sends on `STATE` appears on ``STATE/plant``. Each of its deliveries appears on
+# ``STATE/plant>controller``. Both begin with the sender, so that a list of channels that is sorted by name, such as
+# that of lcm-spy, has the deliveries right below the send: what a link loses is the difference between two
+# neighboring rates. Subscriptions are regular expressions that match the whole name: ``STATE/[^>]*`` are the sends on
+# a channel, ``.*>controller`` all that arrives at one participant.
+#
+# A channel may hold slashes; participants' names may hold neither `/` nor `>`. So a name has one reading.
+
+CHANNEL_BYTES_MAX = 63
+"""LCM's own limit, over UDP; other transports have others, but a name must be good for all of them."""
+
+TIME_CHANNEL = "WORLDLINE_TIME"
+"""The channel that says at which time what follows was sent. Without a slash, it is no mirrored channel's name."""
+
+_SEPARATORS = "/>"
+
+
+class PublicName(NamedTuple):
+    """What a channel of the public LCM stands for; without a receiver, it is a send."""
+
+    channel: str
+    sender: str
+    receiver: str | None = None
+
+    def __str__(self) -> str:
+        name = f"{self.channel}/{self.sender}"
+        return name if self.receiver is None else f"{name}>{self.receiver}"
+
+
+def parse_public_name(text: str) -> PublicName:
+    """Read the name of a mirrored channel."""
+    channel, slash, path = text.rpartition("/")
+    sender, arrow, receiver = path.partition(">")
+    if not (channel and slash and sender) or (arrow and not receiver):
+        raise ConfigurationError(f"{shown(text)} isn't a channel of the public LCM", advice="write CHANNEL/participant")
+    return PublicName(channel, sender, receiver if arrow else None)
+
+
+def check_channel(name: str) -> str:
+    """Return the name of a channel if LCM can carry it."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"{shown(name)} can't name an LCM channel", advice="it isn't valid Unicode") from None
+    if not name or "\0" in name:
+        raise ConfigurationError(
+            f"{shown(name)} can't name an LCM channel", advice="a name has at least one character, and none is NUL"
+        )
+    if size > CHANNEL_BYTES_MAX:
+        raise ConfigurationError(
+            f"{shown(name)} can't name an LCM channel: it has {size} bytes",
+            advice=f"LCM has room for {CHANNEL_BYTES_MAX}",
+        )
+    return name
+
+
+def check_participant(name: str) -> str:
+    """Return the name of a participant if it can be a part of a public channel's name."""
+    if found := next((character for character in _SEPARATORS if character in name), None):
+        raise ConfigurationError(
+            f"{shown(name)} can't name a participant on a public LCM",
+            advice=f"there, {shown(found)} separates names: leave it out",
+        )
+    check_channel(str(PublicName("C", name)))
+    return name
+
+
+def check_public_names(publishes: Mapping[str, Iterable[str]], subscribes: Mapping[str, Iterable[str]]) -> None:
+    """Refuse names that can't appear on a public LCM: of participants, each with the channels that it declares."""
+    for name in sorted({*publishes, *subscribes}):
+        check_participant(name)
+    receivers: dict[str, list[str]] = {}
+    for receiver, channels in sorted(subscribes.items()):
+        for channel in channels:
+            receivers.setdefault(channel, []).append(receiver)
+    for sender, channels in sorted(publishes.items()):
+        for channel in channels:
+            others = [receiver for receiver in receivers.get(channel, []) if receiver != sender]
+            for public in (PublicName(channel, sender), *(PublicName(channel, sender, other) for other in others)):
+                _check_public(public)
+
+
+def _check_public(public: PublicName) -> None:
+    try:
+        check_channel(str(public))
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"on the public LCM, {shown(public.channel)} of {public.sender} is {error.problem}",
+            participant=public.sender,
+            advice="shorten the names of the channel or the participants, or do without a public LCM",
+        ) from None
+
+
+# Where the public LCM's messages go: a multicast group, or a broker.
+#
+# An outlet may block, and it may break; whoever publishes in it does that in a thread of its own (`feed`).
+
+_PATIENCE_S = 5.0
+
+# Of multicast: what is sent between two pauses fits into a receiver's buffer several times, which has 208 KiB by
+# default. Each packet takes room there besides its data.
+_BURST_BYTES = 2**14
+_PACKET_COST = 1000
+_PAUSE_S = 0.001
+
+
+class Outlet(Protocol):
+    """Publishes messages. `url` is what its user calls it."""
+
+    @property
+    def url(self) -> str: ...
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Pass on a message; raise `LossError` if that can't be done."""
+
+    def close(self) -> None:
+        """End it, also if it is blocked in another thread."""
+
+
+def open_lcm(url: str) -> lcm.LCM:
+    """Open an LCM of the LCM library itself."""
+    try:
+        library = import_module("lcm")
+    except ImportError as error:
+        raise UsageError(
+            f"{url} needs the LCM library", advice="pip install '.[lcm]' in the clone of Worldline"
+        ) from error
+    try:
+        opened: lcm.LCM = library.LCM(url)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"LCM can't be opened at {shown(url)}",
+            advice="the lines above say why; multicast needs a route, on this machine alone for instance"
+            " `ip route add 224.0.0.0/4 dev lo`",
+        ) from error
+    return opened
+
+
+class LcmOutlet:
+    """An LCM of the LCM library, for ``udpm://``. It is paced: what a receiver has no room for is lost unnoticed."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._lcm: lcm.LCM | None = open_lcm(url)
+        self._burst = 0  # Bytes since the last pause.
+
+    def publish(self, channel: str, data: bytes) -> None:
+        opened = self._lcm
+        if opened is None:
+            raise LossError(f"{self.url} is closed")
+        try:
+            opened.publish(channel, data)
+        except (OSError, ValueError) as error:
+            raise LossError(f"{self.url} doesn't take a message on {channel}: {error}") from error
+        self._burst += len(data) + _PACKET_COST
+        if self._burst > _BURST_BYTES:
+            time.sleep(_PAUSE_S * self._burst / _BURST_BYTES)
+            self._burst = 0
+
+    def close(self) -> None:
+        self._lcm = None  # Nothing is under way in it, and the library closes it when nobody has it any more.
+
+
+class TcpqOutlet:
+    """A connection to a broker. It waits for one that doesn't read, which the library's own would do, too."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._socket = dial_broker(url, _PATIENCE_S)
+
+    def publish(self, channel: str, data: bytes) -> None:
+        try:
+            self._socket.sendall(TcpqFrame(TcpqKind.PUBLISH, channel, data).encode())
+        except OSError as error:
+            raise LossError(f"the connection to {self.url} broke: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # Broken already.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def open_outlet(url: str) -> Outlet:
+    """Open what a text such as ``udpm://239.255.76.67:7667?ttl=0`` names."""
+    return TcpqOutlet(url) if url.startswith(SCHEME) else LcmOutlet(url)

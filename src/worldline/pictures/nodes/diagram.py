@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from worldline.model.errors import WorldlineError
+from worldline.model.text import counted
 from worldline.model.time import format_time
 from worldline.nodes.trace import NodeRecord
-from worldline.pictures.axis import decimal, ticks
-from worldline.pictures.labels import Disc, Entry, LabelSpace, Legend, text_discs
 from worldline.pictures.nodes.happenings import DrawnMessage, NodesPicture, told
-from worldline.pictures.plane import Look, Point, between, distance, fading, looks_of
+from worldline.pictures.plane import Disc, LabelSpace, Look, Point, between, distance, fading, looks_of, text_discs
+from worldline.pictures.sheet import (
+    GRID,
+    Entry,
+    Lines,
+    Sheet,
+    chosen,
+    decimal,
+    fading_sample,
+    line_sample,
+    ticks,
+)
 from worldline.pictures.svg import (
     ALARM,
     INK,
@@ -23,7 +33,6 @@ from worldline.pictures.svg import (
     arrow_end,
     arrow_head,
     cross,
-    document,
     element,
     escaped,
     fitted,
@@ -89,7 +98,7 @@ def entries_of(story: NodesPicture, looks: Mapping[str, Look], head: float) -> l
     """Return what the legend of a story explains."""
     sent = [message.what for message in story.messages]
     entries = [
-        Entry(f"{shortened(kind, 40)} ({sent.count(kind):,})", _line_sample(look, head))
+        Entry(f"{shortened(kind, 40)} ({sent.count(kind):,})", line_sample(look.color, 1.6, look.dashes, head))
         for kind, look in list(looks.items())[:_KINDS_UP_TO]
     ]
     if len(looks) > _KINDS_UP_TO:
@@ -98,7 +107,7 @@ def entries_of(story: NodesPicture, looks: Mapping[str, Look], head: float) -> l
     if "lost" in fates or "dropped" in fates:
         entries.append(Entry("lost", _lost_sample))
     if "under way" in fates:
-        entries.append(Entry("still under way", _fading_sample))
+        entries.append(Entry("still under way", fading_sample(1.6)))
     shown = [_mark_name(mark.what) for mark in story.marks]
     entries += [Entry(name, _glyph_sample(what)) for what, name in _MARK_NAMES.items() if name in shown]
     if story.notes:
@@ -144,16 +153,6 @@ def _glyph_sample(what: str) -> Callable[[float, float], str]:
     return lambda x, y: glyph(what, x + 12, y)
 
 
-def _line_sample(look: Look, head: float) -> Callable[[float, float], str]:
-    return lambda x, y: path(
-        ((x, y), (x + 24, y)),
-        stroke=look.color,
-        stroke_width=1.6,
-        stroke_dasharray=look.dashes,
-        marker_end=arrow_end(look.color, head),
-    )
-
-
 def _no_sample(_x: float, _y: float) -> str:
     return ""
 
@@ -165,10 +164,6 @@ def _note_sample(x: float, y: float) -> str:
 def _lost_sample(x: float, y: float) -> str:
     line = path(((x, y), (x + 20, y)), stroke=SOFT, stroke_width=1.4, stroke_dasharray="4 3")
     return line + element("path", d=cross(x + 20, y, 3.6), stroke=SOFT, stroke_width=1.6)
-
-
-def _fading_sample(x: float, y: float) -> str:
-    return element("g", fading((x, y), (x + 24, y)), stroke=SOFT, stroke_width=1.6)
 
 
 RECORDS_MAX = 5_000
@@ -186,7 +181,6 @@ _NAMES_AGAIN_FROM = 1_300.0  # A picture as wide as that has the lifelines' name
 
 _LIFE = "#8a96a3"
 _DEAD = "#a3adb8"
-_GRID = "#eef1f4"
 _BAND = "#fdf3d8"
 _BAND_GROUP = "#f7dfa2"
 _BAND_INK = "#8a6100"
@@ -213,7 +207,7 @@ def diagram_svg(
         until = failure = None
     if num_nodes > NODES_MAX:
         cuts.append(f"Only the first {NODES_MAX:,} of {num_nodes:,} nodes are drawn, and messages between these.")
-    return _NodesDiagram(told(drawn, until), shown, title, cuts, _flaw(failure, shown)).text()
+    return _NodesDiagram(told(drawn, until), shown, title, _flaw(failure, shown)).text(cuts)
 
 
 class _Flaw(NamedTuple):
@@ -232,36 +226,52 @@ def _flaw(failure: WorldlineError | None, num_nodes: int) -> _Flaw | None:
     return _Flaw(failure.at, node, str(failure))
 
 
+class _Happened(NamedTuple):
+    """Something that happened in the network; `lane` is the row of its label above the diagram."""
+
+    at: int
+    text: str
+    lane: int
+
+
 class _NodesDiagram:
-    def __init__(
-        self, story: NodesPicture, num_nodes: int, title: str, cuts: Sequence[str], flaw: _Flaw | None = None
-    ) -> None:
+    def __init__(self, story: NodesPicture, num_nodes: int, title: str, flaw: _Flaw | None) -> None:
         self.story = story
         self.flaw = flaw
         self.num_nodes = num_nodes
-        self.title = title
-        self.cuts = cuts
         self.room = LabelSpace()
         self.looks = looks_of(story.kinds)
-        self.stroke, self.opacity, self.head = _chosen(_LINES, len(story.messages))
-        self.gap = _chosen(_GAPS, num_nodes)
+        self.lines = chosen(_LINES, len(story.messages))
+        self.gap = chosen(_GAPS, num_nodes)
         self.left = 34.0 + text_width(str(num_nodes - 1), 12)
-        self.shows_texts = len(story.messages) <= _LABELS_UP_TO
         self.plot_width = width_of(story, num_nodes, 46.0 * len(story.messages) if self.shows_texts else 0.0)
-        self.right = self.left + self.plot_width
         self.usual_way = self._usual_way()
-        self.is_wide = self.plot_width >= _NAMES_AGAIN_FROM
-        self.width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
-        entries = entries_of(story, self.looks, self.head)
-        self.legend = Legend([*entries, failure_entry()] if flaw is not None else entries, self.width - 40)
-        self.happened = _happened(story)
-        self.lanes = self._lanes()
+        width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
+        entries = entries_of(story, self.looks, self.lines.head)
+        entries += [failure_entry()] if flaw is not None else []
+        self.happened = self._laid_out(_happened(story))
         # From above: the title, the legend, what happened in the network, the lifelines, and the time axis.
-        self.legend_top = 50.0 if title else 20.0
-        over = self.legend_top + self.legend.height + _LANE * (max(self.lanes, default=-1) + 1)
+        self.sheet = Sheet(title, width, entries, heading=26.0, untitled=20.0)
+        over = self.sheet.top + _LANE * (max((each.lane for each in self.happened), default=-1) + 1)
         self.ceiling = over + max(2.0, self.gap * 0.15)
         self.top = self.ceiling + max(14.0, self.gap * 0.3)
         self.floor = self.y(num_nodes - 1) + max(18.0, self.gap * 0.4)
+
+    @property
+    def shows_texts(self) -> bool:
+        return len(self.story.messages) <= _LABELS_UP_TO
+
+    @property
+    def is_wide(self) -> bool:
+        return self.plot_width >= _NAMES_AGAIN_FROM
+
+    @property
+    def right(self) -> float:
+        return self.left + self.plot_width
+
+    @property
+    def width(self) -> float:
+        return self.sheet.width
 
     # -- Where things are
 
@@ -274,14 +284,12 @@ class _NodesDiagram:
 
     # -- The whole
 
-    def text(self) -> str:
-        caption = [self._caption(), *self.cuts]
+    def text(self, cuts: Sequence[str]) -> str:
+        caption = [self._caption(), *cuts]
         height = self.floor + 36 + 17 * (len(caption) + (self.flaw is not None))
         labels = self._message_labels()
+        heads = [arrow_head(color, self.lines.head) for color in self._colors()]
         content = [
-            element("defs", [arrow_head(color, self.head) for color in self._colors()]) if self.looks else "",
-            text_at(20, 26, fitted(self.title, self.width - 40, 15), size=15, font_weight=600) if self.title else "",
-            *self.legend.drawn(20.0, self.legend_top),
             *self._network(),
             *self._axis(),
             *self._lifelines(),
@@ -290,17 +298,15 @@ class _NodesDiagram:
             *self._notes(),
             *labels,
             *self._failure(self.floor + 44 + 17 * len(caption)),
-            *(
-                text_at(20, self.floor + 44 + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
-                for place, line in enumerate(caption)
-            ),
+            *self.sheet.caption(caption, self.floor + 44),
         ]
         style = (
             ".worldline-diagram .message:hover path{stroke-opacity:1;stroke-width:3}"
             ".worldline-diagram .message:hover .target{stroke-opacity:0}"
         )
-        return document(
-            self.width, height, content, kind="diagram", title=self.title or "Space-time diagram", style=style
+        definitions = element("defs", heads) if self.looks else ""
+        return self.sheet.text(
+            height, content, kind="diagram", untitled="Space-time diagram", definitions=definitions, style=style
         )
 
     def _caption(self) -> str:
@@ -311,8 +317,7 @@ class _NodesDiagram:
             for fate, words in (("lost", "lost"), ("dropped", "dropped"), ("under way", "under way at the end"))
             if fate in fates
         ]
-        nodes = "1 node" if self.num_nodes == 1 else f"{self.num_nodes:,} nodes"
-        messages = "1 message" if len(fates) == 1 else f"{len(fates):,} messages"
+        nodes, messages = counted(self.num_nodes, "node"), counted(len(fates), "message")
         return f"{nodes}, {messages}: {', '.join(parts)}" if fates else f"{nodes}, no messages"
 
     def _colors(self) -> list[str]:
@@ -330,7 +335,7 @@ class _NodesDiagram:
             text_at(self.x(time), floor + 16, decimal(time, size), size=10.5, text_anchor="middle") for time in times
         ]
         return [
-            element("path", d=lines, stroke=_GRID, stroke_width=1),
+            element("path", d=lines, stroke=GRID, stroke_width=1),
             path(((self.left, floor), (self.right + _BEYOND, floor)), stroke=_LIFE, stroke_width=1),
             element("g", labels, class_="axis", fill=SOFT),
             text_at(self.left - 8, floor + 16, unit, size=10.5, fill=SOFT, text_anchor="end", font_style="italic"),
@@ -366,7 +371,7 @@ class _NodesDiagram:
         drawn = []
         for kind, look in self.looks.items():
             messages = [self._arrow(each, look) for each in self.story.messages if each.what == kind]
-            shades: dict[str, Value | None] = {"stroke_width": self.stroke, "stroke_opacity": self.opacity}
+            shades: dict[str, Value | None] = {"stroke_width": self.lines.stroke, "stroke_opacity": self.lines.opacity}
             drawn.append(element("g", messages, fill="none", stroke=look.color, **shades))
         return drawn
 
@@ -376,13 +381,17 @@ class _NodesDiagram:
         if len(self.story.messages) <= _WIDE_TARGETS_UP_TO:
             parts.append(path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
         if message.fate == "received":
-            parts.append(path((start, end), stroke_dasharray=look.dashes, marker_end=arrow_end(look.color, self.head)))
+            parts.append(
+                path((start, end), stroke_dasharray=look.dashes, marker_end=arrow_end(look.color, self.lines.head))
+            )
         elif message.fate == "under way":
             parts += fading(start, end)
         else:
-            arm = self.head * 0.48
+            arm = self.lines.head * 0.48
             parts.append(path((start, end), stroke_dasharray="4 3"))
-            parts.append(element("path", d=cross(*end, arm), stroke_width=max(1.4, self.stroke), stroke_opacity=1))
+            parts.append(
+                element("path", d=cross(*end, arm), stroke_width=max(1.4, self.lines.stroke), stroke_opacity=1)
+            )
         return element("g", parts, class_=f"message {message.fate.replace(' ', '-')}")
 
     def _ends(self, message: DrawnMessage) -> tuple[Point, Point]:
@@ -460,13 +469,10 @@ class _NodesDiagram:
             text = shortened(mark.text, 24)
             width = text_width(text, 9)
             x, y = self.x(mark.at), self.y(mark.node or 0)
-            for left, base in ((x + 6, y - 6), (x - 6 - width, y - 6)):
-                discs = text_discs((left + width / 2, base - 3), width, 9)
-                if left + width < self.width and self.room.is_free(discs):
-                    self.room.take(discs)
-                    color = ALARM if mark.what in ("Crash", "LinkDown") else INK
-                    labels.append(text_at(left, base, text, size=9, fill=color))
-                    break
+            color = ALARM if mark.what in ("Crash", "LinkDown") else INK
+            labels.append(
+                self._written(text, ((x + 6, y - 6), (x - 6 - width, y - 6)), 9, color, (-math.inf, self.width))
+            )
         return [*drawn, *haloed(labels, class_="mark-texts")]
 
     def _notes(self) -> list[str]:
@@ -481,15 +487,20 @@ class _NodesDiagram:
             said = hover(f"{note.node}, at {format_time(note.at)}: {text}")
             dots.append(element("circle", said, cx=x, cy=y, r=radius, class_="note"))
             shown = shortened(text, 30)
-            width = text_width(shown, 9.5)
-            for left, base in ((x + 5, y + 4), (x + 5, y + 15), (x - 5 - width, y + 4)):
-                discs = text_discs((left + width / 2, base - 3), width, 9.5)
-                is_inside = left > self.left and left + width < self.width - 4
-                if writes and is_inside and self.room.is_free(discs):
-                    self.room.take(discs)
-                    labels.append(text_at(left, base, shown, size=9.5, fill="#52606d"))
-                    break
+            spots = ((x + 5, y + 4), (x + 5, y + 15), (x - 5 - text_width(shown, 9.5), y + 4))
+            if writes:
+                labels.append(self._written(shown, spots, 9.5, "#52606d", (self.left, self.width - 4)))
         return [element("g", dots, fill=INK), *haloed(labels, class_="note-texts")]
+
+    def _written(self, text: str, spots: Iterable[Point], size: float, color: str, within: tuple[float, float]) -> str:
+        """Write a text at the first of these spots where it has room, or nowhere."""
+        width = text_width(text, size)
+        for left, base in spots:
+            discs = text_discs((left + width / 2, base - 3), width, size)
+            if within[0] < left and left + width < within[1] and self.room.is_free(discs):
+                self.room.take(discs)
+                return text_at(left, base, text, size=size, fill=color)
+        return ""
 
     def _failure(self, base: float) -> list[str]:
         """Draw when something turned out to be wrong, and at which node; what it was stands below the picture."""
@@ -512,16 +523,16 @@ class _NodesDiagram:
 
     # -- What happened to the network
 
-    def _lanes(self) -> list[int]:
-        """Return for the labels above the diagram in which row they are, so that they don't cover each other."""
+    def _laid_out(self, happened: Iterable[tuple[int, str]]) -> list[_Happened]:
+        """Put the labels above the diagram into rows, so that they don't cover each other."""
         ends = [0.0] * _LANES
-        lanes = []
-        for at, text in self.happened:
+        found = []
+        for at, text in happened:
             x = self.x(at)
             lane = next((lane for lane, end in enumerate(ends) if end <= x), _LANES - 1)
             ends[lane] = x + text_width(shortened(text, _HAPPENED_UP_TO), 10) + 12
-            lanes.append(lane)
-        return lanes
+            found.append(_Happened(at, text, lane))
+        return found
 
     def _network(self) -> list[str]:
         """Draw partitions as bands, with the group that is cut off standing out, and a line for all that happened."""
@@ -537,7 +548,7 @@ class _NodesDiagram:
                 if node < self.num_nodes
             ]
             drawn.append(element("g", (hover(span.text), whole, *group), class_="partition"))
-        for (at, text), lane in zip(self.happened, self.lanes, strict=True):
+        for at, text, lane in self.happened:
             label = shortened(text, _HAPPENED_UP_TO)
             x, base = self.x(at), self.ceiling - 5 - lane * _LANE
             said = hover(f"{text}, at {format_time(at)}")
@@ -547,23 +558,16 @@ class _NodesDiagram:
         return drawn
 
 
-# Up to so many messages: how wide lines are, how opaque, and how long their heads.
+# Up to so many messages.
 _LINES = (
-    (_LABELS_UP_TO, (1.6, 0.95, 9.0)),
-    (100, (1.3, 0.85, 8.0)),
-    (400, (1.1, 0.7, 7.0)),
-    (1_000, (0.9, 0.55, 6.0)),
-    (math.inf, (0.8, 0.4, 5.0)),
+    (_LABELS_UP_TO, Lines(1.6, 0.95, 9.0)),
+    (100, Lines(1.3, 0.85, 8.0)),
+    (400, Lines(1.1, 0.7, 7.0)),
+    (1_000, Lines(0.9, 0.55, 6.0)),
+    (math.inf, Lines(0.8, 0.4, 5.0)),
 )
 # Up to so many nodes: how far lifelines are from each other.
 _GAPS = ((3, 110.0), (5, 88.0), (10, 64.0), (20, 42.0), (40, 28.0), (100, 18.0), (math.inf, 12.0))
-
-_Chosen = TypeVar("_Chosen")
-
-
-def _chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:
-    """Return the first choice that is good for so many."""
-    return next(choice for most, choice in choices if count <= most)
 
 
 def _happened(story: NodesPicture) -> list[tuple[int, str]]:

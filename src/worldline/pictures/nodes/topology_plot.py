@@ -9,10 +9,23 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
+from worldline.model.text import counted
 from worldline.nodes.topology import Edge, Topology
-from worldline.pictures.labels import Disc, LabelSpace, text_discs
 from worldline.pictures.nodes.layout import apart, arranged
-from worldline.pictures.plane import Curve, Point, at_origin, between, distance, distance_from_line, on_curve, toward
+from worldline.pictures.plane import (
+    Curve,
+    Disc,
+    LabelSpace,
+    Point,
+    at_origin,
+    between,
+    distance,
+    distance_from_line,
+    on_curve,
+    text_discs,
+    toward,
+)
+from worldline.pictures.sheet import Sheet
 from worldline.pictures.svg import (
     FAINT,
     INK,
@@ -21,9 +34,7 @@ from worldline.pictures.svg import (
     Value,
     arrow_end,
     arrow_head,
-    document,
     element,
-    fitted,
     haloed,
     hover,
     number,
@@ -159,6 +170,7 @@ _LINK = 8.5  # The size of their numbers.
 _HOVER_UP_TO = 3_000  # Edges.
 _STUB = 20.0  # How far edges go that go around a torus.
 _NARROWEST = 380.0
+_TITLE = 26.0  # Its base line.
 
 _ROUTE = "#0072b2"
 _ROOT = "#08415c"
@@ -227,13 +239,11 @@ class _Plot:
 
     def text(self) -> str:
         width = max(self.frame.width, _NARROWEST)
-        caption = self._caption(width)
+        sheet = Sheet(self.title, width, heading=_TITLE)
+        caption = self._caption()
         height = self.frame.height + 40 + 17 * len(caption)
-        head = arrow_head(_ROUTE, self._head)
         links = self._link_numbers()  # They find their room first: they have to be at their ends.
         content = [
-            element("defs", head) if self.steps else "",
-            text_at(20, 26, fitted(self.title, width - 40, 15), size=15, font_weight=600) if self.title else "",
             element(
                 "g",
                 [
@@ -246,17 +256,15 @@ class _Plot:
                 ],
                 transform=f"translate({number((width - self.frame.width) / 2)} 36)",
             ),
-            *(
-                text_at(20, self.frame.height + 44 + 17 * place, line, size=11.5, fill=SOFT)
-                for place, line in enumerate(caption)
-            ),
+            *sheet.caption(caption, self.frame.height + 44),
         ]
         style = ".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}"
-        return document(width, height, content, kind="topology", title=self.title or "Topology", style=style)
+        heads = element("defs", arrow_head(_ROUTE, self._head)) if self.steps else ""
+        return sheet.text(height, content, kind="topology", untitled="Topology", definitions=heads, style=style)
 
-    def _caption(self, width: float) -> list[str]:
+    def _caption(self) -> list[str]:
         n, m = self.topology.num_nodes, len(self.edges)
-        lines = [f"{n:,} {'node' if n == 1 else 'nodes'}, {m:,} {'edge' if m == 1 else 'edges'}"]
+        lines = [f"{counted(n, 'node')}, {counted(m, 'edge')}"]
         if not self.shows_edges:
             lines.append("These are too many edges to draw.")
         if self.shows_links:
@@ -270,7 +278,7 @@ class _Plot:
             without = sum(node != root and node not in self.steps for node in range(n))
             if without:
                 lines.append(f"{without:,} {'node has' if without == 1 else 'nodes have'} no route (dashed).")
-        return [fitted(line, width - 40, 11.5) for line in lines]
+        return lines
 
     # -- Edges
 
@@ -508,9 +516,5 @@ def _too_large(topology: Topology, title: str) -> str:
         f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw.",
         f"Pictures have up to {NODES_MAX:,} nodes.",
     ]
-    shown = fitted(title or topology.name, 440, 15)
-    content = [
-        text_at(20, 26, shown, size=15, font_weight=600),
-        *(text_at(20, 56 + 18 * place, line, size=12) for place, line in enumerate(lines)),
-    ]
-    return document(480, 100, content, kind="topology", title=title or topology.name or "Topology")
+    content = [text_at(20, 56 + 18 * place, line, size=12) for place, line in enumerate(lines)]
+    return Sheet(title or topology.name, 480, heading=_TITLE).text(100, content, kind="topology", untitled="Topology")

@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from worldline.model.errors import UsageError, shown
-from worldline.pictures.player_page import player_page
+from worldline.model.text import counted
+from worldline.pictures.player import player_page
 from worldline.pictures.spacetime.frame import axis_name, check_axis
 from worldline.pictures.spacetime.happenings import Life, SpacetimePicture, failures_of, thinned, told
-from worldline.pictures.spacetime.player import PROGRAM
 from worldline.pictures.spacetime.signs import Looks
-from worldline.pictures.svg import PALETTE
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.outcome import AgentRecord, Coordinates
-
-# The page that plays an animation of agents.
-
-_STYLE = """#legend canvas{position:static;width:16px;height:16px}
-#legend output{min-width:2ch;color:var(--soft)}
-"""
-
-
-def page(title: str, summary: str, failures: Iterable[str], data: str, *, flat: bool) -> str:
-    """Write the page around its data, which is JSON without angle brackets."""
-    return player_page(
-        title,
-        summary,
-        data,
-        PROGRAM,
-        switches={"trails": "Trails", "circles": "Light"},
-        colors="--light:#f0b429",
-        dark_colors="--light:#f0b429",
-        style=_STYLE,
-        alarms=failures,
-        time_label="lab time",
-        is_still=flat,
-    )
-
 
 AGENTS_MAX = 2_000
 LAMBDAS_MAX = 3_000
@@ -49,9 +23,6 @@ _MOMENTS = 10_000  # So many can be told apart,
 _PLACES = 4_000  # and so many places along the longer side.
 _NEAR = 0.6
 _FATES = ("absorbed", "vanished", "under way")
-
-# The same colors for dark surroundings: those that couldn't be seen there are lighter.
-_NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9a94a", "#c5ccd3")
 
 
 def animation_html(
@@ -73,11 +44,19 @@ def animation_html(
     check_moves(n)
     drawn_axes = _widest(story, n) if axes is None else _checked(axes, n)
     shown_story, cuts = _thinned(story)
-    data = _Data(shown_story, drawn_axes, n, Looks(story)).json(boundaries)
-    agents = "1 agent" if len(story.lives) == 1 else f"{len(story.lives):,} agents"
-    lambdas = "1 lambda" if len(story.flights) == 1 else f"{len(story.flights):,} lambdas"
+    content = _Data(shown_story, drawn_axes, n, Looks(story)).content(boundaries)
+    agents, lambdas = counted(len(story.lives), "agent"), counted(len(story.flights), "lambda")
     summary = f"{agents}, {lambdas}. {' '.join(cuts)}" if story.lives else "Nothing happened: there are no records."
-    return page(title or "Spacetime", summary.strip(), failures_of(story), data, flat=len(drawn_axes) == 1)
+    return player_page(
+        "spacetime",
+        title or "Spacetime",
+        summary.strip(),
+        content,
+        {"trails": "Trails", "circles": "Light"},
+        alarms=failures_of(story),
+        time_label="lab time",
+        is_still=len(drawn_axes) == 1,
+    )
 
 
 def check_moves(n: int) -> None:
@@ -151,19 +130,17 @@ class _Data:
         self.place = (extent or 1.0) / _PLACES
         self.moment = (story.end - story.begin) / _MOMENTS or 1.0
 
-    def json(self, boundaries: Iterable[Boundary]) -> str:
+    def content(self, boundaries: Iterable[Boundary]) -> dict[str, Any]:
         numbers = {life.name: number for number, life in enumerate(self.story.lives)}
         walls = self._walls(boundaries)
         whats = list(dict.fromkeys(flight.what for flight in self.story.flights))
         starts, goals = self._loose_ends(numbers)
-        content: dict[str, Any] = {
+        return {
             "flat": len(self.axes) == 1,
             "axes": [axis_name(axis, self.n) for axis in self.axes],
             "end": self._time(self.story.end),
             "scale": [self.story.begin, self.moment, self.lows[0], self.lows[-1], self.place],
             "box": self._box(walls),
-            "day": PALETTE,
-            "night": _NIGHT,
             "names": [life.name for life in self.story.lives],
             "ways": [self._way(life) for life in self.story.lives],
             "jumps": [
@@ -184,9 +161,6 @@ class _Data:
             "goals": goals,
             "walls": walls,
         }
-        # A script ends at the first thing that looks like its end, even in a text; so there must be none.
-        written = json.dumps(content, separators=(",", ":"))
-        return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     # -- Numbers
 

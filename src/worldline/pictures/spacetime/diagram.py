@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from worldline.pictures.axis import ticks_between
-from worldline.pictures.labels import Entry, Legend
-from worldline.pictures.plane import Look, Point, between, distance, fading
-from worldline.pictures.spacetime.frame import Frame, Projection, Wall, projection_of
+from worldline.model.text import counted
+from worldline.pictures.plane import Look, Point, distance, fading
+from worldline.pictures.sheet import GRID, MARGIN, Entry, Lines, Sheet, chosen, ticks_between, upright
+from worldline.pictures.spacetime.frame import (
+    Frame,
+    Projection,
+    Wall,
+    apexes,
+    definitions,
+    drawn_light,
+    drawn_walls,
+    projection_of,
+    walls_of,
+)
 from worldline.pictures.spacetime.happenings import (
     Flight,
     Life,
@@ -19,20 +29,17 @@ from worldline.pictures.spacetime.happenings import (
     described,
     failures_of,
     point,
-    shift_of,
     thinned,
     told,
 )
-from worldline.pictures.spacetime.names import Name, Names
 from worldline.pictures.spacetime.signs import (
     EVENT,
     FAILURE,
     HEAD,
     JUMP,
-    LIGHT,
-    WALL,
-    WALL_DASHES,
     Looks,
+    Name,
+    Names,
     dashes_of,
     entries_of,
     glyph,
@@ -45,9 +52,7 @@ from worldline.pictures.svg import (
     Value,
     arrow_end,
     arrow_head,
-    document,
     element,
-    escaped,
     fitted,
     haloed,
     hover,
@@ -63,143 +68,6 @@ from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import AgentRecord, Coordinates
 
-# Draws light cones: where a lambda can be absorbed that is emitted at a point.
-
-_MOST = 6
-_AMONG = 600  # Emissions; of more, so many are looked at.
-_HIGH = 150.0
-_SHADE = "worldline-light"
-_BENT = 20  # Straight pieces of a hyperbola, on either side.
-
-
-def apexes(emissions: Sequence[Point], frame: Frame) -> list[Point]:
-    """Choose a few emissions for cones: far from each other, and with room above them."""
-    high = _height(frame)
-    some = thinned(emissions, _AMONG)
-    roomy = [each for each in some if each[1] - high > frame.top] or some
-    if not roomy:
-        return []
-    found = [roomy[0]]
-    gaps = [_gap(each, found[0], frame) for each in roomy]
-    while len(found) < _MOST:
-        best = max(range(len(roomy)), key=lambda place: (gaps[place], -place))
-        if gaps[best] < 1.5 * high:
-            break
-        found.append(roomy[best])
-        gaps = [min(gap, _gap(each, roomy[best], frame)) for gap, each in zip(gaps, roomy, strict=True)]
-    return found
-
-
-def definitions(frame: Frame) -> list[str]:
-    """Define how cones fade, and where the picture ends for them."""
-    stops = [
-        element("stop", offset=place, stop_color=LIGHT, stop_opacity=shade) for place, shade in ((0, 0), (1, 0.38))
-    ]
-    rectangle = element("rect", x=frame.left, y=frame.top, width=frame.width, height=frame.height)
-    return [
-        element("linearGradient", stops, id=_SHADE, x1=0, y1=0, x2=0, y2=1),
-        element("clipPath", rectangle, id=_clip_name(frame)),
-    ]
-
-
-def drawn_light(places: Sequence[Point], frame: Frame, projection: Projection, field: LambdaField | None) -> list[str]:
-    """Draw cones from these points on: of light, or where the field is another one, of what lambdas do."""
-    shift = shift_of(field, len(projection.direction) + 1)
-    aside, above = projection.along(shift[1:]) * frame.across, shift[0] * frame.up
-    delay = 0.0 if field is None else math.sqrt(field.c) * frame.up
-    cones = []
-    for x, y in places:
-        edge = _edge((x + aside, y - above), delay, _height(frame), frame.stretch)
-        lead = path(((x, y), (x + aside, y - above)), stroke_dasharray="2 2") if aside or above else ""
-        fill = element("path", d=f"{way(edge)}z", fill=f"url(#{_SHADE})", stroke="none")
-        cones.append(element("g", (lead, fill, path(edge, fill="none")), class_="cone"))
-    clip = f"url(#{_clip_name(frame)})"
-    return [element("g", cones, stroke=LIGHT, stroke_width=0.8, stroke_opacity=0.8, clip_path=clip)] if cones else []
-
-
-def _edge(apex: Point, delay: float, high: float, stretch: float) -> list[Point]:
-    """Return the edge of a cone, from the left to the right; with a delay it is a hyperbola."""
-    x, y = apex
-    count = _BENT if delay else 1
-    # Close to the apex it is bent most, so there the pieces are short.
-    ways = [high * (place / count) * abs(place / count) for place in range(-count, count + 1)]
-    return [(x + way_ * stretch, y - math.sqrt(way_ * way_ + delay * delay)) for way_ in ways]
-
-
-def _gap(one: Point, other: Point, frame: Frame) -> float:
-    """Return how far points are from each other, as seen by light."""
-    return distance((one[0] / frame.stretch, one[1]), (other[0] / frame.stretch, other[1]))
-
-
-def _height(frame: Frame) -> float:
-    return min(0.2 * frame.height, _HIGH)
-
-
-def _clip_name(frame: Frame) -> str:
-    # The name says what it looks like: pictures on one page may have the same names for the same things only.
-    sides = (frame.left, frame.top, frame.width, frame.height)
-    return "clip-" + "-".join(number(side).replace(".", "_") for side in sides)
-
-
-# Draws boundaries: those that are lines in a Minkowski diagram, since they run across what is drawn_walls of space.
-
-_NAMES_UP_TO = 6
-_SHARES = (0.06, 0.94, 0.2, 0.8, 0.35, 0.65, 0.5)  # Of a wall's height, where its name may stand.
-_ACROSS = 1e-9  # So much of a plane's normal may point elsewhere than where the picture goes.
-
-
-def walls_of(boundaries: Iterable[Boundary], projection: Projection) -> list[Wall]:
-    """Return the boundaries in space that are seen from the side."""
-    found = []
-    for each in boundaries:
-        normal = each.normal.coordinates()
-        if not projection.has_space or len(normal) != len(projection.direction) + 1:
-            continue
-        share = projection.along(normal[1:])
-        rest = max(abs(one - share * other) for one, other in zip(normal[1:], projection.direction, strict=True))
-        if share and rest <= _ACROSS * abs(share):
-            # The plane is where normal·X + offset = 0, and the product counts space negative.
-            found.append(Wall(each.name, each.offset / share, normal[0] / share))
-    return [wall for wall in found if math.isfinite(wall.place) and math.isfinite(wall.speed)]
-
-
-def drawn_walls(walls: Iterable[Wall], frame: Frame, names: Names) -> list[str]:
-    """Draw what of walls is inside the frame, and write their names there if they are few."""
-    lines, texts = [], []
-    for wall in walls:
-        ends = [(frame.x(wall.at(frame.time_at(y))), y) for y in (frame.bottom, frame.top)]
-        inside = _inside(ends[0], ends[1], frame.left, frame.right)
-        if inside is not None:
-            lines.append(element("g", (hover(wall.name), path(inside)), class_="boundary"))
-            places = [between(*inside, share) for share in _SHARES]
-            texts.append((places, fitted(wall.name, frame.width / 2, 9.5)))
-    if not lines:
-        return []
-    shown = [names.note(places, text, 9.5, covers_lines=False) for places, text in texts[:_NAMES_UP_TO]]
-    return [
-        element("g", lines, stroke=WALL, stroke_width=1.4, stroke_dasharray=WALL_DASHES),
-        element("g", shown, class_="boundaries", fill=SOFT) if any(shown) else "",
-    ]
-
-
-def _inside(start: Point, end: Point, left: float, right: float) -> tuple[Point, Point] | None:
-    """Return the part of a line that isn't beside the frame."""
-    first, last = 0.0, 1.0
-    x, width = start[0], end[0] - start[0]
-    if width == 0:
-        return (start, end) if left <= x <= right else None
-    for edge in (left, right):
-        share = (edge - x) / width
-        if (edge == left) == (width > 0):
-            first = max(first, share)
-        else:
-            last = min(last, share)
-    if first >= last:
-        return None
-    along = end[1] - start[1]
-    return (x + width * first, start[1] + along * first), (x + width * last, start[1] + along * last)
-
-
 AGENTS_MAX = 400
 LAMBDAS_MAX = 3_000
 EVENTS_MAX = 3_000
@@ -208,23 +76,33 @@ _NOTES_UP_TO = 24
 _NAME_UP_TO = 26  # Letters.
 _WIDE_TARGETS_UP_TO = 100  # Agents whose worldlines are easy to hit with the mouse.
 _NEAREST = 0.4  # Corners that are closer to each other than that, in pixels, are one.
-_GRID = "#eef1f4"
 _AXIS = "#8a96a3"
-_MARGIN = 20.0
 _NARROWEST = 520.0
 _SMALL = 11.5
 
-# Up to so many agents: how thick their lines are, how large their signs and their names.
-_SIZES = ((12, (2.2, 1.0, 11.5)), (40, (1.6, 0.8, 10.5)), (120, (1.2, 0.62, 9.0)), (10**9, (0.9, 0.5, 8.0)))
-# Up to so many lambdas: how thick they are, how opaque, and how large the arrows' heads.
-_LAMBDAS = (
-    (60, (1.1, 0.8, HEAD)),
-    (300, (0.9, 0.6, 5.0)),
-    (1_000, (0.7, 0.45, 3.6)),
-    (10**9, (0.5, 0.3, 2.8)),
-)
 
-_Chosen = TypeVar("_Chosen")
+class _Sizes(NamedTuple):
+    """How thick the lines of agents are, and how large their signs and their names."""
+
+    stroke: float
+    sign: float
+    name: float
+
+
+# Up to so many agents.
+_SIZES = (
+    (12, _Sizes(2.2, 1.0, 11.5)),
+    (40, _Sizes(1.6, 0.8, 10.5)),
+    (120, _Sizes(1.2, 0.62, 9.0)),
+    (math.inf, _Sizes(0.9, 0.5, 8.0)),
+)
+# Up to so many lambdas.
+_LAMBDAS = (
+    (60, Lines(1.1, 0.8, HEAD)),
+    (300, Lines(0.9, 0.6, 5.0)),
+    (1_000, Lines(0.7, 0.45, 3.6)),
+    (math.inf, Lines(0.5, 0.3, 2.8)),
+)
 
 
 def minkowski_svg(
@@ -248,7 +126,7 @@ def minkowski_svg(
     projection = projection_of(story, n, axis)
     own_walls = walls_of(boundaries, projection)
     diagram = _MinkowskiDiagram(story, projection, field, title, own_walls, cones, Looks(whole))
-    failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.width - 2 * _MARGIN, _SMALL)]
+    failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.sheet.width - 2 * MARGIN, _SMALL)]
     return diagram.text([*failures, _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
 
 
@@ -270,7 +148,7 @@ def _caption(story: SpacetimePicture) -> str:
     lives, fates = story.lives, [flight.fate for flight in story.flights]
     if not lives:
         return "Nothing happened: there are no records."
-    agents = "1 agent" if len(lives) == 1 else f"{len(lives):,} agents"
+    agents = counted(len(lives), "agent")
     if not fates:
         return f"{agents}, no lambdas"
     parts = [f"{fates.count('absorbed'):,} absorbed"]
@@ -279,7 +157,7 @@ def _caption(story: SpacetimePicture) -> str:
         for fate, words in (("vanished", "vanished"), ("under way", "under way at the end"))
         if fate in fates
     ]
-    return f"{agents}, {'1 lambda' if len(fates) == 1 else f'{len(fates):,} lambdas'}: {', '.join(parts)}"
+    return f"{agents}, {counted(len(fates), 'lambda')}: {', '.join(parts)}"
 
 
 def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
@@ -318,24 +196,25 @@ class _MinkowskiDiagram:
         self.story = story
         self.projection = projection
         self.field = field
-        self.title = title
         self.walls = own_walls
         self.frame = frame = Frame(story, projection, own_walls)
-        self.stroke, self.sign_size, self.name_size = _chosen(_SIZES, len(story.lives))
-        self.lambda_stroke, self.lambda_opacity, self.head = _chosen(_LAMBDAS, len(story.flights))
+        self.sizes = chosen(_SIZES, len(story.lives))
+        self.lines = chosen(_LAMBDAS, len(story.flights))
         self.looks = looks
         self.lives = {life.name: life for life in story.lives}
         self.signs, self.cuts = _signs(story)
         self.times = ticks_between(story.begin, story.end, frame.height / 60)
         before = 46.0 + max(text_width(label, 10.5) for label in self.times.labels)
-        self.width = max(before + frame.width + _MARGIN, _NARROWEST)
+        width = max(before + frame.width + MARGIN, _NARROWEST)
         self.has_cones = cones and projection.has_space and bool(story.flights)
-        self.legend = Legend(self._entries(), self.width - 2 * _MARGIN)
-        self.legend_top = 52.0 if title else 26.0
-        above = self.legend_top + self.legend.height + 6 + 2 * (self.name_size + 2)
-        frame.put(before + (self.width - before - _MARGIN - frame.width) / 2, above)
-        self.floor = frame.bottom + 16
-        self.names = Names(4.0, self.width - 4)
+        self.sheet = Sheet(title, width, self._entries())
+        above = self.sheet.top + 6 + 2 * (self.sizes.name + 2)
+        frame.put(before + (width - before - MARGIN - frame.width) / 2, above)
+        self.names = Names(4.0, width - 4)
+
+    @property
+    def floor(self) -> float:
+        return self.frame.bottom + 16
 
     def at(self, name: str, coordinates: Coordinates) -> Point:
         return self.frame.x(self.projection.of(name, coordinates)), self.frame.y(coordinates[0])
@@ -349,11 +228,6 @@ class _MinkowskiDiagram:
         lines = [*caption, *self.cuts]
         top = self.floor + (56 if self.projection.has_space else 30)
         content = [
-            element("defs", [*self._heads(), *(definitions(self.frame) if self.has_cones else ())]),
-            text_at(_MARGIN, 28, fitted(self.title, self.width - 40, 15), size=15, font_weight=600)
-            if self.title
-            else "",
-            *self.legend.drawn(_MARGIN, self.legend_top),
             *self._axes(),
             *(self._cones() if self.has_cones else ()),
             *drawn_walls(self.walls, self.frame, self.names),
@@ -363,17 +237,21 @@ class _MinkowskiDiagram:
             *names,
             *self._notes(),
             *failures,
-            *(
-                text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, _SMALL), size=_SMALL, fill=SOFT)
-                for place, line in enumerate(lines)
-            ),
+            *self.sheet.caption(lines, top),
         ]
         style = (
             ".worldline-minkowski .lambda:hover{stroke-opacity:1;stroke-width:2.6}"
             ".worldline-minkowski .worldline:hover .way{stroke-width:4}"
         )
-        title = self.title or "Minkowski diagram"
-        return document(self.width, top + 17 * len(lines), content, kind="minkowski", title=title, style=style)
+        own_definitions = element("defs", [*self._heads(), *(definitions(self.frame) if self.has_cones else ())])
+        return self.sheet.text(
+            top + 17 * len(lines),
+            content,
+            kind="minkowski",
+            untitled="Minkowski diagram",
+            definitions=own_definitions,
+            style=style,
+        )
 
     def _entries(self) -> list[Entry]:
         if not self.story.lives:
@@ -391,7 +269,7 @@ class _MinkowskiDiagram:
         if not self.story.flights:
             return []
         colors = dict.fromkeys(self._color(flight.source, flight.emitted) for flight in self.story.flights)
-        heads = dict.fromkeys([(SOFT, HEAD), *((color, self.head) for color in colors)])
+        heads = dict.fromkeys([(SOFT, HEAD), *((color, self.lines.head) for color in colors)])
         return [arrow_head(color, size) for color, size in heads]
 
     # -- Axes
@@ -406,7 +284,7 @@ class _MinkowskiDiagram:
             for y, label in zip(heights, self.times.labels, strict=True)
         ]
         widest = max(text_width(label, 10.5) for label in self.times.labels)
-        titles = [_upright(left - 16 - widest, (ceiling + frame.bottom) / 2, self.times.titled("lab time"))]
+        titles = [upright(left - 16 - widest, (ceiling + frame.bottom) / 2, self.times.titled("lab time"))]
         if self.projection.has_space:
             places = ticks_between(frame.place_at(frame.left), frame.place_at(right), frame.width / 70)
             columns = [frame.x(place) for place in places.values]
@@ -421,7 +299,7 @@ class _MinkowskiDiagram:
                 text_at(middle, floor + 32, title, size=10.5, text_anchor="middle", font_style="italic"),
             )
         return [
-            element("path", d=grid, stroke=_GRID, stroke_width=1),
+            element("path", d=grid, stroke=GRID, stroke_width=1),
             path(((left, ceiling), (left, floor), (right, floor)), stroke=_AXIS, stroke_width=1, fill="none"),
             element("g", [*labels, *titles], class_="axis", fill=SOFT),
         ]
@@ -437,14 +315,14 @@ class _MinkowskiDiagram:
         for flight in self.story.flights:
             color = self._color(flight.source, flight.emitted)
             drawn.setdefault(color, []).append(self._arrow(flight, color))
-        shades: dict[str, Value | None] = {"stroke_width": self.lambda_stroke, "stroke_opacity": self.lambda_opacity}
+        shades: dict[str, Value | None] = {"stroke_width": self.lines.stroke, "stroke_opacity": self.lines.opacity}
         return [element("g", lines, fill="none", stroke=color, **shades) for color, lines in drawn.items()]
 
     def _arrow(self, flight: Flight, color: str) -> str:
         start, end = self.at(flight.source, flight.emitted), self.at(flight.target, flight.end)
         parts = [hover(str(flight))]
         if flight.fate == "absorbed":
-            head = arrow_end(color, self.head) if distance(start, end) > self.head else None
+            head = arrow_end(color, self.lines.head) if distance(start, end) > self.lines.head else None
             parts.append(path((start, end), stroke_dasharray=dashes_of(flight), marker_end=head))
         else:
             parts += fading(start, end)
@@ -493,7 +371,9 @@ class _MinkowskiDiagram:
             jumps = "".join(way((before[-1], after[0])) for before, after in pairwise(pieces))
             parts = [hover(_biography(life))]
             if is_roomy and line:
-                parts.append(element("path", d=line, stroke=PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8))
+                parts.append(
+                    element("path", d=line, stroke=PAPER, stroke_width=self.sizes.stroke + 2, stroke_opacity=0.8)
+                )
                 parts.append(element("path", d=line, stroke_width=10, stroke_opacity=0))
             strokes: dict[Look, str] = {}
             for look, stroke in self._strokes(life):
@@ -511,10 +391,10 @@ class _MinkowskiDiagram:
             ]
             if jumps:
                 parts.append(
-                    element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=JUMP)
+                    element("path", d=jumps, class_="jump", stroke_width=self.sizes.stroke * 0.7, stroke_dasharray=JUMP)
                 )
             drawn.append(element("g", parts, class_="worldline", stroke=first))
-        return [element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
+        return [element("g", drawn, fill="none", stroke_width=self.sizes.stroke, stroke_linejoin="round")]
 
     def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
         lines = [[spot for piece in pieces for spot in piece] for pieces in ways.values()]
@@ -524,7 +404,7 @@ class _MinkowskiDiagram:
             Name(shortened(name, _NAME_UP_TO), "" if self.looks.change else self._color(name, (0.0,)), line)
             for name, line in zip(ways, lines, strict=True)
         ]
-        written = self.names.placed(wanted, self.name_size)
+        written = self.names.placed(wanted, self.sizes.name)
         if len(written) < len(wanted):
             missing = len(wanted) - len(written)
             self.cuts.append(f"For want of room, {'a name is' if missing == 1 else f'{missing:,} names are'} left out.")
@@ -537,7 +417,7 @@ class _MinkowskiDiagram:
         for life, moment, sign in self.signs:
             x, y = self.at(life.name, moment.at)
             said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
-            mark = glyph(sign, x, y, self._color(life.name, moment.at), self.sign_size)
+            mark = glyph(sign, x, y, self._color(life.name, moment.at), self.sizes.sign)
             drawn.append(element("g", (said, mark), class_="event"))
         return [element("g", drawn, class_="events")] if drawn else []
 
@@ -557,7 +437,7 @@ class _MinkowskiDiagram:
         texts = []
         for life, failure in found:
             x, y = self.at(life.name, failure.at)
-            text = fitted(failure.what, self.width / 2 - 2 * _MARGIN, 10.5)
+            text = fitted(failure.what, self.sheet.width / 2 - 2 * MARGIN, 10.5)
             texts.append(self.names.note([(x + 4, y), (x - 4, y)], text, 10.5))
         return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
 
@@ -580,12 +460,3 @@ def _biography(life: Life) -> str:
     made = f", made by {life.maker}" if life.maker else ""
     ended = ", died" if life.end == "died" else ""
     return f"{life.name}: from {point(start)} to {point(end)}{made}{ended}"
-
-
-def _upright(x: float, y: float, text: str) -> str:
-    turned = f"matrix(0 -1 1 0 {number(x)} {number(y)})"
-    return element("text", escaped(text), transform=turned, font_size=10.5, text_anchor="middle", font_style="italic")
-
-
-def _chosen(table: Sequence[tuple[int, _Chosen]], count: int) -> _Chosen:
-    return next(chosen for most, chosen in table if count <= most)

@@ -8,7 +8,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from worldline.model.errors import UsageError, shown
-from worldline.pictures.spacetime.happenings import SpacetimePicture, thinned
+from worldline.pictures.plane import Point, between, distance
+from worldline.pictures.sheet import chosen
+from worldline.pictures.spacetime.happenings import SpacetimePicture, shift_of, thinned
+from worldline.pictures.spacetime.signs import LIGHT, WALL, WALL_DASHES, Names
+from worldline.pictures.svg import SOFT, element, fitted, hover, number, path, way
+from worldline.spacetime.boundary import Boundary
+from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import Coordinates
 
 # Chooses what is drawn of space: a coordinate, the direction in which agents are spread most, or columns side by side.
@@ -162,7 +168,7 @@ class Frame:
         wanted_width = min(max(_WIDTH_LEAST, _PER_AGENT * len(story.lives)), _WIDTH_MOST)
         self.stretch = 1.0
         if not projection.has_space:
-            gap = next(gap for most, gap in _COLUMNS if len(story.lives) <= most)
+            gap = chosen(_COLUMNS, len(story.lives))
             self.across = min(gap, _WIDTH_MOST * 2 / max(1.0, space))
             self.up = wanted_height / time if time > _TINY else 0.0
             self.spare = gap / 2 + 10
@@ -261,3 +267,140 @@ def _usual_count(story: SpacetimePicture) -> float:
         return 0.0
     ratio = (story.end - story.begin) / gaps[len(gaps) // 3]
     return ratio if math.isfinite(ratio) else 0.0
+
+
+# Draws light cones: where a lambda can be absorbed that is emitted at a point.
+
+_MOST = 6
+_AMONG = 600  # Emissions; of more, so many are looked at.
+_HIGH = 150.0
+_SHADE = "worldline-light"
+_BENT = 20  # Straight pieces of a hyperbola, on either side.
+
+
+def apexes(emissions: Sequence[Point], frame: Frame) -> list[Point]:
+    """Choose a few emissions for cones: far from each other, and with room above them."""
+    high = _height(frame)
+    some = thinned(emissions, _AMONG)
+    roomy = [each for each in some if each[1] - high > frame.top] or some
+    if not roomy:
+        return []
+    found = [roomy[0]]
+    gaps = [_gap(each, found[0], frame) for each in roomy]
+    while len(found) < _MOST:
+        best = max(range(len(roomy)), key=lambda place: (gaps[place], -place))
+        if gaps[best] < 1.5 * high:
+            break
+        found.append(roomy[best])
+        gaps = [min(gap, _gap(each, roomy[best], frame)) for gap, each in zip(gaps, roomy, strict=True)]
+    return found
+
+
+def definitions(frame: Frame) -> list[str]:
+    """Define how cones fade, and where the picture ends for them."""
+    stops = [
+        element("stop", offset=place, stop_color=LIGHT, stop_opacity=shade) for place, shade in ((0, 0), (1, 0.38))
+    ]
+    rectangle = element("rect", x=frame.left, y=frame.top, width=frame.width, height=frame.height)
+    return [
+        element("linearGradient", stops, id=_SHADE, x1=0, y1=0, x2=0, y2=1),
+        element("clipPath", rectangle, id=_clip_name(frame)),
+    ]
+
+
+def drawn_light(places: Sequence[Point], frame: Frame, projection: Projection, field: LambdaField | None) -> list[str]:
+    """Draw cones from these points on: of light, or where the field is another one, of what lambdas do."""
+    shift = shift_of(field, len(projection.direction) + 1)
+    aside, above = projection.along(shift[1:]) * frame.across, shift[0] * frame.up
+    delay = 0.0 if field is None else math.sqrt(field.c) * frame.up
+    cones = []
+    for x, y in places:
+        edge = _edge((x + aside, y - above), delay, _height(frame), frame.stretch)
+        lead = path(((x, y), (x + aside, y - above)), stroke_dasharray="2 2") if aside or above else ""
+        fill = element("path", d=f"{way(edge)}z", fill=f"url(#{_SHADE})", stroke="none")
+        cones.append(element("g", (lead, fill, path(edge, fill="none")), class_="cone"))
+    clip = f"url(#{_clip_name(frame)})"
+    return [element("g", cones, stroke=LIGHT, stroke_width=0.8, stroke_opacity=0.8, clip_path=clip)] if cones else []
+
+
+def _edge(apex: Point, delay: float, high: float, stretch: float) -> list[Point]:
+    """Return the edge of a cone, from the left to the right; with a delay it is a hyperbola."""
+    x, y = apex
+    count = _BENT if delay else 1
+    # Close to the apex it is bent most, so there the pieces are short.
+    ways = [high * (place / count) * abs(place / count) for place in range(-count, count + 1)]
+    return [(x + way_ * stretch, y - math.sqrt(way_ * way_ + delay * delay)) for way_ in ways]
+
+
+def _gap(one: Point, other: Point, frame: Frame) -> float:
+    """Return how far points are from each other, as seen by light."""
+    return distance((one[0] / frame.stretch, one[1]), (other[0] / frame.stretch, other[1]))
+
+
+def _height(frame: Frame) -> float:
+    return min(0.2 * frame.height, _HIGH)
+
+
+def _clip_name(frame: Frame) -> str:
+    # The name says what it looks like: pictures on one page may have the same names for the same things only.
+    sides = (frame.left, frame.top, frame.width, frame.height)
+    return "clip-" + "-".join(number(side).replace(".", "_") for side in sides)
+
+
+# Draws boundaries: those that are lines in a Minkowski diagram, since they run across what is drawn_walls of space.
+
+_NAMES_UP_TO = 6
+_SHARES = (0.06, 0.94, 0.2, 0.8, 0.35, 0.65, 0.5)  # Of a wall's height, where its name may stand.
+_ACROSS = 1e-9  # So much of a plane's normal may point elsewhere than where the picture goes.
+
+
+def walls_of(boundaries: Iterable[Boundary], projection: Projection) -> list[Wall]:
+    """Return the boundaries in space that are seen from the side."""
+    found = []
+    for each in boundaries:
+        normal = each.normal.coordinates()
+        if not projection.has_space or len(normal) != len(projection.direction) + 1:
+            continue
+        share = projection.along(normal[1:])
+        rest = max(abs(one - share * other) for one, other in zip(normal[1:], projection.direction, strict=True))
+        if share and rest <= _ACROSS * abs(share):
+            # The plane is where normal·X + offset = 0, and the product counts space negative.
+            found.append(Wall(each.name, each.offset / share, normal[0] / share))
+    return [wall for wall in found if math.isfinite(wall.place) and math.isfinite(wall.speed)]
+
+
+def drawn_walls(walls: Iterable[Wall], frame: Frame, names: Names) -> list[str]:
+    """Draw what of walls is inside the frame, and write their names there if they are few."""
+    lines, texts = [], []
+    for wall in walls:
+        ends = [(frame.x(wall.at(frame.time_at(y))), y) for y in (frame.bottom, frame.top)]
+        inside = _inside(ends[0], ends[1], frame.left, frame.right)
+        if inside is not None:
+            lines.append(element("g", (hover(wall.name), path(inside)), class_="boundary"))
+            places = [between(*inside, share) for share in _SHARES]
+            texts.append((places, fitted(wall.name, frame.width / 2, 9.5)))
+    if not lines:
+        return []
+    shown = [names.note(places, text, 9.5, covers_lines=False) for places, text in texts[:_NAMES_UP_TO]]
+    return [
+        element("g", lines, stroke=WALL, stroke_width=1.4, stroke_dasharray=WALL_DASHES),
+        element("g", shown, class_="boundaries", fill=SOFT) if any(shown) else "",
+    ]
+
+
+def _inside(start: Point, end: Point, left: float, right: float) -> tuple[Point, Point] | None:
+    """Return the part of a line that isn't beside the frame."""
+    first, last = 0.0, 1.0
+    x, width = start[0], end[0] - start[0]
+    if width == 0:
+        return (start, end) if left <= x <= right else None
+    for edge in (left, right):
+        share = (edge - x) / width
+        if (edge == left) == (width > 0):
+            first = max(first, share)
+        else:
+            last = min(last, share)
+    if first >= last:
+        return None
+    along = end[1] - start[1]
+    return (x + width * first, start[1] + along * first), (x + width * last, start[1] + along * last)

@@ -9,19 +9,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import json
-
 from worldline.files.saving import save
+from worldline.model.text import counted
 from worldline.model.time import SECOND, format_time
-from worldline.pictures.player_page import player_page
-from worldline.pictures.svg import PALETTE
+from worldline.pictures.player import player_page
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
-from worldline.pictures.world.player import PROGRAM
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.levels import Levels
-from worldline.world.packed_poses import Sighting
 from worldline.world.pose import ORIGIN, Pose, Vector
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import Sighting, Spectator
 
 # Which levels of a world are active, as far as the poses show that a spectator was given.
 
@@ -117,31 +113,7 @@ def _numbers_of(frame: FilmFrame) -> int:
     return 3 * len(frame.spots) + 4
 
 
-# The page that plays an animation of a world.
-
-_STYLE = """#legend i{width:12px;height:12px;border-radius:3px}
-output{min-width:22ch}
-"""
-
-
-def page(title: str, summary: str, data: str) -> str:
-    """Write the page around its data, which is JSON without angle brackets."""
-    return player_page(
-        title,
-        summary,
-        data,
-        PROGRAM,
-        switches={"trails": "Trails", "names": "Names"},
-        colors="--still:#c3ccd4;--level:#56b4e9",
-        dark_colors="--still:#46525e;--level:#56b4e9",
-        style=_STYLE,
-    )
-
-
 FRAMES_PER_SECOND = 50
-
-# The colors of PALETTE for dark surroundings: those that couldn't be seen there are lighter.
-_NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9a94a", "#c5ccd3")
 
 _Drawn = tuple[str, tuple[tuple[int, ...], ...]]
 """A name, and outlines in millimeters: a circle as x, y and radius, a polygon as the coordinates of its corners."""
@@ -221,12 +193,9 @@ class Animation(Spectator):
                 for number, level in enumerate(world.levels)
             ],
             "turn": TURN,
-            "day": PALETTE,
-            "night": _NIGHT,
         }
-        # A script ends at the first thing that looks like its end, even in a text; so there must be none.
-        data = json.encode(content).decode().replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-        return page(self._title or world.name, self._summary(frames), data)
+        switches = {"trails": "Trails", "names": "Names"}
+        return player_page("world", self._title or world.name, self._summary(frames), content, switches)
 
     def write(self, target: str | PathLike[str]) -> None:
         """Write the page, whole or not at all."""
@@ -236,8 +205,7 @@ class Animation(Spectator):
         if not frames:
             return "Nothing happened."
         took = (frames[-1].iteration - frames[0].iteration) * self._world.step
-        movers = "1 mover" if len(self._movers) == 1 else f"{len(self._movers):,} movers"
-        return f"{movers}, {format_time(took)}, seen from above."
+        return f"{counted(len(self._movers), 'mover')}, {format_time(took)}, seen from above."
 
     def _told_movers(self, frames: Sequence[FilmFrame]) -> Iterator[dict[str, Any]]:
         performers = {performer.model: performer.name for performer in self._world.performers}

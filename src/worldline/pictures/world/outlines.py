@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from worldline.pictures.plane import Point
 from worldline.world.description import RigidLink, WorldModel
-from worldline.world.packed_poses import ModelTracker, Sighting
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import (
     BoxShape,
@@ -22,6 +21,7 @@ from worldline.world.shapes import (
     Shape,
     SphereShape,
 )
+from worldline.world.spectator import ModelTracker, Sighting
 
 # Where the movers of a world are, and who simulates them, as a spectator is told.
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from worldline.files.saving import save
+from worldline.model.text import counted
 from worldline.model.time import MS, format_time
-from worldline.pictures.axis import ticks_between
-from worldline.pictures.labels import Disc, Entry, LabelSpace, Legend, text_discs
-from worldline.pictures.plane import Look, Point, between, distance, looks_of
+from worldline.pictures.plane import Disc, LabelSpace, Point, between, distance, looks_of, text_discs
+from worldline.pictures.sheet import GRID, MARGIN, Entry, Sheet, line_sample, ticks_between, upright
 from worldline.pictures.svg import (
     FAINT,
     PAPER,
     SOFT,
-    document,
     element,
-    escaped,
     fitted,
     haloed,
     hover,
-    number,
     path,
     shortened,
     text_at,
@@ -86,13 +83,11 @@ class Track:
 
 _OFTEN = 10 * MS  # A fast vehicle has moved by some centimeters since.
 _SIDE = 720.0  # Pixels, of the longer one.
-_MARGIN = 20.0
 _NEAREST = 0.4  # Pixels.
 _GAP = 6.0
 _SMALL = 10.5
 _MARK = 4.5
 _LEVEL = "#56b4e9"
-_GRID = "#eef1f4"
 _BUFFER = "5 4"
 
 
@@ -158,7 +153,6 @@ class _PathsDrawing:
         statics: Sequence[Outline],
         tracks: Mapping[str, Sequence[TrackPoint]],
     ) -> None:
-        self.title = title
         self.levels = levels
         self.statics = statics
         self.tracks = tracks
@@ -166,16 +160,13 @@ class _PathsDrawing:
         self.looks = looks_of(owners)
         low, high = _view(levels, statics, tracks)
         self.low = low
-        self.high = high
         self.zoom = _SIDE / max(high[0] - low[0], high[1] - low[1])
         width, height = (high[0] - low[0]) * self.zoom, (high[1] - low[1]) * self.zoom
         self.columns = ticks_between(low[0], high[0], width / 70)
         self.rows = ticks_between(low[1], high[1], height / 50)
         before = 34.0 + max(text_width(label, _SMALL) for label in self.rows.labels)
-        self.width = max(before + width + _MARGIN, 420.0)
-        self.legend = Legend(list(self._entries()), self.width - 2 * _MARGIN)
-        self.legend_top = 52.0 if title else 26.0
-        self.left, self.top = before, self.legend_top + self.legend.height + 4
+        self.sheet = Sheet(title, max(before + width + MARGIN, 420.0), list(self._entries()))
+        self.left, self.top = before, self.sheet.top + 4
         self.right, self.bottom = before + width, self.top + height
         self.space = LabelSpace()
 
@@ -186,11 +177,6 @@ class _PathsDrawing:
         # In the order of their importance: each takes room from those after it.
         marks, level_names, names = list(self._marks()), list(self._level_names()), list(self._names())
         content = [
-            element("defs", element("clipPath", self._area(), id="worldline-paths-area")),
-            text_at(_MARGIN, 28, fitted(self.title, self.width - 40, 15), size=15, font_weight=600)
-            if self.title
-            else "",
-            *self.legend.drawn(_MARGIN, self.legend_top),
             self._axes(),
             element(
                 "g",
@@ -201,21 +187,23 @@ class _PathsDrawing:
             *haloed(level_names, class_="levels", fill=SOFT),
             *haloed(names, class_="names", font_weight=600),
             text_at(
-                _MARGIN, self.bottom + 62, self._caption(took, len(self.tracks) - len(names)), size=_SMALL, fill=SOFT
+                MARGIN, self.bottom + 62, self._caption(took, len(self.tracks) - len(names)), size=_SMALL, fill=SOFT
             ),
         ]
-        return document(self.width, self.bottom + 76, content, kind="paths", title=self.title or "Paths", style=_STYLE)
+        area = element("defs", element("clipPath", self._area(), id="worldline-paths-area"))
+        return self.sheet.text(
+            self.bottom + 76, content, kind="paths", untitled="Paths", definitions=area, style=_STYLE
+        )
 
     def _caption(self, took: int, missing: int) -> str:
-        paths = "1 path" if len(self.tracks) == 1 else f"{len(self.tracks):,} paths"
         left_out = "a name is" if missing == 1 else f"{missing:,} names are"
         rest = f" For want of room, {left_out} left out." if missing else ""
-        return f"{paths} over {format_time(took)}, seen from above.{rest}"
+        return f"{counted(len(self.tracks), 'path')} over {format_time(took)}, seen from above.{rest}"
 
     def _entries(self) -> Iterator[Entry]:
         if list(self.looks) != [""]:
             for owner, look in self.looks.items():
-                yield Entry(shortened(owner or "alone", 24), _line_sample(look))
+                yield Entry(shortened(owner or "alone", 24), line_sample(look.color, 2, look.dashes))
         if self.tracks:
             yield Entry("start", lambda x, y: _mark(x + 12, y, SOFT, is_end=False))
             yield Entry("end", lambda x, y: _mark(x + 12, y, SOFT, is_end=True))
@@ -253,19 +241,12 @@ class _PathsDrawing:
                 text_anchor="middle",
                 font_style="italic",
             ),
-            element(
-                "text",
-                escaped(self.rows.titled("y, in meters")),
-                transform=f"matrix(0 -1 1 0 14 {number(middle[1])})",
-                font_size=_SMALL,
-                text_anchor="middle",
-                font_style="italic",
-            ),
+            upright(14, middle[1], self.rows.titled("y, in meters")),
         ]
         return element(
             "g",
             [
-                element("path", d=grid, stroke=_GRID, stroke_width=1),
+                element("path", d=grid, stroke=GRID, stroke_width=1),
                 path(
                     ((self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)),
                     stroke=FAINT,
@@ -358,7 +339,7 @@ class _PathsDrawing:
             room = [
                 (x, y, discs)
                 for x, y in _beside([self.at(points[-1].at), self.at(points[0].at)], width)
-                if self.left < x < self.width - width - 2
+                if self.left < x < self.sheet.width - width - 2
                 and self.space.is_free(discs := text_discs((x + width / 2, y - 4), width, _SMALL))
             ]
             if room:
@@ -408,10 +389,6 @@ def _mark(x: float, y: float, color: str, *, is_end: bool) -> str:
     if is_end:
         return element("circle", cx=x, cy=y, r=_MARK, fill=color, stroke=PAPER, stroke_width=1)
     return element("circle", cx=x, cy=y, r=_MARK - 0.8, fill=PAPER, stroke=color, stroke_width=1.8)
-
-
-def _line_sample(look: Look) -> Callable[[float, float], str]:
-    return lambda x, y: path(((x, y), (x + 24, y)), stroke=look.color, stroke_width=2, stroke_dasharray=look.dashes)
 
 
 def _beside(spots: Iterable[Point], width: float) -> Iterator[Point]:

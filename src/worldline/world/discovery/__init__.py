@@ -1,8 +1,15 @@
 """How a primary and its secondaries find each other on a network, and notice when one goes."""
 
 from worldline.world.discovery.discovery import Discovery, PrimaryFound
-from worldline.world.discovery.peers import DepartedBy, Peer, PeerConflict, PeerDeparted, PeerRole
-from worldline.world.discovery.zenoh_network import MEETING_POINT, DiscoveryOptions
+from worldline.world.discovery.peers import (
+    MEETING_POINT,
+    DepartedBy,
+    DiscoveryOptions,
+    Peer,
+    PeerConflict,
+    PeerDeparted,
+    PeerRole,
+)
 
 __all__ = [
     "MEETING_POINT",

@@ -24,19 +24,13 @@ from worldline.world.discovery.peers import (
     TEXT_LENGTH_MAX,
     Announcement,
     DepartedBy,
+    DiscoveryOptions,
+    NetworkEvent,
     Peer,
-    PeerChange,
     PeerConflict,
     PeerDeparted,
     PeerRole,
     PeerRoster,
-)
-from worldline.world.discovery.zenoh_network import (
-    ConnectionFound,
-    ConnectionLost,
-    DiscoveryOptions,
-    NetworkEvent,
-    SaidByPeer,
 )
 
 if TYPE_CHECKING:
@@ -249,7 +243,7 @@ class Discovery:
                 now_s = time.monotonic()
                 self._note(event, now_s)
                 # Whoever has just found us needn't wait for our next heartbeat.
-                if isinstance(event, ConnectionFound) or now_s >= beat_s:
+                if (event is not None and event.what == "found") or now_s >= beat_s:
                     self._say("alive")
                     beat_s = now_s + self._options.heartbeat_s
             self._say("leave")
@@ -263,23 +257,24 @@ class Discovery:
 
     def _note(self, event: NetworkEvent | None, now_s: float) -> None:
         with self._changed:
-            changes = (*self._take(event, now_s), *self._roster.tick(now_s))
+            departures = (*self._take(event, now_s), *self._roster.tick(now_s))
             self._changed.notify_all()
-        for change in changes:
-            if isinstance(change, PeerDeparted) and self._on_departure is not None:
-                try:
-                    self._on_departure(change.peer, change.how)
-                except Exception as error:
-                    self._fail(error)
+        if self._on_departure is None:
+            return
+        for departure in departures:
+            try:
+                self._on_departure(departure.peer, departure.how)
+            except Exception as error:
+                self._fail(error)
 
-    def _take(self, event: NetworkEvent | None, now_s: float) -> tuple[PeerChange, ...]:
+    def _take(self, event: NetworkEvent | None, now_s: float) -> tuple[PeerDeparted, ...]:
         match event:
-            case ConnectionFound(instance):
+            case NetworkEvent("found", instance):
                 self._connected.add(instance)
-            case ConnectionLost(instance):
+            case NetworkEvent("lost", instance):
                 self._connected.discard(instance)
                 return self._roster.lost(instance, now_s)
-            case SaidByPeer(instance, payload):
+            case NetworkEvent("said", instance, payload):
                 announcement = _understood(payload)
                 if announcement is None:
                     self._unreadable += 1

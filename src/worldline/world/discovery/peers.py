@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-Pure: announcements, lost connections and ticks go in, each with the time at which it happens; joins and departures come
-out. A *peer* is one run of one process: whoever starts again is another peer, with another instance id. A peer
-announces itself again and again; these are its heartbeats. A heartbeat says everything that a join says, so it doesn't
-matter which of them is heard first, or whether any is missed.
+Pure: announcements, lost connections and ticks go in, each with the time at which it happens; departures come out. A
+*peer* is one run of one process: whoever starts again is another peer, with another instance id. A peer announces
+itself again and again; these are its heartbeats. A heartbeat says everything that a join says, so it doesn't matter
+which of them is heard first, or whether any is missed.
 
 D1. A peer is present from the first time it is heard until it departs: it says that it leaves, its connection is lost,
     or it has been silent for `stale_s`.
@@ -35,11 +35,16 @@ more than a thousand, only the last are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
+
+from worldline.model.errors import ConfigurationError, shown
 
 TEXT_LENGTH_MAX = 255
 _LIST_LENGTH_MAX = 1024
@@ -89,16 +94,9 @@ class Announcement(Struct, frozen=True, kw_only=True):
     gone: Annotated[tuple[_Text, ...], Meta(max_length=_LIST_LENGTH_MAX)] = ()
 
 
-class PeerJoined(Struct, frozen=True):
-    peer: Peer
-
-
 class PeerDeparted(Struct, frozen=True):
     peer: Peer
     how: DepartedBy
-
-
-PeerChange = PeerJoined | PeerDeparted
 
 
 class PeerConflict(Struct, frozen=True):
@@ -109,7 +107,17 @@ class PeerConflict(Struct, frozen=True):
     intruder: Peer
 
 
-class _Attention(Struct):
+class NetworkEvent(NamedTuple):
+    """What happens on the network: an instance is connected and can hear us ("found"), or no longer ("lost"), or
+    `payload` was said under its key, by any process that can write to the network.
+    """
+
+    what: Literal["found", "lost", "said"]
+    instance: str
+    payload: bytes = b""
+
+
+class _Attention(NamedTuple):
     """What is known of a peer that is present. `heard_s` is in attended time."""
 
     peer: Peer
@@ -131,7 +139,7 @@ class PeerRoster:
 
     # --- What happens ---
 
-    def heard(self, announcement: Announcement, now_s: float) -> tuple[PeerChange, ...]:
+    def heard(self, announcement: Announcement, now_s: float) -> tuple[PeerDeparted, ...]:
         """Somebody has spoken."""
         self._attend(now_s)
         peer = announcement.peer
@@ -141,13 +149,11 @@ class PeerRoster:
         if announcement.kind == "leave":
             departure = self._depart(known.peer if known else peer, DepartedBy.ANNOUNCEMENT)
             return (departure,) if known else ()
-        if known is None:
-            self._present[peer.instance] = _Attention(peer, self._attended_s, announcement)
-            return (PeerJoined(peer),)
-        known.heard_s, known.said = self._attended_s, announcement
+        # What a peer said of itself first holds: it can't be another one later.
+        self._present[peer.instance] = _Attention(known.peer if known else peer, self._attended_s, announcement)
         return ()
 
-    def lost(self, instance: str, now_s: float) -> tuple[PeerChange, ...]:
+    def lost(self, instance: str, now_s: float) -> tuple[PeerDeparted, ...]:
         """The connection to somebody has broken."""
         self._attend(now_s)
         known = self._present.get(instance)
@@ -155,7 +161,7 @@ class PeerRoster:
             return ()
         return (self._depart(known.peer, DepartedBy.CONNECTION),)
 
-    def tick(self, now_s: float) -> tuple[PeerChange, ...]:
+    def tick(self, now_s: float) -> tuple[PeerDeparted, ...]:
         """Time has passed. Call it several times in each `stale_s`."""
         self._attend(now_s)
         silent = [each.peer for each in self._present.values() if self._attended_s - each.heard_s >= self._stale_s]
@@ -226,3 +232,78 @@ class PeerRoster:
 
 def _ordered(peers: Iterable[Peer]) -> tuple[Peer, ...]:
     return tuple(sorted(peers, key=lambda peer: peer.age_key))
+
+
+# How peers meet and how soon they are missed: the options of discovery.
+
+MEETING_POINT = "tcp/127.0.0.1:7449"
+"""Where peers on one machine meet unless they are told otherwise."""
+
+_ENDPOINT = re.compile(r"[a-z-]+/[^\s/]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryOptions:
+    """All peers of a federation must be able to reach each other by them.
+
+    - `meeting_point`: an endpoint on this machine. Whoever comes first listens there, and all others connect to it. If
+      no other way to meet is given, there is a default one.
+    - `listen`, `connect`: endpoints in Zenoh's form, such as ``tcp/192.168.1.5:7449``.
+    - `interface`: the network interface to use. On all but `lo`, peers find each other by multicast.
+    - `multicast`: whether to use it, if not as `interface` says.
+    - `heartbeat_s`: how often a peer says that it is there.
+    - `stale_s`: for how long it may be silent.
+    """
+
+    meeting_point: str = ""
+    listen: Sequence[str] = ()
+    connect: Sequence[str] = ()
+    interface: str = ""
+    multicast: bool | None = None
+    heartbeat_s: float = 0.1
+    stale_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        for what in ("listen", "connect"):
+            if isinstance(getattr(self, what), str):
+                raise ConfigurationError(f"{what} is a list of endpoints, not one", advice=f"{what}=[...]")
+        for endpoint in (*self.listen, *self.connect, *([self.meeting_point] if self.meeting_point else [])):
+            if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+                raise ConfigurationError(
+                    f"{shown(endpoint)} isn't an endpoint", advice=f"write one like {MEETING_POINT}"
+                )
+        for what in ("heartbeat_s", "stale_s"):
+            if not (math.isfinite(getattr(self, what)) and getattr(self, what) > 0):
+                raise ConfigurationError(f"{what} is {shown(getattr(self, what))}", advice="give seconds, more than 0")
+        if self.stale_s < 3 * self.heartbeat_s:
+            raise ConfigurationError(
+                f"a peer would be missed after {self.stale_s:g} s, though it speaks only every {self.heartbeat_s:g} s",
+                advice="stale_s must be at least three times heartbeat_s",
+            )
+
+    @property
+    def uses_multicast(self) -> bool:
+        return self.interface not in ("", "lo") if self.multicast is None else self.multicast
+
+    @property
+    def meets_at(self) -> str:
+        """The meeting point, or nothing if there is none."""
+        if self.meeting_point or self.listen or self.connect or self.uses_multicast:
+            return self.meeting_point
+        return MEETING_POINT
+
+    @property
+    def listens_at(self) -> tuple[str, ...]:
+        """Where to listen besides the meeting point: other peers connect there once they have heard of us."""
+        if self.listen:
+            return tuple(self.listen)
+        return (f"tcp/0.0.0.0:0#iface={self.interface}" if self.interface not in ("", "lo") else "tcp/127.0.0.1:0",)
+
+    def __str__(self) -> str:
+        """Say where peers meet, for a message."""
+        ways = [
+            f"at {endpoint}" for endpoint in dict.fromkeys((self.meets_at, *self.connect, *self.listen)) if endpoint
+        ]
+        if self.uses_multicast:
+            ways.append(f"by multicast on {self.interface or 'any interface'}")
+        return " and ".join(ways)

@@ -42,11 +42,7 @@ def first_notes(engine: PhysicsEngine, models: Mapping[str, WorldModel] | None =
     group.set_states(0, {name: engine.initial_state(name) for name in movers})
     with suppress(ModelError):  # Whoever runs it is told.
         group.advance()
-    deepest: dict[tuple[str, str], float] = {}
-    for contact in group.contacts():
-        pair = contact.one[0], contact.other[0]
-        if contact.depth > _DEEP:
-            deepest[pair] = max(contact.depth, deepest.get(pair, 0.0))
+    deepest = {pair: depth for pair, depth in group.contacts().items() if depth > _DEEP}
     if not deepest:
         return []
     (one, other), depth = max(deepest.items(), key=lambda each: each[1])

@@ -28,16 +28,15 @@ from worldline.world.engines.drives import (
     scripted_speed,
 )
 from worldline.world.engines.engine import (
-    EntityContact,
     Extent,
     Newcomer,
     check_extents,
     checked_pose,
     checked_twist,
     link_radius,
+    probe_digest,
     sorted_parts,
 )
-from worldline.world.engines.probe import probe_digest
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
 
 _POINT = Struct("<3d")
@@ -146,8 +145,8 @@ class KinematicGroup:
             _POSE.pack(*pose.position, *pose.quaternion) for poses in self.poses().values() for pose in poses
         )
 
-    def contacts(self) -> tuple[EntityContact, ...]:
-        return ()
+    def contacts(self) -> dict[tuple[str, str], float]:
+        return {}
 
     def extents(self, steps: int) -> dict[str, Extent]:
         extents = {name: track.extent(self.step, steps) for name, track in self._tracks.items()}

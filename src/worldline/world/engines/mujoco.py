@@ -73,7 +73,6 @@ from worldline.world.engines.drives import (
     wheel_speeds,
 )
 from worldline.world.engines.engine import (
-    EntityContact,
     Extent,
     Newcomer,
     check_extents,
@@ -82,11 +81,11 @@ from worldline.world.engines.engine import (
     checked_twist,
     link_radius,
     model_arm,
+    probe_digest,
     sorted_parts,
 )
 from worldline.world.engines.mujoco_model import MOTOR_LAG, MujocoBuilder, Servo, link_tree
-from worldline.world.engines.probe import probe_digest
-from worldline.world.pose import ZERO, Pose, Vector, cross, length
+from worldline.world.pose import Pose, Vector, cross, length
 
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
 _SPEED_MAX = 1e8  # Whatever is faster has exploded.
@@ -189,24 +188,26 @@ class MujocoGroup:
         for model in (*statics, *movers):
             builder.add(model)
         self._model, self._data = builder.compiled()
-        self._links = [("", "")] * self._model.nbody  # By MuJoCo's number of the body.
-        for (entity, link), body in builder.bodies.items():
-            self._links[body.id] = (entity, link)
+        self._entities = [""] * self._model.nbody  # By MuJoCo's number of the body.
+        for (entity, _), body in builder.bodies.items():
+            self._entities[body.id] = entity
         self._tracks = {model.name: _MujocoTrack(model, world, self._model, self._data, builder) for model in movers}
         self._active = [track for track in self._tracks.values() if track.acts]
         self._warnings, self._qvel = self._data.warning.number, self._data.qvel  # Views.
         self._no_warnings = bytes(self._warnings.nbytes)
-        self._jointed = [track for track in self._tracks.values() if track.dofs.start < track.dofs.stop]
-        self._starts = np.array([track.dofs.start for track in self._jointed], dtype=np.intp)
+        self._jointed = [track for track in self._tracks.values() if track.parts.dofs.start < track.parts.dofs.stop]
+        self._starts = np.array([track.parts.dofs.start for track in self._jointed], dtype=np.intp)
         self._arms = np.zeros(self._model.nv)
         for track in self._jointed:
-            self._arms[track.dofs] = track.arms
-        self._sliding = [(number, track.slides) for number, track in enumerate(self._jointed) if track.slides]
+            self._arms[track.parts.dofs] = track.parts.arms
+        self._sliding = [
+            (number, track.parts.slides) for number, track in enumerate(self._jointed) if track.parts.slides
+        ]
         self._speed_max = _SPEED_MAX
         self._last_look: _LastLook | None = None
         self._is_small = len(self._jointed) <= _SMALL
-        self._levers = [(track.dofs, track.arms.tolist(), track.slides) for track in self._jointed]
-        self._link_bodies = [body for track in self._tracks.values() for body in track.bodies]
+        self._levers = [(track.parts.dofs, track.parts.arms.tolist(), track.parts.slides) for track in self._jointed]
+        self._link_bodies = [body for track in self._tracks.values() for body in track.parts.bodies]
         self._commanded = [track for track in self._active if track.has_commands]
         self._held = any(not track.is_free for track in self._tracks.values())
         self._stepped = False
@@ -228,17 +229,17 @@ class MujocoGroup:
             track.position(self._data.qpos.tolist()),
             (center, half),
             track.arm(),
-            model.dof_M0[track.dofs].copy(),
-            model.dof_invweight0[track.dofs].copy(),
-            model.body_invweight0[track.bodies].copy(),
+            model.dof_M0[track.parts.dofs].copy(),
+            model.dof_invweight0[track.parts.dofs].copy(),
+            model.body_invweight0[track.parts.bodies].copy(),
         )
 
     def take_weights(self, entity: str, alone: _Alone) -> None:
         """Give an entity the weights that it has in a model of its own (E3)."""
         track, model = self._tracks[entity], self._model
-        model.dof_M0[track.dofs] = alone.dof_mass
-        model.dof_invweight0[track.dofs] = alone.dof_weights
-        model.body_invweight0[track.bodies] = alone.body_weights
+        model.dof_M0[track.parts.dofs] = alone.dof_mass
+        model.dof_invweight0[track.parts.dofs] = alone.dof_weights
+        model.body_invweight0[track.parts.bodies] = alone.body_weights
 
     # --- States ---
 
@@ -250,7 +251,8 @@ class MujocoGroup:
         for name, track in self._tracks.items():
             track.load(states[name])
             if not (
-                np.isfinite(self._data.qpos[track.places]).all() and np.isfinite(self._data.qvel[track.dofs]).all()
+                np.isfinite(self._data.qpos[track.parts.places]).all()
+                and np.isfinite(self._data.qvel[track.parts.dofs]).all()
             ):
                 raise self._failure(name, "has a state that isn't finite")
         self._forget()
@@ -324,7 +326,7 @@ class MujocoGroup:
         raise self._failure(
             name,
             f"got faster than it could be expected to, {float(speeds[worst]):g} m/s: a contact may have been missed",
-            hasty=True,
+            too_fast=True,
         )
 
     def _warned(self, kind: Any) -> ModelError:
@@ -336,20 +338,20 @@ class MujocoGroup:
             mujoco.mjtWarning.mjWARN_INERTIA: "has an inertia that can't be computed with",
         }
         for track in self._jointed:
-            numbers = track.places if kind == mujoco.mjtWarning.mjWARN_BADQPOS else track.dofs
+            numbers = track.parts.places if kind == mujoco.mjtWarning.mjWARN_BADQPOS else track.parts.dofs
             if kind in unstable and numbers.start <= info < numbers.stop:
                 return self._failure(track.model.name, unstable[kind])
         text = mujoco.mju_warningText(int(kind), info)
         return self._failure(self.movers[0], f"and its group of {len(self.movers)} can't be simulated: {text}")
 
-    def _failure(self, entity: str, what: str, *, hasty: bool = False) -> ModelError:
+    def _failure(self, entity: str, what: str, *, too_fast: bool = False) -> ModelError:
         return ModelError(
             f"model {shown(entity)} {what}, in step {self.step}",
             at=self.step * self._world.step,
             advice="use a smaller step, softer motions or heavier links",
             entity=entity,
             step=self.step,
-            hasty=hasty,
+            too_fast=too_fast,
         )
 
     def _added(self, slides: Iterable[_Slide], speeds: list[float], steps: int) -> float:
@@ -402,16 +404,14 @@ class MujocoGroup:
         self._look()
         return _packed(np.concatenate((self._data.xpos, self._data.xquat), axis=1)[self._link_bodies])
 
-    def contacts(self) -> tuple[EntityContact, ...]:
-        if not self._stepped:
-            return ()
-        contact, bodies = self._data.contact, self._model.geom_bodyid
-        found = []
-        for geoms, position, distance in zip(contact.geom, contact.pos, contact.dist, strict=True):
-            one, other = sorted(self._links[bodies[geom]] for geom in geoms)
-            x, y, z = map(float, position)
-            found.append(EntityContact(one, other, (x, y, z), -float(distance)))
-        return tuple(sorted(found))
+    def contacts(self) -> dict[tuple[str, str], float]:
+        found: dict[tuple[str, str], float] = {}
+        if self._stepped:
+            bodies = self._model.geom_bodyid
+            for geoms, distance in zip(self._data.contact.geom, self._data.contact.dist, strict=True):
+                one, other = sorted(self._entities[bodies[geom]] for geom in geoms)
+                found[one, other] = max(-float(distance), found.get((one, other), -inf))
+        return found
 
     def extents(self, steps: int) -> dict[str, Extent]:
         if not self.movers:
@@ -489,6 +489,50 @@ def _built_motor(motor: JointMotor, model: WorldModel, compiled: Any, builder: M
     return _Motor(motor, int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), joint.effort, servo)
 
 
+class _MoverParts(NamedTuple):
+    """Where a mover's numbers are in a compiled model.
+
+    `bodies` are its links, `places` and `dofs` its ranges of qpos and qvel. `arms` says by how much each number of qvel
+    can move the origin of a link, and `slides` which joints make arms longer. `free` are the links that no joint holds:
+    their index, and where their numbers begin; one of them may be `canonical`. `mocaps` are those of a script.
+    """
+
+    bodies: list[int]
+    places: slice
+    dofs: slice
+    arms: Any
+    slides: list[_Slide]
+    free: list[tuple[int, int, int]]
+    mocaps: list[int]
+    canonical: tuple[int, int, int] | None
+    canonical_body: int
+    to_model: Pose
+
+
+def _parts(model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _MoverParts:
+    bodies = [builder.bodies[model.name, link.name].id for link in model.links]
+    places, dofs = _ranges(compiled, bodies)
+    free = [
+        (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
+        for number, body in enumerate(bodies)
+        for joint in range(compiled.body_jntadr[body], compiled.body_jntadr[body] + compiled.body_jntnum[body])
+        if compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
+    ]
+    canonical = next(link for link in model.links if link.name == model.canonical_link)
+    return _MoverParts(
+        bodies,
+        places,
+        dofs,
+        np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))]),
+        _slides(model, compiled, dict(zip((link.name for link in model.links), bodies, strict=True))),
+        free,
+        [int(compiled.body_mocapid[body]) for body in bodies] if model.motion else [],
+        next((each for each in free if model.links[each[0]].name == model.canonical_link), None),
+        int(builder.bodies[model.name, canonical.name].id),
+        canonical.pose.inverse(),
+    )
+
+
 class _MujocoTrack:
     """A mover: where its numbers are in the model, and what moves it."""
 
@@ -496,51 +540,41 @@ class _MujocoTrack:
         self, model: WorldModel, world: WorldDescription, compiled: Any, data: Any, builder: MujocoBuilder
     ) -> None:
         self.model = model
-        self.wanted: Twist = (ZERO, ZERO)
-        self.acts = model.drive is not None or model.motion is not None or bool(model.motors)
-        self._scripted = model.pose  # Where the script had it when it was last followed.
-        self._ramp = (0.0, 0.0)
-        self._reached: Twist | None = None  # The command at whose speeds the wheels turn.
-        self._compiled, self._data = compiled, data
-        self._step_ns, self._seconds = world.step, world.step / SECOND
-        self._commands = command_steps(model, world.step)
-        self._motor_commands = motor_command_steps(model, world.step)
-        self.has_commands = bool(self._commands or self._motor_commands)
-        self.bodies = [builder.bodies[model.name, link.name].id for link in model.links]
-        self.places, self.dofs = _ranges(compiled, self.bodies)
-        self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))])
-        self.slides = _slides(model, compiled, dict(zip((link.name for link in model.links), self.bodies, strict=True)))
-        self._free = [  # Links that no joint holds: their index, and where their numbers are.
-            (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
-            for number, body in enumerate(self.bodies)
-            for joint in range(compiled.body_jntadr[body], compiled.body_jntadr[body] + compiled.body_jntnum[body])
-            if compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
-        ]
-        self._mocaps = [int(compiled.body_mocapid[body]) for body in self.bodies] if model.motion else []
-        canonical = next(link for link in model.links if link.name == model.canonical_link)
-        self._canonical_body = int(builder.bodies[model.name, canonical.name].id)
-        self._to_model = canonical.pose.inverse()
-        self._offset = length(self._to_model.position)
-        self._canonical = next((each for each in self._free if model.links[each[0]].name == model.canonical_link), None)
-        if isinstance(model.drive, VelocityDrive) and self._canonical is None:
+        self.parts = _parts(model, compiled, builder)
+        if isinstance(model.drive, VelocityDrive) and self.parts.canonical is None:
             raise ConfigurationError(
                 f"model {shown(model.name)} has a velocity drive, but a joint holds link {shown(model.canonical_link)}",
                 advice="a velocity drive moves models whose canonical link is free",
             )
+        self._scripted = model.pose  # Where the script had it when it was last followed.
+        self._ramp = (0.0, 0.0)
+        self._reached: Twist | None = None  # The command at whose speeds the wheels turn, if nothing else limits them.
+        self._compiled, self._data = compiled, data
+        self._step_ns, self._seconds = world.step, world.step / SECOND
+        self._commands = command_steps(model, world.step)
+        self._motor_commands = motor_command_steps(model, world.step)
         self._wheels: list[tuple[Servo, bool]] = []  # And whether it is a left one.
         if isinstance(model.drive, DiffDrive):
             for name in (*model.drive.left_joints, *model.drive.right_joints):
                 self._wheels.append((builder.servos[model.name, name], name in model.drive.left_joints))
-        self._wheels_limited = any(servo.reach < inf for servo, _ in self._wheels)
         self._motors = [_built_motor(motor, model, compiled, builder) for motor in model.motors]
         self.wanted = command_in_force(model, world.step, 0)
         self._motor_states = [MotorState(wanted) for wanted in motor_commands_in_force(model, world.step, 0)]
+
+    @property
+    def acts(self) -> bool:
+        """Whether MuJoCo is told something about it in every step."""
+        return self.model.drive is not None or self.model.motion is not None or bool(self.model.motors)
+
+    @property
+    def has_commands(self) -> bool:
+        return bool(self._commands or self._motor_commands)
 
     # --- The state ---
 
     def load(self, state: bytes) -> None:
         drive, motors = 64 * (self.model.drive is not None), _MOTOR.size * len(self._motors)
-        places, dofs = 8 * (self.places.stop - self.places.start), 8 * (self.dofs.stop - self.dofs.start)
+        places, dofs = (8 * (each.stop - each.start) for each in (self.parts.places, self.parts.dofs))
         if len(state) != drive + motors + places + dofs:
             raise UsageError(f"{len(state)} bytes are no state of model {shown(self.model.name)}")
         if drive:
@@ -548,26 +582,25 @@ class _MujocoTrack:
             self.wanted, self._ramp, self._reached = (numbers[:3], numbers[3:6]), numbers[6:], None
         at = drive + motors
         self._motor_states = [MotorState(*numbers) for numbers in _MOTOR.iter_unpack(state[drive:at])]
-        self._data.qpos[self.places] = np.frombuffer(state, "<f8", offset=at, count=places // 8)
-        self._data.qvel[self.dofs] = np.frombuffer(state, "<f8", offset=at + places)
+        self._data.qpos[self.parts.places] = np.frombuffer(state, "<f8", offset=at, count=places // 8)
+        self._data.qvel[self.parts.dofs] = np.frombuffer(state, "<f8", offset=at + places)
 
     def saved(self, qpos: bytes, qvel: bytes) -> bytes:
         """Return the state, given the whole group's numbers: cutting bytes is faster than cutting arrays."""
         told = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self._ramp)
         for each in self._motor_states:
             told += _MOTOR.pack(*each)
-        return (
-            told + qpos[8 * self.places.start : 8 * self.places.stop] + qvel[8 * self.dofs.start : 8 * self.dofs.stop]
-        )
+        places, dofs = self.parts.places, self.parts.dofs
+        return told + qpos[8 * places.start : 8 * places.stop] + qvel[8 * dofs.start : 8 * dofs.stop]
 
     def place(self, pose: Pose) -> None:
-        if self.model.motion is not None or not self._free:
+        if self.model.motion is not None or not self.parts.free:
             raise UsageError(f"model {shown(self.model.name)} is held or scripted and can't be put elsewhere")
-        self._data.qpos[self.places] = self._compiled.qpos0[self.places]
-        self._data.qvel[self.dofs] = 0.0
+        self._data.qpos[self.parts.places] = self._compiled.qpos0[self.parts.places]
+        self._data.qvel[self.parts.dofs] = 0.0
         self._ramp, self._reached = (0.0, 0.0), None
         self._motor_states = [MotorState(each.wanted) for each in self._motor_states]
-        for number, place, _ in self._free:
+        for number, place, _ in self.parts.free:
             there = pose.compose(self.model.links[number].pose)
             self._data.qpos[place : place + 7] = (*there.position, *there.quaternion)
 
@@ -600,18 +633,18 @@ class _MujocoTrack:
         """Put a scripted model where it is at a step."""
         if self.model.motion is not None:
             self._scripted = pose_at(self.model.motion, step * self._step_ns)
-            for mocap, link in zip(self._mocaps, self.model.links, strict=True):
+            for mocap, link in zip(self.parts.mocaps, self.model.links, strict=True):
                 there = self._scripted.compose(link.pose)
                 self._data.mocap_pos[mocap] = there.position
                 self._data.mocap_quat[mocap] = there.quaternion
 
     def _turn_wheels(self, drive: DiffDrive) -> None:
-        if self._reached is self.wanted and not self._wheels_limited:  # MuJoCo keeps what it was told last.
+        if self._reached is self.wanted:  # MuJoCo keeps what it was told last.
             return
         (ahead, _, _), (_, _, turning) = self.wanted
         ahead = ramped(drive.linear, self._ramp[0], ahead, self._seconds)
         turning = ramped(drive.angular, self._ramp[1], turning, self._seconds)
-        if same_bits(self._ramp, (ahead, turning)):
+        if same_bits(self._ramp, (ahead, turning)) and all(servo.reach == inf for servo, _ in self._wheels):
             self._reached = self.wanted
         self._ramp = (ahead, turning)
         left, right = wheel_speeds(drive, ahead, turning)
@@ -646,15 +679,15 @@ class _MujocoTrack:
 
     def _push(self) -> None:
         """Push all links that no joint holds toward the velocities that a rigid model would have there."""
-        assert self._canonical is not None
-        number, place, _ = self._canonical
+        assert self.parts.canonical is not None
+        number, place, _ = self.parts.canonical
         link = self._pose_of_free(place)
         model = link.compose(self.model.links[number].pose.inverse())
         linear, angular = self.wanted
         turning = model.rotate(angular)
         origin = model.rotate(linear)
         lag = max(MOTOR_LAG, 4 * self._seconds)  # It must stay well above a step, or it overshoots.
-        for _, place, dof in self._free:
+        for _, place, dof in self.parts.free:
             at = self._pose_of_free(place)
             arm = tuple(a - b for a, b in zip(at.position, model.position, strict=True))
             swept = cross(turning, (arm[0], arm[1], arm[2]))
@@ -670,25 +703,25 @@ class _MujocoTrack:
     # --- What is to be seen ---
 
     def poses(self) -> tuple[Pose, ...]:
-        return tuple(map(self._pose_of, self.bodies))
+        return tuple(map(self._pose_of, self.parts.bodies))
 
     def pose(self) -> Pose:
         if self.model.motion is not None:
             return self._scripted
-        return self._pose_of(self._canonical_body).compose(self._to_model)
+        return self._pose_of(self.parts.canonical_body).compose(self.parts.to_model)
 
     @property
     def is_free(self) -> bool:
         """Whether its position follows from its own numbers alone."""
-        return self._canonical is not None
+        return self.parts.canonical is not None
 
     def position(self, numbers: list[float]) -> Vector:
         """Return the model's own position, given the group's qpos; unless it is free, poses must be those of now."""
-        if self._canonical is None:
+        if self.parts.canonical is None:
             return self.pose().position
-        place = self._canonical[1]
+        place = self.parts.canonical[1]
         x, y, z, w, a, b, c = numbers[place : place + 7]
-        p, q, r = self._to_model.position
+        p, q, r = self.parts.to_model.position
         if not (p or q or r):
             return x, y, z
         # As `Pose.place`, which would take longer than all the rest.
@@ -712,8 +745,10 @@ class _MujocoTrack:
 
     def arm(self) -> float:
         """Return how far from the model's origin the origin of a link can be, if poses are those of now."""
-        here = self._data.xpos[self._canonical_body].tolist()
-        return max(dist(here, there) for there in self._data.xpos[self.bodies].tolist()) + self._offset
+        here = self._data.xpos[self.parts.canonical_body].tolist()
+        return max(dist(here, there) for there in self._data.xpos[self.parts.bodies].tolist()) + length(
+            self.parts.to_model.position
+        )
 
 
 def _boxes_of(boxes: tuple[Any, Any]) -> Iterator[tuple[Vector, Vector]]:

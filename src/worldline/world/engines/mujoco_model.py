@@ -26,9 +26,17 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.inertia import Moments, combined
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
-from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    Moments,
+    PlaneShape,
+    SphereShape,
+    combined,
+)
 
 MOTOR_LAG = 0.01  # Seconds that velocity drives take for most of the way to a new speed.
 _WHEEL_LAG = 2e-3  # The same for wheels: 10 ms let a load slow them down by percents, and without a lag they hop.

@@ -26,20 +26,25 @@ from worldline.world.description import (
     Visual,
     WorldModel,
 )
-from worldline.world.inertia import UNIT_INERTIA, WATER, Inertia, combined, cone_inertia, scaled, shape_inertia
 from worldline.world.pose import ORIGIN, Pose, Vector, length
-from worldline.world.sdf.element import SdfElement
-from worldline.world.sdf.frames import MODEL_FRAME, FrameScope, local_pose
+from worldline.world.sdf.element import MODEL_FRAME, FrameScope, SdfElement, local_pose
 from worldline.world.sdf.library import SdfLibrary
 from worldline.world.sdf.plugins import Movers, note_plugin, plugin_name, read_plugins
 from worldline.world.shapes import (
+    UNIT_INERTIA,
+    WATER,
     BoxShape,
     CapsuleShape,
     CylinderShape,
     EllipsoidShape,
+    Inertia,
     PlaneShape,
     Shape,
     SphereShape,
+    combined,
+    cone_inertia,
+    scaled,
+    shape_inertia,
 )
 
 # Reads <geometry>.

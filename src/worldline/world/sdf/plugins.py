@@ -39,8 +39,7 @@ from worldline.world.description import (
     Waypoint,
 )
 from worldline.world.pose import ZERO, Vector
-from worldline.world.sdf.element import SdfElement
-from worldline.world.sdf.frames import local_pose
+from worldline.world.sdf.element import SdfElement, local_pose
 
 # What they do is done for every world, whether its file asks for it or not.
 _SYSTEMS = "gz::sim::systems::"

@@ -7,17 +7,17 @@ description, with its line: see `element` for how that is made sure of.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from worldline.model.errors import shown
 from worldline.model.time import MS, format_time
-from worldline.world.description import LoadingNote, WorldDescription
-from worldline.world.sdf.element import SdfElement
-from worldline.world.sdf.frames import WORLD_FRAME, FrameScope
-from worldline.world.sdf.levels import LEVELS_PLUGIN, read_stage
+from worldline.world.description import Level, LoadingNote, Performer, WorldDescription
+from worldline.world.pose import UPRIGHT
+from worldline.world.sdf.element import WORLD_FRAME, FrameScope, SdfElement, local_pose
 from worldline.world.sdf.library import SdfLibrary, resource_paths
-from worldline.world.sdf.models import add_frames, outline, read_model
+from worldline.world.sdf.models import add_frames, outline, read_box, read_model
 from worldline.world.sdf.plugins import note_plugin, plugin_name
 
 _GRAVITY = (0.0, 0.0, -9.8)  # As SDF says.
@@ -118,3 +118,67 @@ def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
     if factor is not None and factor.number() < 0:
         raise factor.error(f"a real-time factor must be at least 0, not {shown(factor.word())}")
     return nanoseconds, 1.0 if factor is None else factor.number()
+
+
+# Reads levels and performers: Gazebo's plugin `gz::sim` of a world.
+
+LEVELS_PLUGIN = "gz::sim"
+
+
+@dataclass(slots=True)
+class LevelSet:
+    """The levels and performers of a world, and the elements they were read from."""
+
+    levels: list[Level] = field(default_factory=list)
+    performers: list[Performer] = field(default_factory=list)
+    about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
+
+
+def read_stage(plugins: list[SdfElement], unsimulated: Container[str], notes: list[LoadingNote]) -> LevelSet:
+    """Read all levels and performers. `unsimulated` are names of what the world has and nobody simulates: lights."""
+    stage = LevelSet()
+    for plugin in plugins:
+        for element in plugin.children("performer"):
+            stage.about["performer", len(stage.performers)] = element
+            stage.performers.append(_performer(element))
+        for element in plugin.children("level"):
+            stage.about["level", len(stage.levels)] = element
+            stage.levels.append(_level(element, unsimulated, notes))
+    return stage
+
+
+def _performer(element: SdfElement) -> Performer:
+    name = element.name()
+    with element.blamed():
+        return Performer(
+            name=name,
+            model=element.needed("ref", f"performer {shown(name)}").word(),
+            size=read_box(element, f"performer {shown(name)}").size,
+        )
+
+
+def _level(element: SdfElement, unsimulated: Container[str], notes: list[LoadingNote]) -> Level:
+    name = element.name()
+    pose, buffer = element.child("pose"), element.child("buffer")
+    placed = local_pose(pose)
+    if pose is not None and placed.quaternion != UPRIGHT:
+        notes.append(
+            LoadingNote(
+                pose.line, f"level {shown(name)} is turned; its box lies along the axes all the same", pose.owner
+            )
+        )
+    entities = []
+    for ref in element.children("ref"):
+        if ref.word() in unsimulated:
+            problem = f"level {shown(name)} names {shown(ref.word())}, which isn't simulated"
+            notes.append(LoadingNote(ref.line, problem, ref.owner))
+        else:
+            entities.append(ref.word())
+    with element.blamed():
+        return Level(
+            name=name,
+            center=placed.position,
+            size=read_box(element, f"level {shown(name)}").size,
+            buffer=0.0 if buffer is None else buffer.number(),
+            entities=tuple(entities),
+        )

@@ -1,18 +1,10 @@
-"""The program of the page that plays an animation of a world, in JavaScript for any browser of today."""
-
-PROGRAM = r"""
-"use strict";
-const byId = id => document.getElementById(id);
-const data = JSON.parse(byId("data").textContent);
-const canvas = byId("view"), pen = canvas.getContext("2d"), tip = byId("tip"), legend = byId("legend");
-const play = byId("play"), slider = byId("time"), clock = byId("clock"), speed = byId("speed");
-const still = matchMedia("(prefers-reduced-motion: reduce)"), night = matchMedia("(prefers-color-scheme: dark)");
+// Plays what moves in a world, seen from above.
 
 // Differences add up. Times are in seconds, lengths in millimeters, directions in parts of a turn.
 const sums = numbers => { let sum = 0; return numbers.map(each => sum += each); };
 const iterations = sums(data.iterations), steps = sums(data.steps), cuts = new Set(data.cuts);
 const times = iterations.map(each => each * data.step), last = times.length - 1;
-const begin = times[0] || 0, end = last < 0 ? 0 : times[last], length = end - begin;
+const start = times[0] || 0, end = last < 0 ? 0 : times[last];
 for (const mover of data.movers) {
   mover.runs = mover.runs.map(run => {
     const x = [], y = [], a = [];
@@ -26,13 +18,9 @@ for (const mover of data.movers) {
 
 // Return the frame at a time or before it, and how much of the way to the next one has passed.
 function frameAt(time) {
-  let low = 0, high = last;
-  while (high - low > 1) { const mid = (low + high) >> 1; if (times[mid] <= time) low = mid; else high = mid; }
-  if (last > 0 && times[high] <= time) low = high;
-  return [low, low < last ? Math.min(1, (time - times[low]) / (times[low + 1] - times[low])) : 0];
+  const frame = last > 0 && times[last] <= time ? last : lastUntil(time, place => times[place], 0, last);
+  return [frame, frame < last ? Math.min(1, (time - times[frame]) / (times[frame + 1] - times[frame])) : 0];
 }
-
-const between = (a, b, share) => a + (b - a) * share;
 
 // Return where a mover is: [x, y, angle], or null if it isn't there.
 function spotOf(mover, frame, share) {
@@ -70,56 +58,33 @@ if (!(box[0] <= box[2])) for (const {outlines} of data.statics) for (const each 
   for (let i = 0; i + 1 < each.length; i += 2) include(each[i], each[i + 1], 0);
 if (!(box[0] <= box[2])) include(0, 0, 1000);
 
-let width = 0, height = 0, ratio = 1, zoom = 1, left = 0, low = 0, colors = [], theme = {};
-let view = null;  // The middle and the zoom, once somebody has chosen them.
-function measure() {
-  const area = canvas.getBoundingClientRect();
-  width = area.width; height = area.height; ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
-  const style = getComputedStyle(document.documentElement);
-  for (const name of ["paper", "ink", "soft", "faint", "still", "level"])
-    theme[name] = style.getPropertyValue("--" + name).trim();
-  colors = night.matches ? data.night : data.day;
-  look();
-  explain();
-}
-function look() {
+let view = null;  // The middle and the zoom, once they are chosen by hand.
+function fit() {
   const margin = 30, w = Math.max(box[2] - box[0], 1), h = Math.max(box[3] - box[1], 1);
   const whole = Math.max(1e-6, Math.min((width - 2 * margin) / w, (height - 2 * margin) / h));
   const [x, y, closer] = view || [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2, 1];
   zoom = whole * closer; left = width / 2 - zoom * x; low = height / 2 + zoom * y;
 }
-const sx = x => left + zoom * x, sy = y => low - zoom * y;
 
 function explain() {
-  legend.textContent = "";
   const named = data.secondaries.length > 1 || (data.secondaries[0] || "") !== "";
-  const entry = (text, color, border) => {
-    const item = document.createElement("li"), sample = document.createElement("i");
-    const name = document.createElement("span");
+  const explained = (text, color, border) => {
+    const sample = document.createElement("i");
     sample.style.background = color; sample.style.border = border;
-    name.textContent = text;
-    item.append(sample, name);
-    legend.append(item);
+    entry(sample, text);
   };
-  if (named) data.secondaries.forEach((name, owner) => entry(name || "alone", colorOf(owner), "none"));
+  if (named) data.secondaries.forEach((name, owner) => explained(name || "alone", colorOf(owner), "none"));
   if (data.levels.length) {
-    entry("active level", theme.level + "55", "2px solid " + theme.level);
-    entry("level", "transparent", "1px solid " + theme.still);
+    explained("active level", theme.level + "55", "2px solid " + theme.level);
+    explained("level", "transparent", "1px solid " + theme.still);
   }
-  if (data.statics.length) entry("static", theme.still, "none");
+  if (data.statics.length) explained("static", theme.still, "none");
 }
-
-let now = begin, playing = false, before = 0, mouse = null, dragged = null;
 
 function number(value) { return String(+value.toPrecision(6)); }
 
-function draw() {
+function drawWorld() {
   const [frame, share] = frameAt(now);
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.globalAlpha = 1;
-  pen.fillStyle = theme.paper;
-  pen.fillRect(0, 0, width, height);
   grid();
   levels(frame);
   statics(frame);
@@ -132,17 +97,8 @@ function draw() {
     (steps[frame + 1] - steps[frame]) * data.step : 0);
   const total = last < 0 ? 0 : Math.round(between(iterations[frame], iterations[Math.min(last, frame + 1)], share));
   const step = Math.round(time / data.step);
-  clock.textContent = time.toFixed(3) + " s, step " + step + (step === total ? "" : " (iteration " + total + ")");
-  slider.value = String(length ? (now - begin) / length * 1000 : 0);
-  slider.setAttribute("aria-valuetext", clock.textContent);
+  return [time.toFixed(3) + " s, step " + step + (step === total ? "" : " (iteration " + total + ")")];
 }
-
-function nice(least) {
-  const power = Math.pow(10, Math.floor(Math.log10(least)));
-  return [1, 2, 5, 10].map(each => each * power).find(each => each >= least) || power;
-}
-
-function line(a, b, c, d) { pen.beginPath(); pen.moveTo(a, b); pen.lineTo(c, d); pen.stroke(); }
 
 function grid() {
   const step = nice(90 / zoom);
@@ -183,14 +139,6 @@ function fitted(text, room) {
   return text.slice(0, most) + "…";
 }
 
-// Write a text with a halo, so that it can be read on lines.
-function written(text, x, y) {
-  pen.save();
-  pen.strokeStyle = theme.paper; pen.lineWidth = 3; pen.lineJoin = "round";
-  pen.strokeText(text, x, y); pen.fillText(text, x, y);
-  pen.restore();
-}
-
 // Trace outlines at a place: three numbers are a circle, more are a polygon. All go around in one direction, or one
 // within another would be a hole.
 function trace(outlines, x, y, angle) {
@@ -218,7 +166,7 @@ function statics(frame) {
 }
 
 function trails(here, frame) {
-  const from = frameAt(Math.max(begin, now - 3))[0], many = data.movers.filter(mover => mover.performs).length;
+  const from = frameAt(Math.max(start, now - 3))[0], many = data.movers.filter(mover => mover.performs).length;
   const stride = Math.max(1, Math.floor((frame - from) / Math.max(10, Math.min(60, 1000 / many))));
   pen.lineWidth = 1.6; pen.globalAlpha = 0.5;
   data.movers.forEach((mover, place) => {
@@ -253,8 +201,6 @@ function bodies(here, frame) {
   });
 }
 
-const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-
 // Write names next to bodies where they cover no other name.
 function names(here) {
   const taken = [];
@@ -281,67 +227,22 @@ function hover(here, frame) {
     const away = Math.hypot(sx(spot[0]) - mouse[0], sy(spot[1]) - mouse[1]);
     if (away < nearest && away < Math.max(10, data.movers[place].size * zoom)) { nearest = away; found = place; }
   });
-  tip.hidden = found < 0;
-  if (found < 0) return;
+  if (found < 0) { tell(null); return; }
   const mover = data.movers[found], [x, y] = here[found], owner = data.secondaries[ownerOf(mover, frame)];
-  tip.textContent = mover.name + (mover.name === mover.model ? "" : " (" + mover.model + ")") +
+  const text = mover.name + (mover.name === mover.model ? "" : " (" + mover.model + ")") +
     "\n" + (x / 1000).toFixed(2) + ", " + (y / 1000).toFixed(2) + " m" + (owner ? "\nsimulated by " + owner : "");
-  tip.style.left = Math.max(4, Math.min(sx(x) + 14, width - tip.offsetWidth - 6)) + "px";
-  tip.style.top = Math.max(4, Math.min(sy(y) + 14, height - tip.offsetHeight - 6)) + "px";
+  tell(text, sx(x) + 14, sy(y) + 14);
 }
-
-function tick(time) {
-  if (!playing) return;
-  now += Math.min(0.1, (time - before) / 1000) * Number(speed.value);
-  before = time;
-  if (now >= end) { now = end; set(false); }
-  draw();
-  if (playing) requestAnimationFrame(tick);
-}
-
-function set(on) {
-  playing = on && length > 0;
-  play.textContent = playing ? "❚❚ Pause" : "▶ Play";
-  play.setAttribute("aria-pressed", String(playing));
-  if (!playing) return;
-  if (now >= end) now = begin;
-  before = performance.now();
-  requestAnimationFrame(tick);
-}
-
-function go(time) { now = Math.max(begin, Math.min(end, time)); draw(); }
-
-play.addEventListener("click", () => set(!playing));
-slider.addEventListener("input", () => go(begin + Number(slider.value) / 1000 * length));
-for (const name of ["speed", "trails", "names"]) byId(name).addEventListener("change", draw);
-document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.target === speed) return;
-  const step = length * (event.shiftKey ? 0.002 : 0.02), at = speed.selectedIndex;
-  if (event.key === " ") { if (event.target.type === "checkbox") return; set(!playing); }
-  else if (event.key === "ArrowLeft") go(now - step);
-  else if (event.key === "ArrowRight") go(now + step);
-  else if (event.key === "ArrowUp") speed.selectedIndex = Math.min(at + 1, speed.options.length - 1);
-  else if (event.key === "ArrowDown") speed.selectedIndex = Math.max(at - 1, 0);
-  else if (event.key === "Home") go(begin);
-  else if (event.key === "End") go(end);
-  else return;
-  event.preventDefault();
-});
-// A focused button would take the space key for a second click.
-play.addEventListener("keyup", event => { if (event.key === " ") event.preventDefault(); });
 
 // The wheel zooms, dragging moves, a double click shows all.
-function spotUnder(event) {
-  const area = canvas.getBoundingClientRect();
-  return [event.clientX - area.left, event.clientY - area.top];
-}
+let dragged = null;
 function center() { return [(width / 2 - left) / zoom, (low - height / 2) / zoom, view ? view[2] : 1]; }
+function lookAt(spot) { view = spot; fit(); draw(); }
 canvas.addEventListener("wheel", event => {
   event.preventDefault();
   const [a, b] = spotUnder(event), x = (a - left) / zoom, y = (low - b) / zoom, old = center();
   const closer = Math.max(0.2, Math.min(500, old[2] * Math.exp(-event.deltaY / 500))), share = old[2] / closer;
-  view = [x + (old[0] - x) * share, y + (old[1] - y) * share, closer];
-  look(); draw();
+  lookAt([x + (old[0] - x) * share, y + (old[1] - y) * share, closer]);
 }, {passive: false});
 canvas.addEventListener("pointerdown", event => {
   dragged = spotUnder(event);
@@ -349,20 +250,15 @@ canvas.addEventListener("pointerdown", event => {
 });
 canvas.addEventListener("pointerup", () => { dragged = null; draw(); });
 canvas.addEventListener("pointermove", event => {
-  mouse = spotUnder(event);
-  if (dragged) {
-    const old = center();
-    view = [old[0] - (mouse[0] - dragged[0]) / zoom, old[1] + (mouse[1] - dragged[1]) / zoom, old[2]];
-    dragged = mouse;
-    look();
-  }
-  if (!playing || dragged) draw();
+  if (!dragged) return;
+  const spot = spotUnder(event), old = center();
+  const moved = [old[0] - (spot[0] - dragged[0]) / zoom, old[1] + (spot[1] - dragged[1]) / zoom, old[2]];
+  dragged = spot;
+  lookAt(moved);
 });
-canvas.addEventListener("pointerleave", () => { mouse = null; if (!playing) draw(); });
-canvas.addEventListener("dblclick", () => { view = null; look(); draw(); });
-const fit = () => { measure(); draw(); };
-new ResizeObserver(fit).observe(canvas);
-night.addEventListener("change", fit);
-fit();
-set(!still.matches && last > 0);
-"""
+canvas.addEventListener("dblclick", () => lookAt(null));
+
+begin({
+  from: start, to: end, perSecond: 1, moves: last > 0, themed: ["still", "level"], switches: ["trails", "names"],
+  fit, explain, draw: drawWorld,
+});

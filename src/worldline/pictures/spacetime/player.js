@@ -1,12 +1,5 @@
-"""The program of the page that plays an animation, in JavaScript for any browser of today."""
+// Plays agents in a plane, or on a line with the past below it, and lambdas on their way.
 
-PROGRAM = r"""
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const byId = id => document.getElementById(id);
-const canvas = byId("view"), pen = canvas.getContext("2d"), tip = byId("tip");
-const play = byId("play"), slider = byId("time"), clock = byId("clock"), speed = byId("speed");
-const still = matchMedia("(prefers-reduced-motion: reduce)"), night = matchMedia("(prefers-color-scheme: dark)");
 const flat = data.flat, end = data.end, [t0, dt, x0, y0, dx] = data.scale;
 
 // Ways: corners [t, x, y] are written as differences. To corners in `jumps` an agent jumps.
@@ -30,9 +23,7 @@ if (isShared) {
 }
 function lookAt(agent, time) {
   const looks = agent.looks;
-  let low = 0, high = looks.length;
-  while (high - low > 1) { const mid = (low + high) >> 1; if (looks[mid][0] <= time) low = mid; else high = mid; }
-  return looks[low][1];
+  return looks[lastUntil(time, place => looks[place][0], 0, looks.length)][1];
 }
 // A look's place says how it is drawn; those for which there are no more colors and shapes have none, and are gray.
 const placeOf = look => isShared ? data.looks[look][1] : look;
@@ -53,7 +44,6 @@ function outline(on, shape, x, y, radius) {
   on.closePath();
 }
 
-const between = (a, b, share) => a + (b - a) * share;
 const gone = (each, time) => each.to > each.from ? Math.min(1, (time - each.from) / (each.to - each.from)) : 1;
 
 // Return where an agent is: [x, y, whether it is jumping], or null before its birth and after its end.
@@ -62,11 +52,7 @@ function where(agent, time) {
   if (time < t[0] || time > t[last]) return null;
   let i = agent.at;
   if (t[i] > time || i >= last) i = 0;
-  if (i + 1 < last && t[i + 1] <= time) {
-    let low = i, high = last;
-    while (high - low > 1) { const mid = (low + high) >> 1; if (t[mid] <= time) low = mid; else high = mid; }
-    i = low;
-  }
+  if (i + 1 < last && t[i + 1] <= time) i = lastUntil(time, place => t[place], i, last);
   agent.at = i;
   if (i >= last) return [agent.x[last], agent.y[last], false];
   const share = t[i + 1] > t[i] ? Math.min(1, (time - t[i]) / (t[i + 1] - t[i])) : 1;
@@ -88,13 +74,10 @@ for (const each of flights) {
   each.b = each.b || where(agents[each.target], each.to) || each.a;
 }
 
-// The window: from units of the data to pixels.
-let width = 0, height = 0, ratio = 1, zoom = 1, left = 0, low = 0, past = 1, colors = [], theme = {};
+// The window.
+let past = 1;
 const [xMin, yMin, xMax, yMax] = data.box;
-function measure() {
-  const box = canvas.getBoundingClientRect();
-  width = box.width; height = box.height; ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
+function fit() {
   const margin = 44, w = Math.max(xMax - xMin, 1e-9), h = Math.max(yMax - yMin, 1e-9);
   zoom = (width - 2 * margin) / w;
   if (!flat) zoom = Math.min(zoom, (height - 2 * margin) / h);
@@ -103,16 +86,8 @@ function measure() {
   low = flat ? Math.round(height * 0.22) : height / 2 + zoom * (yMin + yMax) / 2;
   // In a line, the past runs down: as fast as light goes aside, unless that shows too little of it.
   past = Math.min(zoom * dt / dx, height * 0.78 / Math.max(1, end * 0.3));
-  const style = getComputedStyle(document.documentElement);
-  for (const name of ["paper", "ink", "soft", "faint", "light", "alarm"])
-    theme[name] = style.getPropertyValue("--" + name).trim();
-  colors = night.matches ? data.night : data.day;
-  explain();
 }
-const sx = x => left + zoom * x;
-const sy = y => low - zoom * y;
 
-let now = 0, playing = false, before = 0, mouse = null;
 const perSecond = end / Math.max(6, Math.min(30, 6 + flights.length / 40));
 
 function number(value) {
@@ -120,11 +95,7 @@ function number(value) {
   return size && (size >= 1e6 || size < 1e-3) ? value.toExponential(3) : String(+value.toPrecision(5));
 }
 
-function draw() {
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.globalAlpha = 1;
-  pen.fillStyle = theme.paper;
-  pen.fillRect(0, 0, width, height);
+function drawAgents() {
   grid();
   if (flat) history(); else walls();
   const moving = [];
@@ -141,9 +112,7 @@ function draw() {
   count(here);
   hover(here, moving);
   const shown = number(t0 + now * dt);
-  clock.textContent = "t = " + shown;
-  slider.value = String(end ? now / end * 1000 : 0);
-  slider.setAttribute("aria-valuetext", "lab time " + shown);
+  return ["t = " + shown, "lab time " + shown];
 }
 
 // Call with the value and the pixel of each tick of an axis; `up` is the one upwards.
@@ -178,21 +147,6 @@ function labels() {
   else ticks(true, (text, y) => { if (y < height - 22 && y > 26) written(text, 6, y - 4); });
   written((flat ? "lab time" : data.axes[1]) + " ↑", 8, flat ? height - 6 : 14);
 }
-
-// Write a text with a halo, so that it can be read on lines.
-function written(text, x, y) {
-  pen.save();
-  pen.strokeStyle = theme.paper; pen.lineWidth = 3; pen.lineJoin = "round";
-  pen.strokeText(text, x, y); pen.fillText(text, x, y);
-  pen.restore();
-}
-
-function nice(least) {
-  const power = Math.pow(10, Math.floor(Math.log10(least)));
-  return [1, 2, 5, 10].map(each => each * power).find(each => each >= least) || power;
-}
-
-function line(a, b, c, d) { pen.beginPath(); pen.moveTo(a, b); pen.lineTo(c, d); pen.stroke(); }
 
 // Boundaries: where p x + q y = r + s t, and less than that inside. Each is drawn where it isn't outside of another.
 function walls() {
@@ -337,7 +291,6 @@ function bodies(here) {
   });
 }
 
-const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 const short = text => text.length > 24 ? text.slice(0, 23) + "…" : text;
 
 // Write names beside bodies where they cover no other name: each where it was last, if it can be, so that it is calm.
@@ -403,19 +356,16 @@ function failures() {
 }
 
 // The legend: what agents are shown as, how many of them there are now, and what else is to be seen.
-const legend = byId("legend"), counts = [];
+const counts = [];
 function explain() {
-  legend.textContent = "";
   counts.length = 0;
-  const entry = (text, drawn) => {
-    const item = document.createElement("li"), sample = document.createElement("canvas"), on = sample.getContext("2d");
+  const explained = (text, drawn) => {
+    const sample = document.createElement("canvas"), on = sample.getContext("2d");
     sample.width = sample.height = Math.round(16 * ratio);
     on.scale(ratio, ratio);
     drawn(on);
-    const name = document.createElement("span"), number = document.createElement("output");
-    name.textContent = text;
-    item.append(sample, name, number);
-    legend.append(item);
+    const number = document.createElement("output");
+    entry(sample, text, number);
     return number;
   };
   const crossed = (on, color, arm) => {
@@ -423,12 +373,12 @@ function explain() {
     for (const sign of [1, -1]) { on.moveTo(8 - arm, 8 - arm * sign); on.lineTo(8 + arm, 8 + arm * sign); }
     on.stroke();
   };
-  data.looks.forEach(([text], look) => counts.push(entry(text, on => {
+  data.looks.forEach(([text], look) => counts.push(explained(text, on => {
     on.fillStyle = colorOf(look); outline(on, shapeOf(look), 8, 8, 5.5); on.fill();
   })));
-  if (flights.length) entry("lambda", on => { on.fillStyle = theme.soft; outline(on, 0, 8, 8, 2.4); on.fill(); });
-  if (data.died.length) entry("death", on => crossed(on, theme.soft, 4));
-  if (data.failures.length) entry("failure", on => {
+  if (flights.length) explained("lambda", on => { on.fillStyle = theme.soft; outline(on, 0, 8, 8, 2.4); on.fill(); });
+  if (data.died.length) explained("death", on => crossed(on, theme.soft, 4));
+  if (data.failures.length) explained("failure", on => {
     crossed(on, theme.alarm, 3); on.beginPath(); on.arc(8, 8, 6.5, 0, 2 * Math.PI); on.stroke();
   });
 }
@@ -452,11 +402,8 @@ function hover(here, moving) {
     const [a, b] = spotOf(each, gone(each, now));
     near(a, b, 9, () => data.whats[each.what] + "\n" + agents[each.source].name + " → " + agents[each.target].name);
   }
-  tip.hidden = said === null;
-  if (said === null) return;
-  tip.textContent = said();
-  tip.style.left = Math.max(4, Math.min(x + 12, width - tip.offsetWidth - 6)) + "px";
-  tip.style.top = Math.max(4, Math.min(y + 12, height - tip.offsetHeight - 6)) + "px";
+  tell(said && said(), x + 12, y + 12);
+  if (!said) return;
   pen.strokeStyle = theme.ink; pen.lineWidth = 2;
   pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
 }
@@ -468,54 +415,7 @@ function about(agent, spot) {
   return agent.name + shown + "\n" + where + (spot[2] ? ", jumping" : "");
 }
 
-function tick(time) {
-  if (!playing) return;
-  now += Math.min(0.1, (time - before) / 1000) * perSecond * Number(speed.value);
-  before = time;
-  if (now >= end) { now = end; set(false); }
-  draw();
-  if (playing) requestAnimationFrame(tick);
-}
-
-function set(on) {
-  playing = on && end > 0;
-  play.textContent = playing ? "❚❚ Pause" : "▶ Play";
-  play.setAttribute("aria-pressed", String(playing));
-  if (!playing) return;
-  if (now >= end) now = 0;
-  before = performance.now();
-  requestAnimationFrame(tick);
-}
-
-function go(time) { now = Math.max(0, Math.min(end, time)); draw(); }
-
-play.addEventListener("click", () => set(!playing));
-slider.addEventListener("input", () => go(Number(slider.value) / 1000 * end));
-for (const name of ["speed", "trails", "circles"]) byId(name).addEventListener("change", draw);
-document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.target === speed) return;
-  const step = end * (event.shiftKey ? 0.002 : 0.02), at = speed.selectedIndex;
-  if (event.key === " ") { if (event.target.type === "checkbox") return; set(!playing); }
-  else if (event.key === "ArrowLeft") go(now - step);
-  else if (event.key === "ArrowRight") go(now + step);
-  else if (event.key === "ArrowUp") { speed.selectedIndex = Math.min(at + 1, speed.options.length - 1); draw(); }
-  else if (event.key === "ArrowDown") { speed.selectedIndex = Math.max(at - 1, 0); draw(); }
-  else if (event.key === "Home") go(0);
-  else if (event.key === "End") go(end);
-  else return;
-  event.preventDefault();
+begin({
+  from: 0, to: end, perSecond, moves: agents.length > 0, themed: ["light", "alarm"], switches: ["trails", "circles"],
+  fit, explain, draw: drawAgents,
 });
-// A focused button would take the space key for a second click.
-play.addEventListener("keyup", event => { if (event.key === " ") event.preventDefault(); });
-for (const kind of ["pointermove", "pointerdown"]) canvas.addEventListener(kind, event => {
-  const box = canvas.getBoundingClientRect();
-  mouse = [event.clientX - box.left, event.clientY - box.top];
-  if (!playing) draw();
-});
-canvas.addEventListener("pointerleave", () => { mouse = null; if (!playing) draw(); });
-const fit = () => { measure(); draw(); };
-new ResizeObserver(fit).observe(canvas);
-night.addEventListener("change", fit);
-fit();
-set(!still.matches && agents.length > 0);
-"""
