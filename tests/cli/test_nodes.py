@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from worldline.cli import main
 from worldline.cli.commands import app
-from worldline.cli.nodes_search import command_of
+from worldline.cli.nodes import command_of
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
@@ -452,7 +452,7 @@ def workers_asked_for(worldline: Command, monkeypatch: pytest.MonkeyPatch, *opti
         asked.append(workers)
         return Report(tried=3, events=0, faults=0, faults_in_vain=0, failed=0, failure=None, digest="")
 
-    monkeypatch.setattr(importlib.import_module("worldline.cli.nodes_search"), "search", search)
+    monkeypatch.setattr(importlib.import_module("worldline.cli.nodes"), "search", search)
     assert worldline("bellman-ford", "--seeds", "3", *options)[0] == 0
     return asked[0]
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from msgspec import structs
 
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.search.searching import Report, search_seeds
+from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, load_trial_request, made_trial, save_trial
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -35,15 +37,18 @@ class Mutant(NamedTuple):
     def sound(self) -> TrialRequest:
         return TrialRequest(
             target=str(EXAMPLES / "consensus" / "consensus.toml"),
+            options=RunOptions(drawn_faults=self.drawn, faults=self.given),
             properties=(self.must,),
-            drawn_faults=self.drawn,
-            faults=self.given,
         )
 
     @property
     def request(self) -> TrialRequest:
         changed = tuple(f"participants.{who}.entry=consensus:{self.entry}" for who in self.who.split())
-        return replace(self.sound, settings=changed)
+        return changed_request(self.sound, settings=changed)
+
+
+def changed_request(request: TrialRequest, **options: Any) -> TrialRequest:
+    return replace(request, options=structs.replace(request.options, **options))
 
 
 AFTER_AN_ANSWER = ("ann sends accepted: crash ann 5ms",)
@@ -78,7 +83,10 @@ def repeated(request: TrialRequest, shrunk: ShrunkFederation, file: Path) -> str
     """Save what is left of a failure, run it from the file, and return how it fails."""
     left = tuple(map(str, shrunk.faults))
     save_trial(
-        replace(request, seed=shrunk.trial.seed, faults=(), drawn_faults=None, only_faults=left, draws=shrunk.draws),
+        replace(
+            changed_request(request, seed=shrunk.trial.seed, faults=(), drawn_faults=None, only_faults=left),
+            draws=shrunk.draws,
+        ),
         file,
     )
     return str(made_trial(load_trial_request(file, request)).run().failure)
@@ -102,14 +110,14 @@ def test_without_the_mistake_the_same_seeds_pass(mutant: Mutant) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", [LATE, REPEATING], ids=lambda mutant: mutant.entry)
 def test_what_goes_wrong_between_two_lines_takes_a_fault_that_waits_for_an_event(mutant: Mutant) -> None:
-    report = searched(replace(mutant.request, faults=(), drawn_faults=CRASHES), 40)
+    report = searched(changed_request(mutant.request, faults=(), drawn_faults=CRASHES), 40)
     assert (report.failure, report.tried) == (None, 40)
     assert report.faults > 80
 
 
 def test_what_is_forgotten_shows_after_a_crash_alone() -> None:
     forgetful = next(mutant for mutant in MUTANTS if mutant.entry == "forgetful")
-    assert searched(replace(forgetful.request, drawn_faults=None), 20).failure is None
+    assert searched(changed_request(forgetful.request, drawn_faults=None), 20).failure is None
 
 
 # -- The robot cell
@@ -179,7 +187,9 @@ def cell_in(folder: Path, wrong: tuple[tuple[str, str], ...]) -> str:
 def test_a_mistake_in_the_robot_cell_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     mutant = CELL_MUTANTS[name]
     file = cell_in(tmp_path / "mutant", mutant.wrong)
-    request = TrialRequest(target=file, seed=0, properties=(mutant.must,), drawn_faults=mutant.drawn)
+    request = TrialRequest(
+        target=file, options=RunOptions(seed=0, drawn_faults=mutant.drawn), properties=(mutant.must,)
+    )
     seed, shrunk = found(request, mutant.seed + 1)
     assert seed == mutant.seed
     assert (len(shrunk.draws or {}), tuple(map(str, shrunk.faults))) == (mutant.draws, mutant.left)

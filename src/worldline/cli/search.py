@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace as replace_fields
 from rich.console import Console
 
-from worldline.cli.bar import bar
-from worldline.cli.console import PlainConsole
-from worldline.cli.interruption import interruptible
-from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, KindOfDay, Settings
+from worldline.cli.console import PlainConsole, bar
+from worldline.cli.options import OF_FEDERATIONS, KindOfDay
+from worldline.cli.runner import interruptible
 from worldline.cli.search_story import processors, show_day, show_failure, watched
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.inprocess.trial import FederationTrial
@@ -24,11 +25,33 @@ from worldline.model.text import counted
 from worldline.search.searching import SECONDS_MAX, Recipe, Report, search_seeds
 from worldline.search.shrinking import RUNS_MAX, WrittenDraws
 from worldline.search.trial import remarks_on
+from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
 _CLOCKS_MAX = 5  # Of which is said how they are wrong.
+
+
+class SearchOptions(Struct, frozen=True, kw_only=True):
+    """How many seeds are tried, how, and what is done with the one that fails."""
+
+    seeds: Annotated[int, typer.Option(min=1, help="Try this many seeds, until one fails.")] = _SEEDS
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
+    ] = None
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds and count failures.")] = False
+    no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Don't shrink the failure.")] = False
+    save_to: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False
+    seconds_max: Annotated[
+        float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
+    ] = SECONDS_MAX
+
+
+_TRIED = {**OF_FEDERATIONS, "seed": typer.Option(help="The first seed (default: the target's own).")}
 
 
 @interruptible()
@@ -40,6 +63,7 @@ def search(
             help="A federation's file, a Python file that defines one as `model` or NAME, or a failure that was saved.",
         ),
     ],
+    *,
     properties: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,13 +72,8 @@ def search(
             help="What must hold, found as from the target's folder; repeat it for several.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Try this many seeds, until one fails.")] = _SEEDS,
-    seed: Annotated[int | None, typer.Option(help="The first seed (default: the target's own).")] = None,
-    until: EndTime = None,
-    settings: Settings = None,
-    draws: DrawsTable = None,
-    fault: Faults = None,
-    faults: DrawnFaults = None,
+    options: Annotated[RunOptions, _TRIED],
+    wanted: SearchOptions,
     day: KindOfDay = None,
     code: Annotated[
         str | None,
@@ -64,59 +83,26 @@ def search(
             help="With a saved failure: what to run. A saved failure is data, and chooses no code.",
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
-    ] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds and count failures.")] = False,
-    no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Don't shrink the failure.")] = False,
-    save_to: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False,
-    seconds_max: Annotated[
-        float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
-    ] = SECONDS_MAX,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
+    save_to = wanted.save_to
     if save_to is not None:
-        _check_place(save_to, force)
+        _check_place(save_to, wanted.force)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        changes = (seed is not None, until, fault, faults, day, seeds != _SEEDS, keep_going, save_to)
-        named = TrialRequest(
-            target=code or "", settings=tuple(settings or ()), properties=tuple(properties or ()), table=draws
-        )
-        _repeat(console, Path(target), named, says_more=any(changes))
+        named = RunOptions(settings=options.settings, draws=options.draws)
+        says_more = options != named or day or wanted.seeds != _SEEDS or wanted.keep_going or save_to
+        request = TrialRequest(target=code or "", options=named, properties=tuple(properties or ()))
+        _repeat(console, Path(target), request, says_more=bool(says_more))
         return
     if code is not None:
         raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
-    request = TrialRequest(
-        target=target,
-        seed=seed,
-        until=until,
-        settings=tuple(settings or ()),
-        properties=tuple(properties or ()),
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-        table=draws,
-        day=day,
-    )
+    request = TrialRequest(target=target, options=options, properties=tuple(properties or ()), day=day)
     trial = made_trial(request)
     for remark in trial.undrawn():
         console.print(f"seed {trial.seed}: {remark}")
-    report = watched(
-        lambda count: search_seeds(
-            trial,
-            range(trial.seed, trial.seed + seeds),
-            workers=min(seeds, workers or processors()),
-            recipe=lambda: Recipe(made_trial, (request,)),
-            seconds_max=seconds_max,
-            keeps_going=keep_going,
-            progress=count,
-        ),
-        seeds,
-    )
-    _report(console, trial, report, keeps_going=keep_going)
+    report = _searched(request, trial, wanted)
+    _report(console, trial, report, keeps_going=wanted.keep_going)
     failure = None if report.failure is None else report.failure.failure
     if report.failure is None or failure is None:
         if save_to is not None:
@@ -125,32 +111,48 @@ def search(
     failing = trial.with_seed(report.failure.seed)
     show_day(console, failing.day, report.failure.day)
     console.print("to repeat it:")
-    console.print(f"  {command_of(replace(request, seed=failing.seed), seconds_max)}")
-    failed = replace(request, seed=failing.seed, day=str(failing.day))
-    if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
+    request = replace(request, options=replace_fields(options, seed=failing.seed))
+    console.print(f"  {command_of(request, wanted.seconds_max)}")
+    failed = replace(request, day=str(failing.day))
+    if save_to is not None:  # Before it is shrunk, too: that takes a while, and a user may have seen enough.
         save_trial(failed, save_to)
-    if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
+    if not wanted.no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with bar("runs", RUNS_MAX) as progress:
-            short = shrink_federation(failing, seconds_max=seconds_max, progress=progress)
+            short = shrink_federation(failing, seconds_max=wanted.seconds_max, progress=progress)
         if save_to is not None:
-            left = tuple(map(str, short.faults))
-            save_trial(
-                replace(
-                    failed,
-                    faults=(),
-                    drawn_faults=None,
-                    only_faults=left,
-                    draws=short.draws,
-                    day=None if short.draws is not None else failed.day,
-                ),
-                save_to,
-            )
-        besides = "" if draws is None else f"besides what {draws} says, "
+            save_trial(_shortened(failed, short), save_to)
+        besides = "" if options.draws is None else f"besides what {options.draws} says, "
         again = None if save_to is None else command_of_saved(save_to, request)
         _show_shrunk(console, short, again, besides=besides)
     elif save_to is not None:
         console.print(f"  {command_of_saved(save_to, request)}")
     raise typer.Exit(failure.exit_code)
+
+
+def _searched(request: TrialRequest, trial: FederationTrial, wanted: SearchOptions) -> Report:
+    return watched(
+        lambda count: search_seeds(
+            trial,
+            range(trial.seed, trial.seed + wanted.seeds),
+            workers=min(wanted.seeds, wanted.workers or processors()),
+            recipe=lambda: Recipe(made_trial, (request,)),
+            seconds_max=wanted.seconds_max,
+            keeps_going=wanted.keep_going,
+            progress=count,
+        ),
+        wanted.seeds,
+    )
+
+
+def _shortened(failed: TrialRequest, short: ShrunkFederation) -> TrialRequest:
+    """Return what it takes to fail, and nothing else."""
+    left = tuple(map(str, short.faults))
+    return replace(
+        failed,
+        options=replace_fields(failed.options, faults=(), drawn_faults=None, only_faults=left),
+        draws=short.draws,
+        day=None if short.draws is not None else failed.day,
+    )
 
 
 def _check_place(path: Path, force: bool) -> None:
@@ -239,11 +241,7 @@ def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     """Return the command that runs one seed again."""
     words = ["worldline", "search", request.target]
     words += [word for name in request.properties for word in ("--property", name)]
-    words += ["--until", request.until] if request.until is not None else []
-    words += [word for setting in request.settings for word in ("--set", setting)]
-    words += ["--draws", request.table] if request.table is not None else []
-    words += [word for fault in request.faults for word in ("--fault", fault)]
-    words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
+    words += replace_fields(request.options, seed=None).words()
     words += ["--day", request.day] if request.day is not None else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
-    return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])
+    return shlex.join([*words, "--seed", str(request.options.seed), "--seeds", "1"])

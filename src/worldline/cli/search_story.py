@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from worldline.cli.bar import bar
+from worldline.cli.console import bar
 from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.draws.words import MessageFate, fate_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from worldline.search.searching import quietly
 from worldline.search.shrinking import WrittenDraws
 from worldline.targets.federation import is_table_file
 from worldline.targets.finding import SEARCHED, found_federation
-from worldline.targets.ready import Options
+from worldline.targets.ready import RunOptions
 
 # Trials of federations by the names of their files and properties, as a search hands them to its processes.
 
@@ -34,21 +34,13 @@ from worldline.targets.ready import Options
 class TrialRequest:
     """What is to be tried, as it was written: plain data, which other processes understand.
 
-    Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
-    `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `table`
-    replaces draws, as `--draws` names it. `draws` are those that a shrunk failure takes; with them, everything else is
-    calm. `day` is the kind of day, if it isn't up to the search.
+    Properties are ``module:name``, as seen from the target's folder. `draws` are those that a shrunk failure takes;
+    with them, everything else is calm. `day` is the kind of day, if it isn't up to the search.
     """
 
     target: str
-    seed: int | None = None
-    until: str | None = None
-    settings: tuple[str, ...] = ()
+    options: RunOptions = field(default_factory=RunOptions)
     properties: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
-    drawn_faults: str | None = None
-    only_faults: tuple[str, ...] | None = None
-    table: str | None = None
     draws: dict[str, DrawnValue] | None = None
     day: str | None = None
 
@@ -60,15 +52,9 @@ class TrialRequest:
 
 def made_trial(request: TrialRequest) -> FederationTrial:
     """Return the trial that is asked for, in this process."""
-    options = Options(
-        seed=request.seed,
-        until=request.until,
-        settings=request.settings,
-        faults=request.faults,
-        only_faults=request.only_faults,
-        draws=request.table,
-    )
-    kinds = {} if request.drawn_faults is None else parse_fault_kinds(request.drawn_faults)
+    drawn = request.options.drawn_faults  # By each trial, from its own seed.
+    kinds = {} if drawn is None else parse_fault_kinds(drawn)
+    options = msgspec.structs.replace(request.options, drawn_faults=None)
     with quietly():
         found, table = found_federation(request.target, options, SEARCHED)
         first = found if isinstance(found, Federation) else found()
@@ -149,20 +135,21 @@ class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
 def save_trial(request: TrialRequest, path: Path) -> None:
     """Write down what is to be tried, with its seed."""
-    assert request.seed is not None
+    options = request.options
+    assert options.seed is not None
     folder = path.resolve().parent
     file, colon, name = request.target.partition(":")
     saved = _SavedTrial(
         format=FORMAT,
         target=os.path.relpath(Path(file).resolve(), folder) + colon + name,
-        seed=request.seed,
-        until=request.until,
-        settings=request.settings,
+        seed=options.seed,
+        until=options.until,
+        settings=options.settings,
         properties=request.properties,
-        faults=request.faults,
-        drawn_faults=request.drawn_faults,
-        only_faults=request.only_faults,
-        table=_moved(request.table, lambda table: os.path.relpath(Path(table).resolve(), folder)),
+        faults=options.faults,
+        drawn_faults=options.drawn_faults,
+        only_faults=options.only_faults,
+        table=_moved(options.draws, lambda table: os.path.relpath(Path(table).resolve(), folder)),
         draws=request.draws,
         day=request.day,
     )
@@ -185,42 +172,43 @@ def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
         ) from error
     if saved.format != FORMAT:
         raise ConfigurationError(f"{path} has the format {saved.format}", advice=f"this version reads {FORMAT}")
-    tables = tuple(None if each is None or is_table_file(each) else each for each in (saved.table, named.table))
+    given = named.options
+    tables = tuple(None if each is None or is_table_file(each) else each for each in (saved.table, given.draws))
     is_named = (
         bool(named.target)
-        and (sorted(named.properties), sorted(named.settings)) == (sorted(saved.properties), sorted(saved.settings))
-        and (saved.table is None) == (named.table is None)
+        and (sorted(named.properties), sorted(given.settings)) == (sorted(saved.properties), sorted(saved.settings))
+        and (saved.table is None) == (given.draws is None)
         and tables[0] == tables[1]
     )
     if not is_named:
         says = TrialRequest(
             target=os.path.normpath(path.parent / saved.target),
-            settings=saved.settings,
+            options=RunOptions(
+                settings=saved.settings,
+                draws=_moved(saved.table, lambda table: os.path.normpath(path.parent / table)),
+            ),
             properties=saved.properties,
-            table=_moved(saved.table, lambda table: os.path.normpath(path.parent / table)),
         )
         raise UsageError(
             f"{path} is data, and runs only what you name",
             advice=f"if you trust what it names: {command_of_saved(path, says)}",
         )
-    return replace(
-        named,
+    options = msgspec.structs.replace(
+        given,
         seed=saved.seed,
         until=saved.until,
         faults=saved.faults,
         drawn_faults=saved.drawn_faults,
         only_faults=saved.only_faults,
-        draws=saved.draws,
-        day=saved.day,
     )
+    return replace(named, options=options, draws=saved.draws, day=saved.day)
 
 
 def command_of_saved(path: Path, request: TrialRequest) -> str:
     """Return the command that runs a saved failure."""
     words = ["worldline", "search", str(path), "--target", request.target]
     words += [word for name in request.properties for word in ("--property", name)]
-    words += [word for setting in request.settings for word in ("--set", setting)]
-    words += ["--draws", request.table] if request.table is not None else []
+    words += RunOptions(settings=request.options.settings, draws=request.options.draws).words()
     return shlex.join(words)
 
 
