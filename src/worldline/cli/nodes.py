@@ -15,10 +15,9 @@ from msgspec import Struct, json, structs
 from rich.console import Console
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, bar, output_free_for, own_lines, progress
+from worldline.cli.console import PlainConsole, bar, output_free_for, own_lines, processors, progress, show_day, watched
 from worldline.cli.options import KindOfDay, shelf_at
 from worldline.cli.runner import interruptible, recording_of, run_to_end
-from worldline.cli.search_story import processors, show_day, watched
 from worldline.files.parameters import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from msgspec import Struct
 from msgspec.structs import replace as replace_fields
 from rich.console import Console
 
-from worldline.cli.console import PlainConsole, bar
+from worldline.cli.console import PlainConsole, bar, processors, show_day, watched
 from worldline.cli.options import OF_FEDERATIONS, KindOfDay
 from worldline.cli.runner import interruptible
-from worldline.cli.search_story import processors, show_day, show_failure, watched
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.files.saving import destination
-from worldline.model.draws.words import draw_in_words, drawn_text
-from worldline.model.errors import Stuck, UsageError, shortened
+from worldline.model.blame import trace_of
+from worldline.model.draws.distributions import DrawnValue
+from worldline.model.draws.words import MessageFate, draw_in_words, drawn_text, fate_of
+from worldline.model.errors import Stuck, UsageError, WorldlineError, shortened
+from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.text import counted
+from worldline.model.time import format_time
 from worldline.search.searching import SECONDS_MAX, Recipe, Report, search_seeds
 from worldline.search.shrinking import RUNS_MAX, WrittenDraws
+from worldline.search.story import Happening
 from worldline.search.trial import remarks_on
 from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
@@ -245,3 +250,74 @@ def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     words += ["--day", request.day] if request.day is not None else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(request.options.seed), "--seeds", "1"])
+
+
+# A failure's story on the screen: what happened last, what matters of what was before, and what came of it.
+
+_LINES_MAX = 40
+_EARLIER_MAX = 10
+_TRACE_LINES_MAX = 12
+
+
+def show_failure(
+    console: Console,
+    happenings: Iterable[Happening],
+    draws: Mapping[str, DrawnValue] | None,
+    failure: WorldlineError,
+) -> None:
+    """Show what happened last, and what came of it. `draws` are those that the failure takes."""
+    console.print("---")
+    _show_story(console, list(_lines_of(happenings, _fates(draws))))
+    if failure.__cause__ is not None:
+        for line in trace_of(failure).splitlines()[-_TRACE_LINES_MAX:]:
+            console.print(line)
+    console.print(str(failure), style="red")
+
+
+class _StoryLine(NamedTuple):
+    """A line of a story; `matters` if it may all have begun there: a fault, or a message that the failure takes."""
+
+    text: str
+    matters: bool
+
+
+def _show_story(console: Console, lines: Sequence[_StoryLine]) -> None:
+    """Show what happened last, and of what was before that, what matters."""
+    before = lines[:-_LINES_MAX]
+    earlier = [line for line in before if line.matters][-_EARLIER_MAX:]
+    if before:
+        console.print(f"... {len(before):,} before that" + (", among them" if earlier else ""))
+    for line in earlier:
+        console.print(line.text)
+    if earlier:
+        console.print("...")
+    for line in lines[-_LINES_MAX:]:
+        console.print(line.text)
+
+
+def _lines_of(happenings: Iterable[Happening], fates: Sequence[MessageFate]) -> Iterator[_StoryLine]:
+    sent: dict[tuple[str, str], int] = {}
+    for each in happenings:
+        of = each.who, each.topic
+        what, becomes = _told(each), list[str]()
+        if each.kind == "sent":
+            number = sent[of] = sent.get(of, -1) + 1
+            becomes = [fate.text for fate in fates if (fate.sender, fate.topic, fate.number) == (*of, number)]
+            what += f"  ({', '.join(becomes)})" if becomes else ""
+        text = f"{format_time(each.at):>12}  {each.who}  {what}"
+        yield _StoryLine(text, each.kind == "befell" or bool(becomes))
+
+
+def _told(each: Happening) -> str:
+    """Say what happened as logs do."""
+    if each.kind == "befell":
+        return each.text if each.text.startswith(ESTOP_LOG) else f"fault: {each.text}"
+    if each.kind == "noted":
+        return f"noted  {each.text}"
+    of = "" if each.sender == each.who else f" from {each.sender}"
+    return f"{each.kind}  {each.topic}{of}: {shortened(each.text)}"
+
+
+def _fates(draws: Mapping[str, DrawnValue] | None) -> list[MessageFate]:
+    fates = (fate_of(name, value) for name, value in (draws or {}).items())
+    return [fate for fate in fates if fate is not None]
