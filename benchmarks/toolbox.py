@@ -37,7 +37,7 @@ from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.recording import Recording
 from worldline.recording.accounting import intact, recorded_account
-from worldline.targets import Options, prepare
+from worldline.targets import RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.recorded import joins_of, program_of
 
@@ -80,7 +80,7 @@ def replay_figure(table: Table, milliseconds: int) -> None:
     """Compare a run with the replay of one of its participants."""
     with tempfile.TemporaryDirectory() as folder:
         file = write_ring(Path(folder), milliseconds)
-        ready = prepare(str(file), Options(executor="unix"))
+        ready = prepare(str(file), RunOptions(executor="unix"))
         assert isinstance(ready, ReadyFederation)
         path, span = Path(folder) / "ring.mcap", _Span()
         recorder = ready.recorder(path)

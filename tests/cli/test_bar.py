@@ -8,8 +8,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from worldline.cli import bar as module
-from worldline.cli.bar import progress
+from worldline.cli import console as module
+from worldline.cli.console import progress
 from worldline.history.outcome import Status
 from worldline.model import FOREVER, MS, SECOND
 

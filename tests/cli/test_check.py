@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
-from worldline.cli import bar
+from worldline.cli import console as bar
 from worldline.federation.inprocess import run as inprocess
 from worldline.model import InternalError, LossError, ModelError, PeerError, Stuck, UsageError, WorldlineError
 

@@ -20,6 +20,7 @@ from tests.test_docs import ROOT
 from worldline.cli.diff import diff as diff_command
 from worldline.model import UsageError, plan
 from worldline.recording import Recorder
+from worldline.targets import RunOptions
 
 KERNEL = """
 from worldline.kernel import Entity, Simulation
@@ -149,8 +150,14 @@ def test_a_run_that_fails_is_compared_as_far_as_it_came(diff: Callable[..., Done
     [
         ({"a": "a.mcap"}, "a recording is compared with another"),
         ({"a": "counting.py"}, "nothing says how the two runs are to differ"),
-        ({"a": "a.mcap", "b": "counting.py", "seed_a": 1}, "A is a recording, and can't be run with --seed 1"),
-        ({"a": "a.mcap", "b": "a.mcap", "until": "1s"}, "both are recordings, and can't be run with --until 1s"),
+        (
+            {"a": "a.mcap", "b": "counting.py", "of_a": RunOptions(seed=1)},
+            "A is a recording, and can't be run with --seed 1",
+        ),
+        (
+            {"a": "a.mcap", "b": "a.mcap", "both": RunOptions(until="1s")},
+            "both are recordings, and can't be run with --until 1s",
+        ),
         ({"a": "a.mcap", "b": "nothing.mcap"}, r"there is no file nothing\.mcap"),
     ],
 )
@@ -160,7 +167,7 @@ def test_what_cant_be_meant_is_refused(
     monkeypatch.chdir(tmp_path)
     record(tmp_path / "a.mcap")
     with pytest.raises(UsageError, match=words):
-        diff_command(**arguments)
+        diff_command(**{**dict.fromkeys(("both", "of_a", "of_b"), RunOptions()), **arguments})
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.cli.holder_notice import HolderNotice
+from worldline.cli.screen import HolderNotice
 from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.model import MS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from worldline.cli.recorded import losses_in_words
+from worldline.cli.runner import losses_in_words
 from worldline.recording import Recording
 
 FEDERATION = """

@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from worldline.cli import main
 from worldline.cli.commands import app
-from worldline.cli.nodes_search import command_of
+from worldline.cli.nodes import command_of
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial

@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from tests.cli.conftest import Command
-from worldline.cli import replay_show
+from worldline.cli import replay as replay_show
 from worldline.model.errors import UsageError
 from worldline.recording import Recording
 from worldline.targets.recorded import ready_as_recorded, target_of

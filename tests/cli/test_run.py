@@ -20,7 +20,7 @@ import pytest
 from tests.federation.transports import PATIENCE_S, PROMPT_S, eventually
 from tests.liveness import is_running
 from worldline.cli import main
-from worldline.cli.run_federation import Debugger
+from worldline.cli.debugging import Debugger
 from worldline.model import LossError
 from worldline.recording import Condition, Recording
 

@@ -284,7 +284,7 @@ def test_standard_output_has_nothing_but_the_object(tmp_path: Path) -> None:
         assert words in ran.stderr
 
 
-def test_a_recording_to_standard_output_leaves_words_aside(tmp_path: Path) -> None:
+def test_a_recording_to_standard_output_leaves_output_free_for(tmp_path: Path) -> None:
     file = write(tmp_path, KERNEL)
     with (tmp_path / "run.mcap").open("wb") as target:
         command = [sys.executable, "-m", "worldline", "run", file, "--record", "/dev/stdout"]

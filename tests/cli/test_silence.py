@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from worldline.cli import run_model as silence
+from worldline.cli import run as silence
 
 MODEL = """
 import threading

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worldline.cli.digest import digest
-from worldline.cli.info import info
+from worldline.cli.info import digest, info
 from worldline.model import LossError, ModelError, UsageError, plan
 from worldline.recording import Recorder
 

@@ -12,18 +12,18 @@ from worldline.history.outcome import Status
 from worldline.model import ConfigurationError, UsageError, link
 from worldline.nodes import algorithms
 from worldline.recording import Recording
-from worldline.targets import Options, Ready, prepare
+from worldline.targets import Ready, RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.finding import found_federation
 
 
 def ready(target: str, **options: object) -> Ready:
-    return prepare(target, Options(**options))  # type: ignore[arg-type]
+    return prepare(target, RunOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_file_is_what_its_model_is(kind: str, tmp_path: Path) -> None:
-    found = prepare(write(tmp_path, MODELS[kind]), Options())
+    found = prepare(write(tmp_path, MODELS[kind]), RunOptions())
     assert found.kind == kind
     assert found.name == ("greetings" if kind == "nodes" else "mine")
     assert found.is_main
@@ -40,7 +40,7 @@ def test_every_kind_is_run_and_recorded_alike(kind: str, tmp_path: Path) -> None
     assert recording.outcome is not None
     assert recording.outcome.digest == outcome.digest.hex() == ready(write(tmp_path, MODELS[kind])).run().digest.hex()
     assert recording.header.federation == found.name
-    assert all(isinstance(line, str) for line in found.told(outcome))
+    assert all(isinstance(line, str) for line in found.verify(outcome))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_every_kind_is_run_and_recorded_alike(kind: str, tmp_path: Path) -> None
     ],
 )
 def test_what_comes_with_worldline_has_a_name(target: str, kind: str, name: str) -> None:
-    found = prepare(target, Options())
+    found = prepare(target, RunOptions())
     assert (found.kind, found.name) == (kind, name)
 
 
@@ -67,8 +67,8 @@ def test_an_algorithm_of_ours_is_a_file_like_any_other(name: str) -> None:
 
 def test_a_model_may_be_a_value_or_have_another_name(tmp_path: Path) -> None:
     file = write(tmp_path, KERNEL + "\nother = model(seed=9)\n")
-    assert prepare(f"{file}:other", Options()).seed == 9
-    assert prepare(file, Options()).seed == 3
+    assert prepare(f"{file}:other", RunOptions()).seed == 9
+    assert prepare(file, RunOptions()).seed == 3
     trial = "\nfrom worldline.nodes import Trial\nother = Trial(algorithm=model, seed=5, parameters={'times': 2})\n"
     found = ready(write(tmp_path, NODES + trial, "trial.py") + ":other")
     assert found.seed == 5
@@ -98,7 +98,7 @@ def test_seed_end_and_settings_are_taken(kind: str, setting: str, tmp_path: Path
 
 def test_a_federation_takes_them_too(tmp_path: Path) -> None:
     file = write(tmp_path, FEDERATION)
-    found = prepare(file, Options(seed=8, until="2s", settings=("latency=30ms",)))
+    found = prepare(file, RunOptions(seed=8, until="2s", settings=("latency=30ms",)))
     assert isinstance(found, ReadyFederation)
     assert (found.plan().seed, found.plan().end) == (8, 2_000_000_000)
     assert found.plan().network.default == link("30ms")
@@ -106,12 +106,12 @@ def test_a_federation_takes_them_too(tmp_path: Path) -> None:
 
 
 def test_files_of_every_kind_may_say_when_they_end(tmp_path: Path) -> None:
-    found = prepare(write(tmp_path, f'UNTIL = "70ms"\n{FEDERATION}'), Options())
+    found = prepare(write(tmp_path, f'UNTIL = "70ms"\n{FEDERATION}'), RunOptions())
     assert found.plan().end == 70_000_000
-    algorithm = prepare(write(tmp_path, f'UNTIL = "70ms"\n{NODES}', "algorithm.py"), Options())
+    algorithm = prepare(write(tmp_path, f'UNTIL = "70ms"\n{NODES}', "algorithm.py"), RunOptions())
     assert (algorithm.kind, algorithm.plan().end) == ("nodes", 70_000_000)
     with pytest.raises(ConfigurationError, match="UNTIL = 5 has no unit"):
-        prepare(write(tmp_path, f"UNTIL = 5\n{FEDERATION}", "unclear.py"), Options())
+        prepare(write(tmp_path, f"UNTIL = 5\n{FEDERATION}", "unclear.py"), RunOptions())
 
 
 def test_parameters_of_a_function_and_of_its_algorithm_can_be_set(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_parameters_of_a_function_and_of_its_algorithm_can_be_set(tmp_path: Path
 )
 def test_an_executor_that_cannot_run_it_is_refused(kind: str, executor: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
-        prepare(write(tmp_path, MODELS[kind]), Options(executor=executor))
+        prepare(write(tmp_path, MODELS[kind]), RunOptions(executor=executor))
 
 
 FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
@@ -180,7 +180,7 @@ FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSim
 def test_what_cannot_be_run_is_explained_by_what_was_found(text: str, words: str, tmp_path: Path) -> None:
     file = write(tmp_path, text)
     with pytest.raises(UsageError) as caught:
-        prepare(file, Options(seed=4))
+        prepare(file, RunOptions(seed=4))
     assert words in str(caught.value)
     assert "mine" in str(caught.value)
 
@@ -203,25 +203,25 @@ def test_a_text_that_means_nothing_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
-        prepare(target, Options())
+        prepare(target, RunOptions())
     assert words in str(caught.value)
 
 
 def test_a_name_that_is_not_there_leads_to_those_that_are(tmp_path: Path) -> None:
     file = write(tmp_path, FEDERATION + "\nleft = model()\n")
     with pytest.raises(UsageError, match=rf"{file} has no 'right' \(it has left: write {file}:left\)"):
-        prepare(f"{file}:right", Options())
+        prepare(f"{file}:right", RunOptions())
 
 
 @pytest.mark.parametrize("until", ["soon", "nan", "inf"])
 def test_an_end_that_is_no_lab_time_is_refused(until: str) -> None:
     with pytest.raises(UsageError, match="a run can't end at"):
-        prepare("relay", Options(until=until))
+        prepare("relay", RunOptions(until=until))
 
 
 def test_a_function_makes_the_federation_anew_for_every_schedule(tmp_path: Path) -> None:
-    made = found_federation(write(tmp_path, FEDERATION), Options()).federation
+    made = found_federation(write(tmp_path, FEDERATION), RunOptions()).federation
     assert callable(made)
     assert made() is not made()
     with pytest.raises(UsageError, match=r"only federations have schedules to check, and .* is of the kind kernel"):
-        found_federation(write(tmp_path, KERNEL, "kernel.py"), Options())
+        found_federation(write(tmp_path, KERNEL, "kernel.py"), RunOptions())

@@ -20,8 +20,7 @@ from tests.leaks.running import EXAMPLES, LEAKS, command_of, verified
 from worldline.model.errors import UsageError
 from worldline.targets import verifying
 from worldline.targets import verifying as recorded_pair
-from worldline.targets.run_processes import RunSummary, VariantRun
-from worldline.targets.variants import Variant, reference_on, variants_of
+from worldline.targets.run_processes import RunSummary, Variant, VariantRun, reference_on, variants_of
 from worldline.targets.verifying import Ending, Verifier, look_into
 
 HONEST = LEAKS / "kernel_leaks.py"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.leaks.running import ROOT, command_of
 from worldline.builds import first_uncompiled
-from worldline.targets.variants import Factor, variants_of
+from worldline.targets.run_processes import Factor, variants_of
 
 PAGE = (ROOT / "docs" / "verify.md").read_text()
 

@@ -10,8 +10,7 @@ import pytest
 from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, write
 from worldline.cli import main
-from worldline.targets.run_processes import RunProcesses, RunSummary, VariantRun
-from worldline.targets.variants import Factor, Variant
+from worldline.targets.run_processes import Factor, RunProcesses, RunSummary, Variant, VariantRun
 from worldline.targets.verifying import Compared, Ending, Verification
 
 pytestmark = pytest.mark.usefixtures("nothing_stays")

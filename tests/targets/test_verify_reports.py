@@ -6,8 +6,7 @@ import json
 from xml.etree import ElementTree
 
 from worldline.cli.verify import as_json, as_junit
-from worldline.targets.run_processes import RunSummary, VariantRun
-from worldline.targets.variants import Factor, Variant, reference_on, variants_of
+from worldline.targets.run_processes import Factor, RunSummary, Variant, VariantRun, reference_on, variants_of
 from worldline.targets.verifying import Compared, Ending, Mismatch, Verification
 
 VARIANTS = {each.name: each for each in variants_of("kernel", "inline")}

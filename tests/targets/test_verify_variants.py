@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worldline.model.errors import UsageError
-from worldline.targets.variants import (
+from worldline.targets.run_processes import (
     Factor,
     another_locale,
     check_names,

@@ -17,7 +17,7 @@ from worldline.history.outcome import Status
 from worldline.model.errors import ModelError, UsageError
 from worldline.recording import Condition, Recording
 from worldline.recording.comparing import compare_recordings
-from worldline.targets import Options, prepare
+from worldline.targets import RunOptions, prepare
 from worldline.targets.world import ReadyWorld
 from worldline.world.description import WorldDescription
 from worldline.world.distributed import LocalSecondaries
@@ -65,7 +65,7 @@ def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 
 def ready(file: Path, *settings: str, until: str | None = "1s", **options: Any) -> ReadyWorld:
-    found = prepare(str(file), Options(until=until, settings=("engine=kinematic", *settings), **options))
+    found = prepare(str(file), RunOptions(until=until, settings=("engine=kinematic", *settings), **options))
     assert isinstance(found, ReadyWorld)
     return found
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_run_is_refused_before_it_begins(
     (tmp_path / "broken.sdf").write_text('<sdf version="1.11">\n<world name="a"></sdf>')
     (tmp_path / "folder.sdf").mkdir()
     with pytest.raises(UsageError) as caught:
-        prepare(target, Options(**{"until": "1s", **options}))
+        prepare(target, RunOptions(**{"until": "1s", **options}))
     assert words in str(caught.value)
 
 
@@ -259,4 +259,4 @@ def test_a_diff_says_which_link_differs_first(tmp_path: Path, monkeypatch: pytes
 
 def test_examples_are_targets() -> None:
     for file in sorted((EXAMPLES / "world").glob("*.sdf")):
-        assert prepare(str(file), Options(until="1s")).kind == "world"
+        assert prepare(str(file), RunOptions(until="1s")).kind == "world"

@@ -11,11 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from worldline.cli.bar import CheckNote, bar
-from worldline.cli.console import PlainConsole
-from worldline.cli.federation_options import wanted_run
-from worldline.cli.interruption import interruptible
-from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
+from worldline.cli.console import CheckNote, PlainConsole, bar
+from worldline.cli.options import FederationRun
+from worldline.cli.runner import interruptible
 from worldline.federation.inprocess.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.inprocess.checker import check as check_schedules
 from worldline.model.text import counted
@@ -31,12 +29,7 @@ def check(
             help="A federation's file, or a Python file that defines one as `model` or NAME.",
         ),
     ],
-    seed: Seed = None,
-    until: EndTime = None,
-    settings: Settings = None,
-    fault: Faults = None,
-    faults: DrawnFaults = None,
-    draws: DrawsTable = None,
+    options: FederationRun,
     schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[
         float | None, typer.Option(min=0.001, help="Stop after this many seconds, with what was found by then.")
@@ -49,11 +42,10 @@ def check(
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     unfinished = ""
-    wanted = wanted_run(seed, until, settings, draws, fault, faults)
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.
-        federation, replaced = found_federation(target, wanted)
+        federation, replaced = found_federation(target, options)
         note = CheckNote()
         if schedule is not None:
             chosen = parse_schedule(schedule)
@@ -81,10 +73,7 @@ def check(
         if unfinished:
             console.print(f"broken off: {unfinished}")
         return
-    given = [("--seed", seed), ("--until", until), *(("--set", setting) for setting in settings or ())]
-    given += [*(("--fault", text) for text in fault or ()), ("--faults", faults), ("--draws", draws)]
-    options = [str(word) for option in given if option[1] is not None for word in option]
-    _report(console, [target, *options], divergence, tried)
+    _report(console, [target, *options.words()], divergence, tried)
     raise typer.Exit(1)
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 import shutil
 from collections import UserDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from inspect import cleandoc
+from inspect import Parameter, Signature, cleandoc, signature
 from textwrap import wrap
-from typing import Annotated, Any, ClassVar
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from worldline.cli.leaving import leave_in_order
+from worldline.cli import leave_in_order
 
 # Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
 #
@@ -45,11 +46,75 @@ class Processed:
         return value if callback is None else callback(context, self._parameter, value)
 
 
-def spare(parameters: Sequence[Any]) -> None:
+def convert_little(parameters: Sequence[Any]) -> None:
     """Convert the values of these only where they have to be."""
     for each in parameters:
         if not isinstance(each.process_value, Processed):
             each.process_value = Processed(each)
+
+
+# How a command takes its options: as one value for each group of options.
+#
+# A command is a function. A parameter of it that is a `Struct` is a group: each field is an option, declared in the
+# field's annotation, or beside the struct if that is of another room, which knows nothing of command lines:
+# ``Annotated[RunOptions, {"seed": typer.Option(...)}]``. A field that is declared nowhere, or as None, is no option of
+# that command, and keeps its default. So options are declared once, and no function passes them on one by one.
+
+
+def flat(command: Callable[..., object]) -> Callable[..., object]:
+    """Return a command as typer wants it: a function with a parameter for each option."""
+    from msgspec import Struct  # Here, since help of all commands needs none of this.
+
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, tuple[type[Struct], dict[str, str]]] = {}
+    flattened: dict[str, Parameter] = {}
+    for each in signature(command).parameters.values():
+        kind, *declared = (
+            get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else [hints[each.name]]
+        )
+        if not (isinstance(kind, type) and issubclass(kind, Struct)):
+            flattened[each.name] = each.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[each.name])
+            continue
+        options = {}
+        for option in _options(kind, *declared):  # The same group may be there twice, declared in two ways.
+            options[option.name] = name = option.name if option.name not in flattened else f"{each.name}_{option.name}"
+            flattened[name] = option.replace(name=name)
+        groups[each.name] = kind, options
+
+    def call(**values: Any) -> object:
+        for name, (kind, options) in groups.items():
+            given = {field: values.pop(option) for field, option in options.items()}
+            values[name] = kind(
+                **{
+                    field: tuple(value) if isinstance(value, list) else value
+                    for field, value in given.items()
+                    if value is not None
+                }
+            )
+        return command(**values)
+
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__signature__ = Signature(list(flattened.values()))  # type: ignore[attr-defined]
+    call.__annotations__ = {}
+    return call
+
+
+def _options(kind: Any, declared: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Parameter]:
+    """Yield the options of a group: as they are declared beside it, and then in the order of its fields."""
+    from msgspec import NODEFAULT
+    from msgspec.structs import fields
+
+    found = {each.name: each for each in fields(kind)}
+    for name in dict.fromkeys((*declared, *found)):
+        field = found[name]
+        hint, *said = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
+        option = declared[name] if name in declared else next(iter(said), None)
+        if option is None:
+            continue
+        default = Parameter.empty if field.default is NODEFAULT else field.default
+        if hint == tuple[str, ...]:
+            hint, default = list[str] | None, None
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, option])
 
 
 # How help is laid out: names at the left, what they do at the right, and syntax that is never cut.
@@ -179,7 +244,7 @@ ABOUT = {
 }
 """What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
 
-_HOMES = dict.fromkeys(("pause", "step", "resume", "end"), "operate")
+_HOMES = {**dict.fromkeys(("pause", "step", "resume", "end"), "operate"), "digest": "info"}
 """Commands that share a module."""
 
 
@@ -205,12 +270,12 @@ def _loaded(name: str) -> Any:
         group = type("_Group", (HelpfulGroup,), {"about": about})
         alone.callback(cls=group, no_args_is_help=True)(function)
         for part, each in parts.items():
-            alone.command(part, cls=_Subcommand)(each)
+            alone.command(part, cls=_Subcommand)(flat(each))
     else:
         kind = type(
             "_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", _Subcommand.completed))}
         )
-        alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(function)
+        alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(flat(function))
     made = get_command(alone)
     leave_in_order()
     return made
@@ -224,7 +289,7 @@ class _Worldline(HelpfulGroup):
         self.commands = _Subcommands()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        spare(self.get_params(ctx))
+        convert_little(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
@@ -235,7 +300,7 @@ class _Subcommand(HelpfulCommand):
         return arguments
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        spare(self.get_params(ctx))
+        convert_little(self.get_params(ctx))
         return super().parse_args(ctx, self.completed(args))
 
 

@@ -11,23 +11,38 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from worldline.cli.console import PlainConsole, own_lines, print_json
-from worldline.cli.interruption import Interruption
+from worldline.cli.runner import Interruption
 from worldline.files.saving import ScratchFolder
 from worldline.history.diff.difference import SHOWN_MAX
 from worldline.model import UsageError
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.scan import header_of
-from worldline.targets.run_processes import RunProcesses, VariantRun
-from worldline.targets.variants import Factor, Variant
+from worldline.targets import RunOptions
+from worldline.targets.run_processes import Factor, RunProcesses, Variant, VariantRun
 
 _DIFFERS = 1
 _RUNS = "For targets, which are run first"
-_Texts = list[str] | None
+
+
+def _declared(runs: str, suffix: str = "", *, until: bool = False) -> dict[str, Any]:
+    """Declare the options of both runs, or of one."""
+
+    def option(name: str, help_text: str, metavar: str | None = None) -> Any:
+        return typer.Option(f"{name}{suffix}", rich_help_panel=_RUNS, metavar=metavar, help=help_text)
+
+    return {
+        "settings": option("--set", f"Set a parameter in {runs}{' only' if suffix else ''}.", "NAME=VALUE"),
+        "faults": option("--fault", f"Add a fault to {runs}.", "TEXT"),
+        "seed": option("--seed", f"Seed of {runs}."),
+        "until": option("--until", f"End of {runs}.", "TIME") if until else None,
+        "executor": option("--executor", f"Executor of {runs}.", "EXECUTOR"),
+        "draws": option("--draws", f"Replace draws in {runs}.", "TABLE"),
+    }
 
 
 class Choice(NamedTuple):
@@ -47,6 +62,7 @@ def diff(
     b: Annotated[
         str | None, typer.Argument(metavar="B", help="Another one (default: A again, with other options).")
     ] = None,
+    *,
     to: Annotated[
         str | None,
         typer.Option(
@@ -57,64 +73,16 @@ def diff(
         bool, typer.Option("--all", help=f"Show every member that differs, not just the first {SHOWN_MAX}.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    settings: Annotated[
-        _Texts,
-        typer.Option("--set", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in both runs."),
-    ] = None,
-    settings_a: Annotated[
-        _Texts, typer.Option("--set-a", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in A only.")
-    ] = None,
-    settings_b: Annotated[
-        _Texts, typer.Option("--set-b", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in B only.")
-    ] = None,
-    faults: Annotated[
-        _Texts, typer.Option("--fault", rich_help_panel=_RUNS, metavar="TEXT", help="Add a fault to both runs.")
-    ] = None,
-    faults_a: Annotated[
-        _Texts, typer.Option("--fault-a", rich_help_panel=_RUNS, metavar="TEXT", help="Add a fault to A.")
-    ] = None,
-    faults_b: Annotated[
-        _Texts, typer.Option("--fault-b", rich_help_panel=_RUNS, metavar="TEXT", help="Add a fault to B.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of both runs.")] = None,
-    seed_a: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of A.")] = None,
-    seed_b: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of B.")] = None,
-    until: Annotated[str | None, typer.Option(rich_help_panel=_RUNS, metavar="TIME", help="End of both runs.")] = None,
-    executor: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of both runs.")
-    ] = None,
-    executor_a: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of A.")
-    ] = None,
-    executor_b: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of B.")
-    ] = None,
-    draws: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TABLE", help="Replace draws in both runs.")
-    ] = None,
-    draws_a: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TABLE", help="Replace draws in A.")
-    ] = None,
-    draws_b: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TABLE", help="Replace draws in B.")
-    ] = None,
+    both: Annotated[RunOptions, _declared("both runs", until=True)],
+    of_a: Annotated[RunOptions, _declared("A", "-a")],
+    of_b: Annotated[RunOptions, _declared("B", "-b")],
 ) -> None:
     """Show where two runs diverge: each member's first difference, the earliest cause, and what followed.
 
     The exit code is 0 if the same happened in both, 1 if not.
     """
-    common = _options(settings, faults, until=until)
-    of_a = _options(settings_a, faults_a, _one(seed_a, seed), _one(executor_a, executor), _one(draws_a, draws))
-    of_b = _options(settings_b, faults_b, _one(seed_b, seed), _one(executor_b, executor), _one(draws_b, draws))
-    choices = Choice(a, (*common, *of_a)), Choice(a if b is None else b, (*common, *of_b))
-    _check(
-        choices,
-        is_alone=b is None,
-        own=(
-            _options(settings_a, faults_a, seed_a, executor_a, draws_a),
-            _options(settings_b, faults_b, seed_b, executor_b, draws_b),
-        ),
-    )
+    choices = Choice(a, _merged(both, of_a).words()), Choice(a if b is None else b, _merged(both, of_b).words())
+    _check(choices, is_alone=b is None, own=(of_a.words(), of_b.words()))
     with Interruption(), ExitStack() as stack:
         difference = compare_recordings(*_recordings(choices, stack), to=to)
     difference.names = choices[0].target, choices[1].target
@@ -133,29 +101,16 @@ def diff(
         raise typer.Exit(_DIFFERS)
 
 
-def _one(own: object, common: object) -> object:
-    return common if own is None else own
-
-
-def _options(
-    settings: _Texts,
-    faults: _Texts,
-    seed: object = None,
-    executor: object = None,
-    draws: object = None,
-    *,
-    until: str | None = None,
-) -> tuple[str, ...]:
-    """Return the options of `worldline run` that say the same."""
-    given = (
-        *(("--set", text) for text in settings or ()),
-        *(("--fault", text) for text in faults or ()),
-        ("--seed", seed),
-        ("--until", until),
-        ("--executor", executor),
-        ("--draws", draws),
+def _merged(both: RunOptions, own: RunOptions) -> RunOptions:
+    """Return what is wanted of one run: what is said of both, and what is said of it alone."""
+    return RunOptions(
+        seed=both.seed if own.seed is None else own.seed,
+        until=both.until,
+        executor=own.executor or both.executor,
+        settings=(*both.settings, *own.settings),
+        faults=(*both.faults, *own.faults),
+        draws=own.draws or both.draws,
     )
-    return tuple(str(word) for name, value in given if value is not None for word in (name, value))
 
 
 def _check(choices: tuple[Choice, Choice], *, is_alone: bool, own: tuple[Sequence[str], Sequence[str]]) -> None:

@@ -9,9 +9,8 @@ from typing import Annotated, NamedTuple
 import typer
 from msgspec.structs import replace
 
-from worldline.cli.console import PlainConsole, cell, print_json, warn, words_aside
-from worldline.cli.federation_options import wanted_run
-from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, Seed, Settings
+from worldline.cli.console import PlainConsole, cell, output_free_for, print_json, warn
+from worldline.cli.options import FederationRun
 from worldline.files.saving import ScratchFolder
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
@@ -23,7 +22,7 @@ from worldline.processes.executor import InProcess
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
-from worldline.targets import Options, prepare
+from worldline.targets import RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import TOML
 
@@ -33,6 +32,7 @@ _NAMED_MAX = 12
 
 def draws(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A recording, or a federation as for `worldline run`.")],
+    *,
     of: Annotated[
         str | None,
         typer.Option(
@@ -47,12 +47,7 @@ def draws(
     ] = None,
     replaced: Annotated[bool, typer.Option("--replaced", help="List only draws that a table replaced.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per draw.")] = False,
-    seed: Seed = None,
-    until: EndTime = None,
-    settings: Settings = None,
-    table: DrawsTable = None,
-    fault: Faults = None,
-    faults: DrawnFaults = None,
+    options: FederationRun,
 ) -> None:
     """List the random draws of a run: name, time, distribution and value.
 
@@ -61,7 +56,6 @@ def draws(
     if of is not None:
         check_pattern(of)
     outcome = None if before is None else _outcome_at(before)
-    options = wanted_run(seed, until, settings, table, fault, faults)
     found = _of_recording(Path(run), options, outcome) if _is_recording(run) else _of_target(run, options, outcome)
     effects = found.effects.values() if outcome is None else found.before(outcome.member, outcome.at)
     pattern = None if of is None else NamePattern(of)
@@ -107,8 +101,8 @@ def _is_recording(text: str) -> bool:
     return path.suffix == ".mcap" or header_of(path) is not None
 
 
-def _of_recording(path: Path, options: Options, outcome: _OutcomeAt | None) -> RunDraws:
-    if options != Options():
+def _of_recording(path: Path, options: RunOptions, outcome: _OutcomeAt | None) -> RunDraws:
+    if options != RunOptions():
         raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
     recording = intact(Recording(path))
     if named := functions_in(recording.header.draws):
@@ -122,18 +116,18 @@ def _of_recording(path: Path, options: Options, outcome: _OutcomeAt | None) -> R
     return RunDraws(recorded_account(recording).sendings, recording.header.plan())
 
 
-def _of_target(target: str, options: Options, outcome: _OutcomeAt | None) -> RunDraws:
+def _of_target(target: str, options: RunOptions, outcome: _OutcomeAt | None) -> RunDraws:
     ready = prepare(target, replace(options, executor=_IN_PROCESS) if target.endswith(TOML) else options)
     if not isinstance(ready, ReadyFederation):
         raise UsageError(f"draws have names in federations, and {target} is of the kind {ready.kind}")
     if outcome is not None:
         outcome.check(ready.names)
     own: list[Drawn] = []
-    ready.draws_heard = own.append
+    ready.hooks.draws_heard = own.append
     with ScratchFolder("draws") as folder:
         file = Path(folder, "run.mcap")
         recorder = ready.recorder(file)
-        with words_aside(None, wanted=True):  # What participants print is no draw.
+        with output_free_for(None, wanted=True):  # What participants print is no draw.
             ready.run(recorder)
         recorder.close()
         sendings = recorded_account(Recording(file)).sendings

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from worldline.cli.console import remark, warn
-from worldline.cli.interruption import interruptible
+from worldline.cli.runner import interruptible
 from worldline.files.saving import destination, save, save_parts
 from worldline.model import UsageError
 from worldline.recording import Recording

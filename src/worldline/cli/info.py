@@ -18,15 +18,31 @@ from rich.table import Table
 
 from worldline.builds import build
 from worldline.cli.console import PlainConsole, cell
-from worldline.cli.recorded import losses_in_words
+from worldline.cli.runner import losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.history.diff.steps import named
 from worldline.launch.file.setup import Setup, nobody, read_setup
-from worldline.model import Network, Plan, format_time
+from worldline.model import LossError, ModelError, Network, Plan, format_time
 from worldline.model.links import Outage
 from worldline.model.text import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
+
+# `worldline digest`: print the digest of a recorded run, if the file is what was recorded.
+
+
+def digest(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]) -> None:
+    """Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered."""
+    recording = Recording(file)
+    verdict = recording.verify()
+    if verdict.condition is Condition.ALTERED:
+        # The exit code of a model that went wrong: what the file says isn't what happened. That is another thing than
+        # a file which says too little, and a script that compares digests must be able to tell the two apart.
+        raise ModelError(f"{file} is {verdict}", advice="record the run again")
+    if recording.outcome is None or verdict.condition is not Condition.INTACT:
+        raise LossError(f"{file} is {verdict}", advice="a digest is of a whole run")
+    typer.echo(recording.outcome.digest)
+
 
 _COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
 _TEXT_CHAIN = re.compile(rb"([0-9a-f]{1,16})(?: ([0-9a-f]+))?")

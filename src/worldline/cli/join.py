@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.options import Settings, token_in
-from worldline.cli.serve import LISTEN
+from worldline.cli.options import LISTEN, SETTINGS, token_in
 from worldline.federation.address import parse_address
 from worldline.federation.environment import ADDRESS, AUTHORITY, CERTIFICATE, KEY, TOKEN
 from worldline.federation.registry import running
@@ -39,7 +38,7 @@ def join(
     key: Annotated[
         Path | None, typer.Option(help=f"The certificate's key, if in a separate file (or set {KEY}).")
     ] = None,
-    settings: Settings = None,
+    settings: Annotated[list[str] | None, SETTINGS] = None,
 ) -> None:
     """Start one participant of a federation here, for a run served elsewhere.
 

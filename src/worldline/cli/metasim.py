@@ -5,23 +5,63 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
-from worldline.cli.options import Force, NoRecord, Quiet, operator_token_in, shelf_for, token_in
-from worldline.cli.public_lcm import LcmServe, LcmTargets
-from worldline.cli.serve import (
-    LISTEN,
-    CertificateKey,
-    Listen,
-    Realtime,
-    Record,
-    ServerCertificate,
-    Service,
-    TokenFile,
+from worldline.cli.options import (
+    LCM,
+    LCM_SERVE,
+    REALTIME,
+    Quiet,
+    RecordingOptions,
+    ServerOptions,
+    token_in,
 )
+from worldline.cli.serve import check_service, serve_run
 from worldline.launch.file.lcm_types import ENCODING
-from worldline.model import Network, Rule, UsageError, as_time, link, plan
+from worldline.model import Network, Plan, Rule, UsageError, as_time, link, plan
 from worldline.processes.executor import Tcp
+from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation
+
+_SHARED = {"token_directory": None, "operator_token_file": None, "authority": None}  # All clients have one token.
+
+
+class ClientsOptions(Struct, frozen=True, kw_only=True):
+    """What the run of some clients is: how messages get from one to another, and until when."""
+
+    delay: Annotated[
+        str,
+        typer.Option(metavar="TIME", help='How long messages take: 10ms, or drawn for each: "uniform(4ms, 9ms)".'),
+    ]
+    links: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--link", metavar="FROM:TO=TIME", help="How long they take from one client to another; * is any client."
+        ),
+    ] = ()
+    loss: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability that a message is lost.")] = 0.0
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End of the run, such as 20s (default: when all have left).")
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0
+    name: Annotated[str, typer.Option(help="Name of the run; its recording is named after it.")] = "metasim"
+    encoding: Annotated[str, typer.Option(help="How the recording says that messages are encoded.")] = ENCODING
+
+    def plan(self, clients: list[str]) -> Plan:
+        """Return the plan of a run of these clients, which are named or counted."""
+        rules = tuple(_rule(text, self.loss) for text in self.links)
+        counted = _are_counted(clients)
+        return plan(
+            () if counted else clients,
+            vacancies=int(clients[0]) if counted else 0,
+            network=Network(default=link(self.delay, loss=self.loss), rules=rules),
+            seed=self.seed,
+            until=None if self.until is None else as_time(self.until, "an end time"),
+        )
+
+
+def _are_counted(clients: list[str]) -> bool:
+    return len(clients) == 1 and clients[0].isdecimal()
 
 
 def metasim() -> None:
@@ -32,63 +72,28 @@ def serve(
     clients: Annotated[
         list[str], typer.Argument(metavar="CLIENTS", help="The names of the clients, or how many they are.")
     ],
-    delay: Annotated[
-        str,
-        typer.Option(metavar="TIME", help='How long messages take: 10ms, or drawn for each: "uniform(4ms, 9ms)".'),
-    ],
-    links: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--link", metavar="FROM:TO=TIME", help="How long they take from one client to another; * is any client."
-        ),
-    ] = None,
-    loss: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability that a message is lost.")] = 0.0,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End of the run, such as 20s (default: when all have left).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
-    name: Annotated[str, typer.Option(help="Name of the run; its recording is named after it.")] = "metasim",
-    encoding: Annotated[str, typer.Option(help="How the recording says that messages are encoded.")] = ENCODING,
-    listen: Listen = LISTEN,
-    token_file: TokenFile = None,
-    certificate: ServerCertificate = None,
-    key: CertificateKey = None,
-    realtime: Realtime = None,
-    lcm: LcmTargets = None,
-    lcm_serve: LcmServe = None,
-    record: Record = None,
-    no_record: NoRecord = False,
-    force: Force = False,
+    options: ClientsOptions,
+    access: Annotated[ServerOptions, _SHARED],
+    federation: Annotated[FederationOptions, {"realtime": REALTIME, "lcm": LCM, "lcm_serve": LCM_SERVE}],
+    recording: RecordingOptions,
     quiet: Quiet = False,
 ) -> None:
     """Wait for clients to connect, and run their simulators as one.
 
     A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, nobody may connect.
     """
-    counted = len(clients) == 1 and clients[0].isdecimal()
-    if counted and not no_record:
+    if _are_counted(clients) and not recording.no_record:
         raise UsageError("a recording needs the clients' names", advice="name them all, or use --no-record")
-    network = Network(default=link(delay, loss=loss), rules=tuple(_rule(text, loss) for text in links or ()))
-    planned = plan(
-        () if counted else clients,
-        vacancies=int(clients[0]) if counted else 0,
-        network=network,
-        seed=seed,
-        until=None if until is None else as_time(until, "an end time"),
+    ready = ReadyFederation(
+        name=options.name,
+        made_plan=options.plan(clients),
+        chosen=Tcp(),
+        encoding=options.encoding,
+        options=RunOptions(federation=federation),
     )
-    ready = ReadyFederation(name=name, made_plan=planned, chosen=Tcp(), names=planned.roster, encoding=encoding)
-    service = Service(
-        ready=ready,
-        listen=listen,
-        token=token_in(token_file),
-        operator_token=operator_token_in(None),
-        certificate=certificate,
-        key=key,
-        realtime=realtime,
-        lcm=tuple(lcm or ()),
-        lcm_serve=lcm_serve,
-    )
-    service.run(shelf_for(record, ready.recording, no_record=no_record, force=force), quiet=quiet)
+    token = token_in(access.token_file)
+    check_service(ready, access, token)
+    serve_run(ready, access, token, recording.shelf(ready.recording), quiet=quiet)
 
 
 def _rule(text: str, loss: float) -> Rule:

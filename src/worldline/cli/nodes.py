@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
-from msgspec import structs
+from msgspec import Struct, json, structs
 from rich.console import Console
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, words_aside
-from worldline.cli.interruption import interruptible
-from worldline.cli.nodes_run import NodesNarrator, NodesOutputs, run_one
-from worldline.cli.nodes_search import Algorithms
-from worldline.cli.options import KindOfDay
-from worldline.cli.search_story import SearchOptions, run_search
+from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
+from worldline.cli.options import KindOfDay, shelf_at
+from worldline.cli.runner import interruptible, recording_of, run_to_end
+from worldline.cli.search_story import SearchPlan, run_search, show_how_to_repeat
 from worldline.files.parameters import pairs
-from worldline.model import UsageError
+from worldline.files.saving import destination
+from worldline.files.saving import save as save_file
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome, Watch
+from worldline.model import UsageError, WorldlineError, format_time
+from worldline.model.errors import Unread
 from worldline.model.reading import as_time
+from worldline.model.text import counted, printable_json
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
-from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
-from worldline.nodes.schedule import load
-from worldline.nodes.scheduler import EVENTS_MAX
+from worldline.nodes.faults import KINDS, SHARES, as_fault, parse_kinds, time_of
+from worldline.nodes.node import Node
+from worldline.nodes.schedule import load, save
+from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.shapes import parse_edges
-from worldline.nodes.shrinking import as_kept
-from worldline.nodes.trial import Trial, load_trial
+from worldline.nodes.shrinking import Shrunk, as_kept, shrink
+from worldline.nodes.trace import NodeRecord, line_of, text_of
+from worldline.nodes.trial import Trial, load_trial, recipe_of
+from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
+from worldline.processes.executor import Inline
 from worldline.recording import Shelf
-from worldline.search.day import as_day
-from worldline.search.searching import SECONDS_MAX
+from worldline.search.day import USUAL_DAY, as_day
+from worldline.search.searching import SECONDS_MAX, Recipe, Report, deadline, remarks_on
+from worldline.targets import RunOptions
+from worldline.targets.algorithm import ReadyTrial
 
 # What stands below the options in `worldline nodes --help`: all that has a syntax of its own, for 80 columns.
 
@@ -72,59 +87,41 @@ _SUMMARY_MAX = 78
 _NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "Network", "Faults", "End of the run", "Many seeds", "Output"
 
 
-@interruptible()
-def nodes(
-    context: typer.Context,
-    algorithm: Annotated[
-        str | None, typer.Argument(metavar="ALGORITHM|list", help="Name of a built-in algorithm; `list` lists them.")
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.py[:NAME]",
-            help="Your own algorithm: a file with `model`, or NAME, or with one node class. With --schedule: that of a"
-            " file, which a schedule doesn't choose.",
-        ),
-    ] = None,
+class TrialOptions(Struct, frozen=True, kw_only=True):
+    """What is tried: on which network, with which faults, and until when."""
+
     topology: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=_NETWORK, metavar="SHAPE|FILE", help="A shape (below), or a .graphml or .edges file."
         ),
-    ] = None,
+    ] = None
     edges: Annotated[
         str | None,
         typer.Option(rich_help_panel=_NETWORK, metavar="EDGES", help="The edges: 0-1,0-2,1-2; with weights: 0-1=5."),
-    ] = None,
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of all random draws; with --seeds, the first one (default: 0)."),
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
-    ] = None,
+    ] = None
     parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an algorithm parameter.")
-    ] = None,
+        tuple[str, ...], typer.Option("--set", metavar="NAME=VALUE", help="Set an algorithm parameter.")
+    ] = ()
     latency: Annotated[
         str | None,
         typer.Option(rich_help_panel=_NETWORK, metavar="LATENCY", help="Message latency (below): 5ms."),
-    ] = None,
+    ] = None
     fifo: Annotated[
         bool | None,
         typer.Option("--fifo/--no-fifo", rich_help_panel=_NETWORK, help="Keep messages on a link in order, or not."),
-    ] = None,
+    ] = None
     loss: Annotated[
         float, typer.Option(rich_help_panel=_FAULTS, min=0.0, max=1.0, help="Fraction of messages to lose.")
-    ] = 0.0,
+    ] = 0.0
     fault: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(rich_help_panel=_FAULTS, metavar="FAULT", help='A fault and its time (below): "2s crash 1".'),
-    ] = None,
+    ] = ()
     faults: Annotated[
         str | None,
         typer.Option(
@@ -133,13 +130,13 @@ def nodes(
             help="Faults to draw from the seed (below): crash,loss=0.1; or `claimed`: those the algorithm claims to"
             " tolerate.",
         ),
-    ] = None,
+    ] = None
     until: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=_END, metavar="TIME", help="End the run at this time, if it hasn't ended by itself."
         ),
-    ] = None,
+    ] = None
     events_max: Annotated[
         int | None,
         typer.Option(
@@ -147,14 +144,346 @@ def nodes(
             min=1,
             help=f"Consider a run endless after this many events (default: {EVENTS_MAX:,}).",
         ),
+    ] = None
+    day: KindOfDay = None
+    no_properties: Annotated[
+        bool, typer.Option("--no-properties", rich_help_panel=_SEEDS, help="Check no properties, which is faster.")
+    ] = False
+
+    def applied(self, trial: Trial) -> tuple[Trial, bool]:
+        """Return a trial as these options want it, and whether `worldline run` could say as much."""
+        chosen = trial.algorithm
+        if self.edges is not None and self.topology is not None:
+            raise UsageError("--edges and --topology both say what the network is", advice="use one of them")
+        loss = {"loss": self.loss} if self.loss else {}
+        said = {
+            "algorithm": structs.replace(chosen, properties=()) if self.no_properties else None,
+            "topology": self.topology if self.edges is None else parse_edges(self.edges).name,
+            "parameters": {**trial.parameters, **chosen.parsed(pairs(self.parameters))},
+            "kinds": {**parse_kinds(_faults(chosen, self.faults)), **loss} or None,
+            "faults": tuple(sorted(map(as_fault, self.fault), key=time_of)) or None,
+            "latency": self.latency,
+            "fifo": self.fifo,
+            "until": None if self.until is None else as_time(self.until),
+            "events_max": self.events_max,
+            "day": None if self.day is None else as_day(self.day, KINDS),
+        }
+        is_plain = all(value is None or name in ("parameters", "until") for name, value in said.items())
+        return structs.replace(trial, **{name: value for name, value in said.items() if value is not None}), is_plain
+
+
+class SeedsOptions(Struct, frozen=True, kw_only=True):
+    """How many seeds are tried, and what is done with the one that fails."""
+
+    seeds: Annotated[
+        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
+    ] = None
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
+    ] = False
+    no_shrink: Annotated[
+        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
+    ] = False
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves alone (below): nodes,rounds."
+        ),
+    ] = None
+
+
+class NodesOutputs(Struct, frozen=True, kw_only=True):
+    """How a run is shown, and where it is written to. Routes are drawn to `root`."""
+
+    record: Annotated[
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
+    ] = None
+    force: Annotated[
+        bool,
+        typer.Option("--force", rich_help_panel=_SHOWN, help="Replace existing files even if they aren't recordings."),
+    ] = False
+    diagram: Annotated[
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw a space-time diagram.")
+    ] = None
+    topology_plot: Annotated[
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw the topology and routes.")
+    ] = None
+    root: Annotated[
+        int,
+        typer.Option("--routes-to", rich_help_panel=_SHOWN, metavar="NODE", help="Node that the drawn routes lead to."),
+    ] = 0
+    times: Annotated[bool, typer.Option("--times", rich_help_panel=_SHOWN, help="Prefix each line with the time.")] = (
+        False
+    )
+    as_json: Annotated[
+        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print the trace as JSON, one record per line.")
+    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOWN, help="Print no trace.")] = False
+
+    @property
+    def shows_one_run(self) -> bool:
+        return any((self.record, self.diagram, self.topology_plot, self.as_json))
+
+    @property
+    def trace(self) -> str:
+        """How the trace of a failure is shown: plain, with times, or not at all."""
+        return "" if self.quiet else "times" if self.times else "plain"
+
+    def check(self) -> None:
+        """Refuse what can't be written before anything has happened."""
+        for path in (self.diagram, self.topology_plot):
+            if path is not None and not destination(path).is_stream and path.suffix != ".svg":
+                raise UsageError(f"{path} isn't the name of a picture", advice="they are SVG: FILE.svg")
+
+
+class SourcedTrial(NamedTuple):
+    """A trial, and where it is from.
+
+    `source` is the file that its algorithm was loaded from, `save_to` where it is saved. `target` is what `worldline
+    run` would be given for the same, if it could be, and `settings` what it would be given besides.
+    """
+
+    trial: Trial
+    source: Path | None
+    seconds_max: float
+    save_to: Path | None = None
+    target: str = ""
+    settings: tuple[str, ...] = ()
+
+    def save(self, trial: Trial | None = None) -> None:
+        """Save it as a schedule, or what was made of it, if that is wanted."""
+        if self.save_to is not None:
+            save(trial or self.trial, self.save_to, file=self.source)
+
+
+# Runs one trial of a distributed algorithm, and shows it: as a trace, recorded, in pictures.
+
+NO_PROPERTIES = "no properties: only errors would have been noticed"
+
+
+class NodesNarrator:
+    """Tells a run as it happens."""
+
+    def __init__(self, outputs: NodesOutputs) -> None:
+        self._console = PlainConsole(sys.stderr if outputs.as_json else None)
+        self._times = outputs.times
+        self._as_json = outputs.as_json
+        self.is_told = not outputs.quiet
+        self._is_read = True
+        self._is_text = not outputs.quiet and not outputs.as_json
+
+    def sink(self, kept: list[NodeRecord] | None) -> bool | Callable[[NodeRecord], None]:
+        """Return what takes the records: tells them as they come, and keeps them if they are needed."""
+        if not self.is_told:
+            return False if kept is None else kept.append
+
+        def take(record: NodeRecord) -> None:
+            if kept is not None:
+                kept.append(record)
+            as_json = self._as_json
+            self._tell(printable_json(json.encode(record).decode()) if as_json else line_of(record, times=self._times))
+
+        return take
+
+    def _tell(self, line: str) -> None:
+        """Print a line, as long as there is a reader: what is recorded and drawn doesn't depend on that."""
+        if self._is_read:
+            try:
+                print(line)
+            except Unread:
+                self._is_read = False
+
+    def say(self, line: str | Text) -> None:
+        """Say something of the run that isn't part of what happens in it."""
+        if self._is_text:
+            self._console.print(line)
+
+    def begin(self, run: Scheduler) -> None:
+        self.say(own_lines(run.topology.text()))
+
+    def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
+        if failure is not None:
+            raise failure
+        for each in trial.algorithm.properties:
+            self._console.print(f"holds {each}")
+        if not trial.algorithm.properties:
+            self._console.print(NO_PROPERTIES)
+        self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
+        for remark in remarks_on(run.faults_so_far, run.faults_in_vain):
+            self._console.print(remark)
+
+
+def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> None:
+    """Run a trial, tell it as it happens, and draw it; a failure is raised when all of that is done."""
+    trial = asked.trial
+    if not 0 <= outputs.root < trial.graph().num_nodes:
+        raise UsageError(f"no route leads to {outputs.root}: there is no such node")
+    narrator = NodesNarrator(outputs)
+    kept: list[NodeRecord] | None = [] if outputs.diagram else None
+    scheduler = trial.scheduler(trace=narrator.sink(kept))
+    ready = ReadyTrial(trial, Inline())
+    ready.target, ready.options = asked.target, RunOptions(settings=asked.settings)
+
+    def run(observer: Observer | None, watch: Watch | None) -> Outcome:
+        try:
+            narrator.begin(scheduler)
+            with deadline(asked.seconds_max):
+                return scheduler.run(trial.end(), events_max=trial.events_max, observer=observer, watch=watch)
+        except WorldlineError as error:
+            return replace(scheduler.result(), failure=error, is_cut=scheduler.is_cut)
+
+    outcome = run_to_end(
+        run,
+        recording_of(ready.recorder, shelf, narrator.say),
+        showing=nullcontext if narrator.is_told else progress,
+        ended=lambda _: narrator.say("---"),
+    )
+    _draw(trial, scheduler, kept, outputs, outcome.failure)
+    asked.save()
+    narrator.end(trial, scheduler, outcome.failure)
+
+
+def _draw(
+    trial: Trial,
+    run: Scheduler,
+    records: list[NodeRecord] | None,
+    outputs: NodesOutputs,
+    failure: WorldlineError | None,
+) -> None:
+    title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
+    if outputs.diagram is not None and records is not None:
+        picture = diagram_svg(records, run.num_nodes, title=title, until=run.now, failure=failure)
+        save_file(outputs.diagram, picture.encode())
+    if outputs.topology_plot is not None:
+        routes = _routes(run, outputs.root)
+        save_file(outputs.topology_plot, topology_svg(run.topology, routes=routes, title=title).encode())
+
+
+def _routes(run: Scheduler, root: int) -> Routes | None:
+    """Return each node's way to one of them, if the algorithm finds ways."""
+    ways = {node.id: node.route(root) for node in run.nodes if isinstance(node, Node)}
+    links = {node: link for node, (link, _) in ways.items() if link is not None and node != root}
+    distances = {node: distance for node, (_, distance) in ways.items() if distance is not None}
+    return Routes(root, links, distances) if links else None
+
+
+# Tries a distributed algorithm on many seeds, shrinks what fails, and says how to repeat it.
+
+
+class _Algorithms:
+    """What a search knows of distributed algorithms.
+
+    `kept` is what shrinking leaves as it is, and `trace` says how that of the shrunk failure is shown: plain, with
+    times, or not at all.
+    """
+
+    def __init__(self, asked: SourcedTrial, kept: frozenset[str], trace: str) -> None:
+        self.trial = asked.trial
+        self.properties = asked.trial.algorithm.properties
+        self.unjudged = NO_PROPERTIES
+        self._asked = asked
+        self._kept = kept
+        self._trace = trace
+
+    def recipe(self) -> Recipe:
+        return recipe_of(self.trial, self._asked.source)
+
+    def tells_faults(self, _: Report) -> bool:
+        return bool(self.trial.faults) or any(kind not in SHARES for kind in self.trial.kinds)
+
+    def command(self, failing: Trial) -> str:
+        return command_of(failing, self._asked.source, self._asked.seconds_max)
+
+    def command_of_saved(self, path: Path) -> str:
+        file = [] if self._asked.source is None else ["--file", str(self._asked.source)]
+        return shlex.join(["worldline", "nodes", *file, "--schedule", str(path)])
+
+    def save(self, trial: Trial, path: Path) -> None:
+        save(trial, path, file=self._asked.source)
+
+    def shrink(self, failing: Trial, progress: Callable[[int], None] | None) -> Shrunk:
+        return shrink(failing, keep=self._kept, seconds_max=self._asked.seconds_max, progress=progress)
+
+    def show_shrunk(self, console: Console, shrunk: Shrunk, save_to: Path | None) -> None:
+        if save_to is not None:
+            self.save(shrunk.trial, save_to)
+        _show_shrunk(console, shrunk)
+        show_how_to_repeat(console, None if save_to is None else self.command_of_saved(save_to))
+        if self._trace:
+            console.print("---")
+            console.print(own_lines(text_of(shrunk.records, times=self._trace == "times")))
+        console.print(str(shrunk.failure), style="red")
+
+
+def _show_shrunk(console: Console, shrunk: Shrunk) -> None:
+    lines = len(shrunk.records)
+    fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
+    runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
+    console.print(f"shrunk in {runs}, from {draws} to {shrunk.left}{fewer}:")
+    console.print(own_lines(shrunk.text()))
+    if shrunk.unsure:
+        least = ", ".join(f'"{name}": ...' for name in shrunk.unsure)
+        stay = "stays" if len(shrunk.unsure) == 1 else "stay"
+        console.print(
+            f"(how small it may be isn't known, so {' and '.join(shrunk.unsure)} {stay}: set the minimum in its model:"
+            f" least={{{least}}})"
+        )
+
+
+def _exact(number: float) -> str:
+    """Write a number as a person would: 2, not 2.0."""
+    return str(int(number)) if number == int(number) else repr(number)
+
+
+def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_MAX) -> str:
+    """Return the command that runs a trial again."""
+    words = ["worldline", "nodes", *(["--file", str(source)] if source is not None else [trial.algorithm.name])]
+    if isinstance(trial.topology, str):  # A file has others in itself.
+        words += ["--edges" if trial.topology[:1].isdecimal() else "--topology", trial.topology]
+    words += [word for name, value in trial.parameters.items() for word in ("--set", f"{name}={value}")]
+    words += ["--latency", trial.latency] if trial.latency else []
+    words += [] if trial.fifo is None else ["--fifo"] if trial.fifo else ["--no-fifo"]
+    words += [word for fault in trial.faults for word in ("--fault", str(fault))]
+    words += (
+        ["--faults", ",".join(f"{kind}={_exact(number)}" for kind, number in trial.kinds.items())]
+        if trial.kinds
+        else []
+    )
+    words += ["--until", format_time(trial.until)] if trial.until is not None else []
+    words += ["--events-max", str(trial.events_max)] if trial.events_max != EVENTS_MAX else []
+    words += ["--day", str(trial.day)] if trial.day is not None and trial.day != USUAL_DAY else []
+    words += ["--no-properties"] if not trial.algorithm.properties else []
+    words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
+    return shlex.join([*words, "--seed", str(trial.seed)])
+
+
+@interruptible()
+def nodes(
+    context: typer.Context,
+    algorithm: Annotated[
+        str | None, typer.Argument(metavar="ALGORITHM|list", help="Name of a built-in algorithm; `list` lists them.")
     ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.py[:NAME]",
+            help="Your own algorithm: a file with `model`, or NAME, or with one node class. With --schedule: that of a"
+            " file, which a schedule doesn't choose.",
+        ),
+    ] = None,
+    options: TrialOptions,
     seconds_max: Annotated[
         float,
         typer.Option(
             rich_help_panel=_END, min=0.001, help="Consider a run endless after this many seconds of real time."
         ),
     ] = SECONDS_MAX,
-    day: KindOfDay = None,
+    search: SeedsOptions,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule written by --save.")
     ] = None,
@@ -162,45 +491,7 @@ def nodes(
         Path | None,
         typer.Option("--save", metavar="FILE.json", help="Save the run, or the shrunk failure, as a schedule."),
     ] = None,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
-    ] = False,
-    no_properties: Annotated[
-        bool, typer.Option("--no-properties", rich_help_panel=_SEEDS, help="Check no properties, which is faster.")
-    ] = False,
-    no_shrink: Annotated[
-        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
-    ] = False,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves alone (below): nodes,rounds."
-        ),
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", rich_help_panel=_SHOWN, help="Replace existing files even if they aren't recordings."),
-    ] = False,
-    diagram: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw a space-time diagram.")
-    ] = None,
-    topology_plot: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw the topology and routes.")
-    ] = None,
-    root: Annotated[
-        int,
-        typer.Option("--routes-to", rich_help_panel=_SHOWN, metavar="NODE", help="Node that the drawn routes lead to."),
-    ] = 0,
-    times: Annotated[
-        bool, typer.Option("--times", rich_help_panel=_SHOWN, help="Prefix each line with the time.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print the trace as JSON, one record per line.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOWN, help="Print no trace.")] = False,
+    outputs: NodesOutputs,
 ) -> None:
     """Run a distributed algorithm and print what happens, or try it on many seeds.
 
@@ -215,42 +506,25 @@ def nodes(
         _check_alone(context)
         trial, source = load(schedule, file)
     else:
-        source = file
-        trial = _trial(algorithm, file, seed)
-        chosen = trial.algorithm
-        if edges is not None and topology is not None:
-            raise UsageError("--edges and --topology both say what the network is", advice="use one of them")
-        said = {
-            "algorithm": structs.replace(chosen, properties=()) if no_properties else None,
-            "topology": topology if edges is None else parse_edges(edges).name,
-            "parameters": {**trial.parameters, **chosen.parsed(pairs(parameters or []))},
-            "kinds": {**parse_kinds(_faults(chosen, faults)), **({"loss": loss} if loss else {})} or None,
-            "faults": tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)) or None,
-            "latency": latency,
-            "fifo": fifo,
-            "until": None if until is None else as_time(until),
-            "events_max": events_max,
-            "day": None if day is None else as_day(day, KINDS),
-        }
-        trial = structs.replace(trial, **{name: value for name, value in said.items() if value is not None})
-        if all(value is None or name in ("parameters", "until") for name, value in said.items()):
-            target = str(file or algorithm)  # `worldline run` can say as much.
-    if keep is not None and (seeds is None or no_shrink):
+        trial, source = _trial(algorithm, file, options.seed), file
+        trial, is_plain = options.applied(trial)
+        target = str(file or algorithm) if is_plain else ""
+    if search.keep is not None and (search.seeds is None or search.no_shrink):
         raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
-    kept = as_kept(keep or (), trial.algorithm)
-    shelf = None if record is None else Shelf(record, force=force)
-    outputs = NodesOutputs(shelf, diagram, topology_plot, root, save_to)
+    sourced = SourcedTrial(trial, source, seconds_max, save_to, target, options.parameters)
+    shelf = shelf_at(outputs.record, force=outputs.force)
+    if save_to is not None:
+        destination(save_to)
     outputs.check()
-    if seeds is None:
-        context.with_resource(words_aside(shelf))
-        narrator = NodesNarrator(PlainConsole(), times=times, as_json=as_json, quiet=quiet)
-        run_one(trial, source, narrator, outputs, seconds_max, target=target, settings=tuple(parameters or ()))
+    if search.seeds is None:
+        context.with_resource(output_free_for(shelf))
+        run_one(sourced, outputs, shelf)
         return
-    if outputs.shows_one_run or as_json:
+    if outputs.shows_one_run:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
-    shown = "" if quiet else "times" if times else "plain"
-    room = Algorithms(trial, source, seconds_max=seconds_max, kept=kept, trace=shown)
-    run_search(console, room, SearchOptions(seeds, workers, seconds_max, keep_going, not no_shrink, save_to))
+    plan = SearchPlan(search.seeds, search.workers, seconds_max, search.keep_going, not search.no_shrink, save_to)
+    kept = as_kept(search.keep or (), trial.algorithm)
+    run_search(console, _Algorithms(sourced, kept, outputs.trace), plan)
 
 
 # What goes with a schedule: how it is shown, not what happens.

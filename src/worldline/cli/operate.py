@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, print_json
 from worldline.cli.options import operator_token_in
@@ -30,13 +31,19 @@ Run = Annotated[
         " only run of yours on this machine).",
     ),
 ]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(help=f"File with the operator's token, for a run on another machine (or set {OPERATOR_TOKEN})."),
-]
-Authority = Annotated[Path | None, typer.Option(help="Authority whose certificates to trust, for tls://.")]
-OwnCertificate = Annotated[Path | None, typer.Option(help="Certificate to present, for tls://.")]
-OwnKey = Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")]
+
+
+class OperatorAccess(Struct, frozen=True, kw_only=True):
+    """What an operator presents, and trusts."""
+
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File with the operator's token, for a run on another machine (or set {OPERATOR_TOKEN})."),
+    ] = None
+    authority: Annotated[Path | None, typer.Option(help="Authority whose certificates to trust, for tls://.")] = None
+    certificate: Annotated[Path | None, typer.Option(help="Certificate to present, for tls://.")] = None
+    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None
+
 
 _ADDRESS = re.compile(r"(?:tcp|tls|unix):.*|\[?[\w.:-]*\]?:\d+")
 
@@ -46,26 +53,14 @@ def is_noted(run: str) -> bool:
     return Path(run).suffix in (".mcap", ".timing")
 
 
-def connected(
-    run: str | None,
-    token_file: Path | None = None,
-    authority: Path | None = None,
-    certificate: Path | None = None,
-    key: Path | None = None,
-) -> Operator:
+def connected(run: str | None, access: OperatorAccess) -> Operator:
     """Connect to the run that is meant."""
+    shown: dict[str, Any] = {"authority": access.authority, "certificate": access.certificate, "key": access.key}
     if run is not None and _ADDRESS.fullmatch(run):
-        return Operator(run, token=operator_token_in(token_file), authority=authority, certificate=certificate, key=key)
+        return Operator(run, token=operator_token_in(access.token_file), **shown)
     entry = found(run)
     try:
-        return Operator(
-            entry.address,
-            token=entry.token,
-            authority=authority,
-            certificate=certificate,
-            key=key,
-            process=entry.process,
-        )
+        return Operator(entry.address, token=entry.token, process=entry.process, **shown)
     except LossError as error:
         raise LossError(f"{entry.name} (process {entry.process}): {error.problem}", advice=error.advice) from error
 
@@ -107,22 +102,20 @@ _END_PATIENCE_S = 10.0
 
 def end(
     run: Run = None,
+    *,
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="When, in simulated time (default: as soon as possible).")
     ] = None,
     now: Annotated[
         bool, typer.Option("--now", help="Break it off, as Ctrl-C would: it has no result, and everybody is told why.")
     ] = False,
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    certificate: OwnCertificate = None,
-    key: OwnKey = None,
+    access: OperatorAccess,
 ) -> None:
     """End a federation in good order: it has a result, as if it had been run with --until that time."""
     if at is not None and now:
         raise UsageError("--at and --now contradict each other", advice="use one")
     when = None if at is None else as_time(at, "a time for --at")
-    with connected(run, token_file, authority, certificate, key) as operator:
+    with connected(run, access) as operator:
         ends = operator.end(at=when, now=now)
         if isinstance(ends, RunOver):
             conclude(ends)
@@ -140,16 +133,14 @@ def end(
 
 def pause(
     run: Run = None,
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    certificate: OwnCertificate = None,
-    key: OwnKey = None,
+    *,
+    access: OperatorAccess,
 ) -> None:
     """Hold a running federation where it is; its result stays the same.
 
     Those who were allowed to go on already do so; nobody is allowed any more. `worldline resume` lets them go on.
     """
-    with connected(run, token_file, authority, certificate, key) as operator:
+    with connected(run, access) as operator:
         held = operator.pause()
         if isinstance(held, RunOver):
             conclude(held)
@@ -161,13 +152,11 @@ def pause(
 
 def resume(
     run: Run = None,
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    certificate: OwnCertificate = None,
-    key: OwnKey = None,
+    *,
+    access: OperatorAccess,
 ) -> None:
     """Let a federation go on that `worldline pause` or `worldline step` holds."""
-    with connected(run, token_file, authority, certificate, key) as operator:
+    with connected(run, access) as operator:
         over = operator.resume()
         if over is not None:
             conclude(over)
@@ -179,15 +168,13 @@ _PATIENCE_S = 10.0
 
 def step(
     run: Run = None,
+    *,
     by: Annotated[str | None, typer.Option(metavar="TIME", help="How far to go, in simulated time: 10ms.")] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Where to stop, in simulated time: 12.5s.")] = None,
     wait: Annotated[
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long to wait for everybody to get there.")
     ] = _PATIENCE_S,
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    certificate: OwnCertificate = None,
-    key: OwnKey = None,
+    access: OperatorAccess,
 ) -> None:
     """Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.
 
@@ -197,7 +184,7 @@ def step(
         raise UsageError("--by and --to contradict each other", advice="use one")
     far = None if by is None else as_time(by, "a time for --by")
     target = None if to is None else as_time(to, "a time for --to")
-    with connected(run, token_file, authority, certificate, key) as operator:
+    with connected(run, access) as operator:
         try:
             reached = operator.step(by=far, to=target, within_s=wait)
         except LossError as error:

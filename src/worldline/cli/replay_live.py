@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from worldline.cli.replay_debugger import ReplayDebugger
 from worldline.federation.participant.solo import reach_in, replay_alone, rules_alone
 from worldline.history.replay.following import Following, RecordedParts
 from worldline.history.replay.retelling import RetoldDifference
@@ -28,6 +27,9 @@ from worldline.targets.recorded import (
     program_of,
     ready_as_recorded,
 )
+
+if TYPE_CHECKING:
+    from worldline.cli.debugging import ReplayDebugger
 
 
 @dataclass(kw_only=True)

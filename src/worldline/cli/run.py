@@ -3,41 +3,130 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import json
+from msgspec import Struct, json
+from msgspec.structs import replace as replace_fields
 
-from worldline.cli.console import words_aside
-from worldline.cli.federation_options import FederationOptions
-from worldline.cli.holder_notice import PATIENCE_S
+from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
 from worldline.cli.options import (
-    DrawnFaults,
-    Faults,
-    Force,
-    NoRecord,
-    Patience,
+    DRAWN_FAULTS,
+    FAULT,
+    FEDERATIONS,
+    LCM,
+    LCM_SERVE,
+    PATIENCE,
+    SEED,
+    SETTINGS,
+    TIMING,
+    UNTIL,
     Quiet,
-    Seed,
-    Settings,
-    Timing,
-    Until,
-    shelf_for,
+    RecordingOptions,
     token_in,
 )
-from worldline.cli.public_lcm import LcmServe, LcmTargets
-from worldline.cli.recorded import timing_of, timing_place
-from worldline.history.outcome import Outcome
-from worldline.model import UsageError, WorldlineError
-from worldline.model.blame import trace_of
-from worldline.model.text import printable_json
-from worldline.targets import Options, Ready, prepare
+from worldline.cli.runner import losses_in_words, recording_of, run_to_end, timing_noted
+from worldline.history.outcome import Outcome, Status, Watch
+from worldline.model import ModelError, UsageError, WorldlineError
+from worldline.model.blame import own_line_in, trace_of
+from worldline.model.text import counted, printable_json
+from worldline.targets import FederationOptions, Ready, RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
     from worldline.recording import Shelf
+
+
+# Says where a run is that hasn't told its status for a while: perhaps one step of its model never ends.
+
+SILENT_S = 10.0
+
+
+@contextmanager
+def breaking_silence(watch: Watch) -> Iterator[Watch]:
+    """Return what passes every status on, and looks at what this thread does when none has come for a while.
+
+    That takes a thread of its own, since this one is in the model's code then.
+    """
+    heard, over = [time.monotonic()], threading.Event()
+
+    def hear(status: Status) -> None:
+        heard[0] = time.monotonic()
+        watch(status)
+
+    thread = threading.Thread(target=_look, args=(threading.get_ident(), heard, over), daemon=True)
+    thread.start()
+    try:
+        yield hear
+    finally:
+        over.set()
+        thread.join()
+
+
+def _look(runner: int, heard: list[float], over: threading.Event) -> None:
+    told = None
+    while not over.wait(SILENT_S / 10):
+        since = heard[0]
+        silent_s = time.monotonic() - since
+        is_due = silent_s >= SILENT_S and since != told
+        line = own_line_in(sys._current_frames().get(runner)) if is_due else None
+        if line is not None:  # Otherwise it isn't the model's code that takes so long.
+            told = since
+            remark(f"still running: one step has taken {silent_s:.0f} seconds so far, in {line}")
+
+
+def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool = False) -> Outcome:
+    """Run what runs in this program and its workers: a kernel simulation, an algorithm, agents, a world.
+
+    Say what has come of it. A failure is left to be raised.
+    """
+    began = time.monotonic()
+    recording = recording_of(
+        ready.recorder, shelf if ready.is_main else None, None if quiet or as_json else PlainConsole().print
+    )
+    outcome = run_to_end(
+        ready.run, recording, showing=lambda: _watch(ready, quiet=quiet), interrupt=ready.interrupt, hurry=ready.hurry
+    )
+    if not ready.is_main or outcome.failure is not None:
+        return outcome
+    try:
+        remarks = ready.verify(outcome)
+    except ModelError as error:  # What may not come of it is the outcome's failure.
+        outcome, remarks = replace(outcome, failure=error), []
+    _conclude(ready, outcome, () if quiet else remarks, time.monotonic() - began)
+    return outcome
+
+
+@contextmanager
+def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
+    """Return what shows the status of a run; where it runs in this thread, also one that tells none for long."""
+    if quiet or not ready.is_main:
+        yield None
+        return
+    with progress() as shown:
+        if ready.executor != "inline":  # It starts processes, which is no good beside a thread.
+            yield shown
+            return
+        with breaking_silence(shown) as watch:
+            yield watch
+
+
+def _conclude(ready: Ready, outcome: Outcome, remarks: Iterable[str], elapsed_s: float) -> None:
+    console = PlainConsole()
+    for line in remarks:
+        console.print(line)
+    lost = [losses_in_words(outcome.dropped)] if ready.has_messages else []
+    simulated = f"{ready.extent(outcome)} simulated in {elapsed_s:.2f} s"
+    console.print(", ".join([ready.taking_part(outcome), simulated, counted(outcome.events, ready.event), *lost]))
+    for line in outcome.remarks():
+        console.print(line)
+    console.print(f"digest {outcome.digest.hex()}")
 
 
 # What `worldline run --json` prints of a run.
@@ -75,7 +164,71 @@ def _failure(error: WorldlineError) -> dict[str, object]:
     return {"text": str(error), "participant": error.participant, "at": error.at}
 
 
-_FEDERATIONS = "Federations only"
+def _for_federations(*names: str, **said: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=FEDERATIONS, **said)
+
+
+_TARGET_RUN = {
+    "seed": SEED,
+    "until": UNTIL,
+    "executor": typer.Option(
+        metavar="EXECUTOR",
+        help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or workers(2). All"
+        " give the same result.",
+    ),
+    "settings": SETTINGS,
+    "faults": FAULT,
+    "drawn_faults": DRAWN_FAULTS,
+    "draws": _for_federations(
+        metavar="TABLE", help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function."
+    ),
+}
+_FEDERATION_RUN = {
+    "realtime": _for_federations(metavar="RATE", help="Run at most this many simulated seconds per real second."),
+    "shake": _for_federations(
+        min=0,
+        metavar="NUMBER",
+        help="Seed for a random start order and frame delays, or in-process for a random schedule. The digest"
+        " stays the same.",
+    ),
+    "listen": _for_federations(
+        metavar="ADDRESS", help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH."
+    ),
+    "without": _for_federations(
+        "--without",
+        metavar="NAME",
+        help="Don't start this participant; wait until it is started with `worldline join`. Can be repeated.",
+    ),
+    "debug": _for_federations(
+        "--debug", metavar="NAME", help="Give this participant the terminal, so that breakpoint() and pdb work in it."
+    ),
+    "twin": _for_federations(
+        "--twin",
+        metavar="NAME",
+        help="Run a second copy of this participant under another hash seed, and compare what both say. Can be"
+        " repeated.",
+    ),
+    "timing": TIMING,
+    "patience": PATIENCE,
+    "journal": _for_federations(
+        metavar="FILE", help="Write what is needed to go on if this command is killed; the same command again does."
+    ),
+    "lcm": LCM,
+    "lcm_serve": LCM_SERVE,
+}
+_RECORD = typer.Option(
+    metavar="FILE.mcap", help="Where to record (default: NAME.mcap for federations, nowhere for others)."
+)
+
+
+class ReportOptions(Struct, frozen=True, kw_only=True):
+    """How `worldline run` says what has come of it."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object at the end, everything else to standard error.")
+    ] = False
+    quiet: Quiet = False
+    traceback: Annotated[bool, typer.Option("--traceback", help="Print the full traceback if the model fails.")] = False
 
 
 def run(
@@ -87,113 +240,14 @@ def run(
             " name of a built-in algorithm or example: raft, relay.",
         ),
     ],
-    seed: Seed = None,
-    until: Until = None,
-    executor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EXECUTOR",
-            help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or workers(2). All"
-            " give the same result.",
-        ),
-    ] = None,
-    settings: Settings = None,
-    fault: Faults = None,
-    faults: DrawnFaults = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.mcap", help="Where to record (default: NAME.mcap for federations, nowhere for others)."
-        ),
-    ] = None,
-    no_record: NoRecord = False,
-    force: Force = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object at the end, everything else to standard error.")
-    ] = False,
-    quiet: Quiet = False,
-    traceback: Annotated[
-        bool, typer.Option("--traceback", help="Print the full traceback if the model fails.")
-    ] = False,
-    realtime: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=_FEDERATIONS,
-            metavar="RATE",
-            help="Run at most this many simulated seconds per real second.",
-        ),
-    ] = None,
-    shake: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=_FEDERATIONS,
-            min=0,
-            metavar="NUMBER",
-            help="Seed for a random start order and frame delays, or in-process for a random schedule. The digest"
-            " stays the same.",
-        ),
-    ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_FEDERATIONS,
-            metavar="ADDRESS",
-            help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.",
-        ),
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--without",
-            rich_help_panel=_FEDERATIONS,
-            metavar="NAME",
-            help="Don't start this participant; wait until it is started with `worldline join`. Can be repeated.",
-        ),
-    ] = None,
+    options: Annotated[RunOptions, _TARGET_RUN],
+    recording: Annotated[RecordingOptions, {"record": _RECORD}],
+    shown: ReportOptions,
+    federation: Annotated[FederationOptions, _FEDERATION_RUN],
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=_FEDERATIONS,
-            help="File with the token that participants named by --without must present (or set WORLDLINE_TOKEN).",
-        ),
-    ] = None,
-    debug: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--debug",
-            rich_help_panel=_FEDERATIONS,
-            metavar="NAME",
-            help="Give this participant the terminal, so that breakpoint() and pdb work in it.",
-        ),
-    ] = None,
-    twin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--twin",
-            rich_help_panel=_FEDERATIONS,
-            metavar="NAME",
-            help="Run a second copy of this participant under another hash seed, and compare what both say. Can be"
-            " repeated.",
-        ),
-    ] = None,
-    timing: Timing = False,
-    patience: Patience = None,
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=_FEDERATIONS,
-            metavar="FILE",
-            help="Write what is needed to go on if this command is killed; the same command again does.",
-        ),
-    ] = None,
-    lcm: LcmTargets = None,
-    lcm_serve: LcmServe = None,
-    draws: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_FEDERATIONS,
-            metavar="TABLE",
-            help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.",
+        _for_federations(
+            help="File with the token that participants named by --without must present (or set WORLDLINE_TOKEN)."
         ),
     ] = None,
 ) -> None:
@@ -201,63 +255,29 @@ def run(
 
     Target, settings and seed determine the run; the executor doesn't affect it.
     """
-    options = Options(
-        seed=seed,
-        until=until,
-        executor=executor,
-        settings=tuple(settings or ()),
-        without=tuple(without or ()),
-        draws=draws,
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-    )
-    if token_file is not None and not without:
+    if token_file is not None and not federation.without:
         raise UsageError("--token-file is for participants that others start", advice="name them with --without")
-    staging = FederationOptions(
-        realtime,
-        shake,
-        listen,
-        tuple(lcm or ()),
-        lcm_serve,
-        journal=journal,
-        without=options.without,
-        token=token_in(token_file) if without else None,
-        debug=tuple(debug or ()),
-        twin=tuple(twin or ()),
-        draws=draws,
-        faults=options.changes_faults,
-    )
-    shelf = shelf_for(record, None, no_record=no_record, force=force)
-    if as_json and shelf is not None and shelf.is_standard_output:
+    if federation.without:
+        federation = replace_fields(federation, token=token_in(token_file))
+    options = replace_fields(options, federation=federation)
+    shelf = recording.shelf()
+    if shown.as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")
     outcome: Outcome | None = None
     failure: WorldlineError | None = None
-    with words_aside(shelf, wanted=as_json):
+    with output_free_for(shelf, wanted=shown.as_json):
         try:
             ready = prepare(target, options)
         except WorldlineError as error:
-            if traceback:
+            if shown.traceback:
                 _show_trace(error)
             raise
         try:
             if isinstance(ready, ReadyFederation):
-                ready = staging.settled(ready, is_chosen=executor not in (None, "processes"))
-                ready = ready.warmed_up()  # Before the rest is loaded.
-                if shelf is None:
-                    shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                place = timing_place(ready, shelf, wanted=timing)
-                if place is not None and ready.federation is not None:
-                    raise UsageError("--timing needs processes", advice="in one process, nobody waits for another")
-                with timing_of(ready, place, force=force) as noted:
-                    ready = replace(ready, witness=noted.writer)
-                    outcome = _run_federation(ready, shelf, patience or PATIENCE_S, quiet=quiet, as_json=as_json)
-                    noted.conclude(outcome)
+                shelf = shelf or recording.shelf(ready.recording)
+                outcome = _run_federation(ready, shelf, shown, force=recording.force)
             else:
-                staging.refuse(ready)
-                for option, is_given in (("--timing", timing), ("--patience", patience is not None)):
-                    if is_given:
-                        raise UsageError(f"{option} is for federations, and {ready.name} is of the kind {ready.kind}")
-                outcome = _run_model(ready, shelf, quiet=quiet, as_json=as_json)
+                outcome = run_model(ready, shelf, quiet=shown.quiet, as_json=shown.as_json)
                 failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
@@ -265,12 +285,22 @@ def run(
             failure = error
     if not ready.is_main:
         raise typer.Exit(0 if failure is None else failure.exit_code)  # One rank says it.
-    if as_json:
+    if shown.as_json:
         print(report(target, ready, outcome, failure, shelf))
     if failure is not None:
-        if traceback and not _is_shown(ready, failure, quiet=quiet):
+        if shown.traceback and not _is_shown(ready, failure, quiet=shown.quiet):
             _show_trace(failure)
         raise failure
+
+
+def _run_federation(ready: ReadyFederation, shelf: Shelf | None, shown: ReportOptions, *, force: bool) -> Outcome:
+    ready.warm_up()  # Before the rest is loaded, of which other runs have no use.
+    from worldline.cli.run_federation import run_federation
+
+    with timing_noted(ready, shelf, force=force) as conclude:
+        outcome = run_federation(ready, shelf, quiet=shown.quiet, as_json=shown.as_json)
+        conclude(outcome)
+    return outcome
 
 
 def _is_shown(ready: Ready, failure: WorldlineError, *, quiet: bool) -> bool:
@@ -279,29 +309,8 @@ def _is_shown(ready: Ready, failure: WorldlineError, *, quiet: bool) -> bool:
     return is_here and not quiet and not isinstance(failure.__cause__, WorldlineError)
 
 
-# What it takes to run the one is of no use to the other, and takes long to load.
-
-
-def _run_federation(
-    ready: ReadyFederation, shelf: Shelf | None, patience_s: float, *, quiet: bool, as_json: bool
-) -> Outcome:
-    from worldline.cli.run_federation import run_federation, screen_for, warn_of
-
-    warn_of(ready)
-    screen = screen_for(ready, shelf, quiet=quiet)
-    return run_federation(ready, shelf, screen, as_json=as_json, patience_s=patience_s)
-
-
-def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
-    from worldline.cli.run_model import run_model
-
-    return run_model(ready, shelf, quiet=quiet, as_json=as_json)
-
-
 def _show_trace(failure: WorldlineError) -> None:
     """Print what the model's author needs to see of a failure, wherever it happened."""
-    from worldline.cli.console import PlainConsole, own_lines
-
     console = PlainConsole(sys.stderr)
     if failure.__cause__ is not None:
         console.print(own_lines(trace_of(failure.__cause__)))

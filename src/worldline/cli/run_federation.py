@@ -1,32 +1,24 @@
-"""Runs a federation, in processes or in this one: its participants are heard, it is shown, and it is recorded."""
+"""Runs a federation, in processes or in this one: its participants are heard, and it is shown on a screen."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import pdb
 import shlex
-import signal
 import socket
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from math import inf
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from worldline.cli.console import warn
-from worldline.cli.holder_notice import PATIENCE_S, HolderNotice
-from worldline.cli.interruption import Interruption, interrupted_by
-from worldline.cli.public_lcm import shown_on_lcm
-from worldline.cli.recorded import NotRecorded, losses_in_words, recording_of
-from worldline.cli.screen import Screen
+from worldline.cli.options import PATIENCE_S
+from worldline.cli.runner import NotRecorded, losses_in_words, recording_of, run_to_end
+from worldline.cli.screen import HolderNotice, Screen
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
@@ -59,9 +51,9 @@ class ParticipantOutput(io.RawIOBase):
     threads print that a program has started, goes to where it would have gone.
     """
 
-    def __init__(self, say: Say, aside: io.TextIOBase) -> None:
+    def __init__(self, say: Say, elsewhere: io.TextIOBase) -> None:
         self._say = say
-        self._aside = aside
+        self._elsewhere = elsewhere
         self._usual: TextIO = sys.stdout
         self.name = "<stdout>"
 
@@ -90,7 +82,7 @@ class ParticipantOutput(io.RawIOBase):
         taken = bytes(data)
         speaking = _SPEAKER.get()
         if speaking is None:
-            self._aside.write(taken.decode("utf-8", "replace"))
+            self._elsewhere.write(taken.decode("utf-8", "replace"))
         else:
             participant, lines = speaking
             self._hear(participant, lines.feed(taken))
@@ -119,122 +111,47 @@ class ParticipantOutput(io.RawIOBase):
         sys.stdout = self._usual
 
 
-# Lends the terminal to a participant that is debugged, and takes it back.
-#
-# While it is lent, nothing of ours is shown: all of it waits. What a person types is the participant's, and so are
-# Ctrl-C and Ctrl-Z. The system sends those to our processes, not to the participant's, which has a session of its own;
-# so we pass them on. A debugger that is killed at its prompt leaves the terminal without echo: we put it back as it
-# was.
-#
-# Where there is no terminal, the participant gets our standard input, output and error as they are.
-
-_INPUT = 0
-
-
-class LentTerminal:
-    """The terminal of this process, for a group of other processes, with `files` as their standard files."""
-
-    def __init__(self, screen: Screen, files: Sequence[int]) -> None:
-        self._files = files
-        self._screen = screen
-        self._is_terminal = os.isatty(_INPUT)
-        self._modes = termios.tcgetattr(_INPUT) if self._is_terminal else None
-        self._usual: dict[int, Any] = {}
-        self._group: int | None = None
-        self._is_back = False
-
-    def make_way(self) -> Sequence[int]:
-        self._screen.hold()
-        return self._files
-
-    def lend(self, group: int) -> None:
-        self._group = group
-
-    def give_back(self) -> None:
-        if not self._is_back:
-            self._is_back, self._group = True, None
-            if self._modes is not None:
-                with suppress(termios.error):  # It is gone.
-                    termios.tcsetattr(_INPUT, termios.TCSADRAIN, self._modes)
-            self._screen.show_held()
-
-    @contextmanager
-    def passing_signals_on(self) -> Iterator[None]:
-        """Pass on what the system tells us because of what a person types."""
-        if self._is_terminal:
-            for number in (signal.SIGINT, signal.SIGTSTP):
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._usual[number] = signal.signal(number, self._act)
-        try:
-            yield
-        finally:
-            for each, handler in self._usual.items():
-                signal.signal(each, handler)
-
-    def _act(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGTSTP:
-            self._stop()
-        elif self._group is None:
-            self._usual[number](number, frame)
-        else:
-            self._signal(number)
-
-    def _stop(self) -> None:
-        """Stop, with the participant: a shell that is back must be the only one who reads what is typed."""
-        modes = termios.tcgetattr(_INPUT)
-        self._signal(signal.SIGSTOP)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        if self._group is not None:
-            termios.tcsetattr(_INPUT, termios.TCSADRAIN, modes)
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: int) -> None:
-        if self._group is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._group, number)
+# Where a run is shown on LCM, and to whom.
 
 
 @contextmanager
-def lent_terminal(screen: Screen) -> Iterator[LentTerminal]:
-    """Have the terminal ready for somebody, and back in the end."""
-    with ExitStack() as stack:
-        terminal = LentTerminal(screen, _standard_files(stack))
-        stack.callback(terminal.give_back)
-        stack.enter_context(terminal.passing_signals_on())
-        yield terminal
+def shown_on_lcm(
+    ready: ReadyFederation, observer: Observer | None, say: Callable[[str], None]
+) -> Iterator[Observer | None]:
+    """Have a run shown to LCM programs, if that is wanted; say where, and in the end what they were shown."""
+    if not ready.lcm and ready.lcm_serve is None:
+        yield observer
+        return
+    from worldline.history.telling import SeveralObservers
+    from worldline.metasim.public import PublicLcm  # Here, since few runs have one.
+
+    public = PublicLcm(ready.lcm, serve=ready.lcm_serve)
+    public.check(*ready.declared_topics())
+    with public:
+        if public.url is not None:
+            say(f"public LCM on {public.url}")
+        yield public if observer is None else SeveralObservers((observer, public))
+    for line in public.report():
+        say(line)
 
 
-def _standard_files(stack: ExitStack) -> tuple[int, int, int]:
-    """Return the terminal three times, if we have one; what we print may go elsewhere, and a debugger's prompt not."""
-    try:
-        found = os.open(os.ttyname(_INPUT), os.O_RDWR | os.O_NOCTTY)
-    except OSError:
-        return 0, 1, 2
-    stack.callback(os.close, found)
-    return found, found, found
-
-
-# What a person has to do with a run in which somebody isn't started like the rest: start it, or debug it.
+# What a person does in a run in which not all participants are started like the rest: start one, or debug it.
 
 
 @contextmanager
-def unusually_run(ready: ReadyFederation, screen: Screen) -> Iterator[ReadyFederation]:
-    """Have a person told whom to start, and have the terminal lent to whom it is for."""
+def served_to_people(ready: ReadyFederation, screen: Screen) -> Iterator[None]:
+    """Have a person told which participants to start, and have the terminal lent to the one that is debugged."""
     unusual, setup = ready.unusual, ready.setup
-    if unusual is None or setup is None:
-        yield ready
+    if unusual is not None and setup is not None and unusual.awaited:
+        ready.hooks.opened = lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
+    if unusual is None or unusual.debugged is None:
+        yield
         return
-    if unusual.awaited:
-        ready = replace(
-            ready, opened=lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
-        )
-    if unusual.debugged is None:
-        yield ready
-        return
-    from worldline.cli.run_federation import lent_terminal
+    from worldline.cli.debugging import lent_terminal
 
     with lent_terminal(screen) as terminal:
-        yield replace(ready, terminal=terminal)
+        ready.hooks.terminal = terminal
+        yield
 
 
 def _say_whom_to_start(
@@ -243,7 +160,7 @@ def _say_whom_to_start(
     where = str(address)
     if address.place in _ANYWHERE:
         where = str(replace(address, place=socket.gethostname()))
-    settings = [word for setting in ready.settings for word in ("--set", setting)]
+    settings = [word for setting in ready.options.settings for word in ("--set", setting)]
     for name in awaited:
         part = setup.parts[name]
         if part.entry is None and part.command is None:
@@ -256,96 +173,85 @@ def _say_whom_to_start(
 _ANYWHERE = ("0.0.0.0", "::")
 
 
-# The debugger for participants that run in this process: `breakpoint()` leads here.
-#
-# It talks with the user, so it needs the terminal for itself as long as it does, and standard output as it is.
-
-
-class Debugger(pdb.Pdb):
-    """Python's own, which has `make_way` called before it says anything."""
-
-    def __init__(self, make_way: Callable[[], None], output: Any) -> None:
-        super().__init__(nosigint=True)
-        self._make_way = make_way
-        self._output = output
-        self.stdout = output
-
-    def interaction(self, frame: FrameType | None, *what: Any) -> None:
-        self._make_way()
-        usual, sys.stdout = sys.stdout, self._output
-        try:
-            super().interaction(frame, *what)
-        finally:
-            sys.stdout = usual
-
-    def do_EOF(self, arg: str) -> bool | None:  # noqa: N802 - Python's name.
-        self.message("there is no input to take commands from, so the debugger quits (run it in a terminal)")
-        return super().do_EOF(arg)
-
-
 def run_federation(
-    ready: ReadyFederation,
-    shelf: Shelf | None,
-    screen: Screen,
-    *,
-    as_json: bool = False,
-    patience_s: float = PATIENCE_S,
+    ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool = False
 ) -> FederationOutcome:
-    """Run a federation to its end, with a recording."""
-    is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
-    watch = watch_on(screen, inf if is_debugged else patience_s)
-    began = time.monotonic()
-    ready = replace(ready, hear=screen.say, say=screen.note)
-    say = None if as_json else screen.note
-
-    def look(status: Status) -> None:
-        nonlocal began
-        if ready.waits_for_people:
-            if any(wait.who == THE_RUN for wait in status.waits):
-                began = time.monotonic()  # Waiting for people is no part of the run.
-            say_notices()
-        watch(status)
-
-    def say_notices() -> None:
-        for notice in ready.notices():
-            screen.tell(notice)
-
-    with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
-        screen.time_of, screen.remarks = ready.time_of, ready.remarks
-        say_drawn(ready, screen)
-        with (
-            recording_of(ready, shelf, say) as recording,
-            shown_on_lcm(ready, recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
-        ):
-            interruption.again = partial(hurry, screen, recording, ready)
-            with interrupted_by(interruption, ready.interrupt):
-                if ready.federation is not None:
-                    outcome = _in_one_process(ready, ready.federation, screen, observer, watch)
-                else:
-                    outcome = ready.run(observer, look)
-                    if ready.waits_for_people:
-                        say_notices()
-            recording.conclude(outcome)
-        conclude(ready, screen, outcome, time.monotonic() - began)
-        ready.told(outcome)
-    return outcome
-
-
-def watch_on(screen: Screen, patience_s: float) -> Watch:
-    """Return what shows the status of a run, and names whoever holds it for long."""
-    notice = HolderNotice(screen.tell, patience_s)
-
-    def watch(status: Status) -> None:
-        notice(status)
-        screen.refresh(status)
-
-    return watch
-
-
-def warn_of(ready: ReadyFederation) -> None:
-    """Tell of what can be run as its file has it, and was hardly meant so."""
+    """Run a federation to its end, in processes or in this one."""
     for warning in () if ready.setup is None else ready.setup.warnings:
         warn(warning)
+    screen = screen_for(ready, shelf, quiet=quiet)
+    ready.hooks.hear, ready.hooks.say = screen.say, screen.note
+    screen.time_of, screen.remarks = ready.time_of, ready.remarks
+
+    def run(observer: Observer | None, watch: Watch) -> FederationOutcome:
+        say_drawn(ready, screen)
+        if ready.federation is not None:
+            return _run_in_one_process(ready, ready.federation, screen, observer, watch)
+        return ready.run(observer, watch)
+
+    @contextmanager
+    def showing() -> Iterator[None]:
+        with served_to_people(ready, screen):
+            yield
+
+    return run_on_screen(
+        run,
+        ready,
+        screen,
+        recording_of(ready.recorder, shelf, None if as_json else screen.note),
+        interrupt=ready.interrupt,
+        notices=ready.notices if ready.waits_for_people else None,
+        showing=showing,
+    )
+
+
+def run_on_screen(
+    run: Callable[[Observer | None, Watch], FederationOutcome],
+    ready: ReadyFederation,
+    screen: Screen,
+    recording: RunRecording | NotRecorded,
+    *,
+    interrupt: Callable[[Interrupted], None],
+    notices: Callable[[], list[str]] | None,
+    showing: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> FederationOutcome:
+    """Run a federation to its end, shown on a screen and on LCM, and say what has come of it.
+
+    If people start its participants, `notices` says what they have to know, and time counts from when all are there.
+    """
+    is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
+    patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
+    name_holder = HolderNotice(screen.tell, patience_s)
+    began = time.monotonic()
+
+    def watch(status: Status) -> None:
+        nonlocal began
+        if notices is not None and any(wait.who == THE_RUN for wait in status.waits):
+            began = time.monotonic()  # Waiting for people is no part of the run.
+        tell_notices()
+        name_holder(status)
+        screen.refresh(status)
+
+    def tell_notices() -> None:
+        for notice in () if notices is None else notices():
+            screen.tell(notice)
+
+    def run_observed(observer: Observer | None, _: Watch | None) -> FederationOutcome:
+        with shown_on_lcm(ready, observer, screen.note) as shown:
+            outcome = run(shown, watch)
+        tell_notices()
+        return outcome
+
+    def hurry() -> None:
+        """Wait for no process any more, nor for a reader of what is shown."""
+        ready.hurry()
+        screen.give_up()
+
+    with screen:
+        outcome = run_to_end(run_observed, recording, showing=showing, interrupt=interrupt, hurry=hurry)
+        _conclude(ready, screen, outcome, time.monotonic() - began)
+        ready.verify(outcome)
+    return outcome
 
 
 def say_drawn(ready: ReadyFederation, screen: Screen) -> None:
@@ -354,20 +260,13 @@ def say_drawn(ready: ReadyFederation, screen: Screen) -> None:
         screen.conclude(remark)
 
 
-def hurry(screen: Screen, recording: RunRecording | NotRecorded, ready: ReadyFederation) -> None:
-    """Wait for nobody any more: not for processes, nor for whoever reads what is shown or recorded."""
-    ready.hurry()
-    screen.give_up()
-    recording.give_up()
-
-
 def screen_for(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool) -> Screen:
     """Return where the run is shown: not where it is recorded."""
     file = sys.stderr if shelf is not None and shelf.is_standard_output else sys.stdout
     return Screen(ready.name, list(ready.names), quiet=quiet, file=file)
 
 
-def _in_one_process(
+def _run_in_one_process(
     ready: ReadyFederation, federation: Federation, screen: Screen, observer: Observer | None, watch: Watch
 ) -> FederationOutcome:
     output = ParticipantOutput(screen.say, screen.output)
@@ -385,7 +284,7 @@ def _in_one_process(
             raise
 
 
-@contextlib.contextmanager
+@contextmanager
 def debugging(screen: Screen) -> Iterator[None]:
     """Let `breakpoint()` in a participant's program have the terminal."""
     usual, output = sys.breakpointhook, sys.__stdout__
@@ -394,7 +293,7 @@ def debugging(screen: Screen) -> Iterator[None]:
         if os.environ.get("PYTHONBREAKPOINT") not in (None, "", "pdb.set_trace"):
             screen.make_way()
             return usual(*arguments, **keywords)
-        from worldline.cli.run_federation import Debugger  # Here, since it takes long to load.
+        from worldline.cli.debugging import Debugger  # Here, since it takes long to load.
 
         Debugger(screen.make_way, output).set_trace(sys._getframe(1))
         return None
@@ -406,7 +305,7 @@ def debugging(screen: Screen) -> Iterator[None]:
         sys.breakpointhook = usual
 
 
-def conclude(ready: ReadyFederation, screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
+def _conclude(ready: ReadyFederation, screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
     """Say what came of it."""
     screen.conclude(
         f"{counted(len(outcome.times), 'participant')}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole
-from worldline.cli.interruption import interruptible
-from worldline.cli.options import DrawnFaults, DrawsTable, EndTime, Faults, KindOfDay, Settings
-from worldline.cli.search_story import SearchOptions, run_search, show_failure, show_how_to_repeat
+from worldline.cli.options import OF_FEDERATIONS, KindOfDay
+from worldline.cli.runner import interruptible
+from worldline.cli.search_story import SearchPlan, run_search, show_failure, show_how_to_repeat
 from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.files.saving import destination
@@ -24,11 +25,33 @@ from worldline.model.errors import UsageError, shortened
 from worldline.model.text import counted
 from worldline.search.searching import SECONDS_MAX, Recipe, Report
 from worldline.search.shrinking import WrittenDraws
+from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
 _CLOCKS_MAX = 5  # Of which is said how they are wrong.
+
+
+class SearchOptions(Struct, frozen=True, kw_only=True):
+    """How many seeds are tried, how, and what is done with the one that fails."""
+
+    seeds: Annotated[int, typer.Option(min=1, help="Try this many seeds, until one fails.")] = _SEEDS
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
+    ] = None
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds and count failures.")] = False
+    no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Don't shrink the failure.")] = False
+    save_to: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False
+    seconds_max: Annotated[
+        float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
+    ] = SECONDS_MAX
+
+
+_TRIED = {**OF_FEDERATIONS, "seed": typer.Option(help="The first seed (default: the target's own).")}
 
 
 @interruptible()
@@ -40,6 +63,7 @@ def search(
             help="A federation's file, a Python file that defines one as `model` or NAME, or a failure that was saved.",
         ),
     ],
+    *,
     properties: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,13 +72,8 @@ def search(
             help="What must hold, found as from the target's folder; repeat it for several.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Try this many seeds, until one fails.")] = _SEEDS,
-    seed: Annotated[int | None, typer.Option(help="The first seed (default: the target's own).")] = None,
-    until: EndTime = None,
-    settings: Settings = None,
-    draws: DrawsTable = None,
-    fault: Faults = None,
-    faults: DrawnFaults = None,
+    options: Annotated[RunOptions, _TRIED],
+    wanted: SearchOptions,
     day: KindOfDay = None,
     code: Annotated[
         str | None,
@@ -64,48 +83,41 @@ def search(
             help="With a saved failure: what to run. A saved failure is data, and chooses no code.",
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
-    ] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds and count failures.")] = False,
-    no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Don't shrink the failure.")] = False,
-    save_to: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False,
-    seconds_max: Annotated[
-        float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
-    ] = SECONDS_MAX,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
+    save_to = wanted.save_to
     if save_to is not None:
-        _check_place(save_to, force)
+        _check_place(save_to, wanted.force)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        changes = (seed is not None, until, fault, faults, day, seeds != _SEEDS, keep_going, save_to)
-        named = TrialRequest(
-            target=code or "", settings=tuple(settings or ()), properties=tuple(properties or ()), table=draws
-        )
-        _repeat(console, Path(target), named, says_more=any(changes))
+        named = RunOptions(settings=options.settings, draws=options.draws)
+        says_more = options != named or day or wanted.seeds != _SEEDS or wanted.keep_going or save_to
+        _repeat(console, Path(target), _request(code or "", named, properties), says_more=bool(says_more))
         return
     if code is not None:
         raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
-    request = TrialRequest(
-        target=target,
-        seed=seed,
-        until=until,
-        settings=tuple(settings or ()),
-        properties=tuple(properties or ()),
-        faults=tuple(fault or ()),
-        drawn_faults=faults,
-        table=draws,
-        day=day,
-    )
+    request = _request(target, options, properties, day)
     trial = made_trial(request)
     for remark in trial.undrawn():
         console.print(f"seed {trial.seed}: {remark}")
-    options = SearchOptions(seeds, workers, seconds_max, keep_going, not no_shrink, save_to)
-    run_search(console, _Federations(trial, request, seconds_max), options)
+    plan = SearchPlan(
+        wanted.seeds, wanted.workers, wanted.seconds_max, wanted.keep_going, not wanted.no_shrink, save_to
+    )
+    run_search(console, _Federations(trial, request, wanted.seconds_max), plan)
+
+
+def _request(target: str, options: RunOptions, properties: list[str] | None, day: str | None = None) -> TrialRequest:
+    return TrialRequest(
+        target=target,
+        seed=options.seed,
+        until=options.until,
+        settings=options.settings,
+        properties=tuple(properties or ()),
+        faults=options.faults,
+        drawn_faults=options.drawn_faults,
+        table=options.draws,
+        day=day,
+    )
 
 
 class _Federations:

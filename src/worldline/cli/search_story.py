@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import typer
 from rich.console import Console
 
-from worldline.cli.bar import bar
+from worldline.cli.console import bar
 from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.draws.names import MessageFate, fate_of
@@ -27,7 +27,7 @@ T = TypeVar("T", bound=Tried)
 S = TypeVar("S")
 
 
-class SearchOptions(NamedTuple):
+class SearchPlan(NamedTuple):
     """How much is tried, and what becomes of a failure."""
 
     seeds: int
@@ -56,7 +56,7 @@ class SearchedRoom(Protocol[T, S]):
     def show_shrunk(self, console: Console, shrunk: S, save_to: Path | None) -> None: ...
 
 
-def run_search(console: Console, room: SearchedRoom[T, S], options: SearchOptions) -> None:
+def run_search(console: Console, room: SearchedRoom[T, S], options: SearchPlan) -> None:
     """Try seeds; of the first failure, say how to repeat it, shrink it, and save it if that is wanted."""
     report = _searched(room, options)
     _show_report(console, room, report, keeps_going=options.keeps_going)
@@ -81,7 +81,7 @@ def run_search(console: Console, room: SearchedRoom[T, S], options: SearchOption
     raise typer.Exit(failure.exit_code)
 
 
-def _searched(room: SearchedRoom[T, S], options: SearchOptions) -> Report:
+def _searched(room: SearchedRoom[T, S], options: SearchPlan) -> Report:
     """Run a search with a bar; if it is interrupted, say how far it was."""
     done, first = 0, room.trial.seed
     with bar("seeds", options.seeds) as show:

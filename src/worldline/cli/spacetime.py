@@ -2,25 +2,272 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, words_aside
-from worldline.cli.interruption import interruptible
-from worldline.cli.options import Force
-from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs, retell, run_one
+from worldline.cli.console import PlainConsole, output_free_for, print_json, progress
+from worldline.cli.options import FORCE, shelf_at
+from worldline.cli.runner import recording_of, run_to_end
 from worldline.files.parameters import pairs
-from worldline.model import UsageError, WorldlineError
-from worldline.processes.executor import as_executor
-from worldline.recording import Shelf
+from worldline.files.saving import destination
+from worldline.files.saving import save as save_file
+from worldline.history.observer import Observer
+from worldline.history.outcome import Watch
+from worldline.model import LossError, ModelError, UsageError, WorldlineError
+from worldline.model.errors import Unread
+from worldline.model.text import counted, printable
+from worldline.pictures.spacetime import animation_html, minkowski_svg
+from worldline.pictures.spacetime.animation import check_moves
+from worldline.processes.executor import Executor, as_executor
+from worldline.recording import Condition, Recording, Shelf
+from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
-from worldline.spacetime.simulation import EXECUTORS
+from worldline.spacetime.outcome import AgentRecord, Scene, SpacetimeOutcome, recall
+from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
+from worldline.targets import RunOptions
+from worldline.targets.spacetime import ReadySpacetime
+
+# Shows a run through spacetime: as text, in pictures, checked.
+
+_SHOWN_MAX = 10
+
+
+class AgentsOptions(Struct, frozen=True, kw_only=True):
+    """What is run, until when, and what executes it."""
+
+    seed: Annotated[int | None, typer.Option(help="Seed of all random draws (default: the example's own).")] = None
+    until: Annotated[
+        float | None, typer.Option(metavar="TIME", help="End of the run, in lab time (default: the example's own).")
+    ] = None
+    executor: Annotated[
+        str,
+        typer.Option(
+            metavar="EXECUTOR",
+            help="inline, processes(2), mpi or shuffled(7) (inline, order seeded by 7). All give the same result.",
+        ),
+    ] = "inline"
+    parameters: Annotated[
+        tuple[str, ...], typer.Option("--set", metavar="NAME=VALUE", help="Set an example parameter.")
+    ] = ()
+
+    def end(self, example: Example) -> float:
+        """Return the lab time at which an example ends."""
+        end = example.until if self.until is None else self.until
+        if end is None:
+            raise UsageError(f"{example.name} doesn't say when it ends", advice="use --until, or write UNTIL = 100.0")
+        if not isfinite(end):
+            raise UsageError(f"a run can't end at {end}", advice="give a lab time: --until 100")
+        return end
+
+
+class SpacetimeOutputs(Struct, frozen=True, kw_only=True):
+    """How a run is shown, where it is written to, and whether it is checked."""
+
+    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw a Minkowski diagram.")] = None
+    animation: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page that animates the agents.")
+    ] = None
+    record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None
+    force: Annotated[bool, FORCE] = False
+    is_checked: Annotated[
+        bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print all records as JSON, one per line.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")] = False
+
+    @property
+    def needs_records(self) -> bool:
+        return self.is_checked or any((self.record, self.diagram, self.animation))
+
+    def check(self) -> None:
+        """Refuse what can't be written before anything has happened."""
+        for path, suffix in ((self.record, ".mcap"), (self.diagram, ".svg"), (self.animation, ".html")):
+            if path is not None and not destination(path).is_stream and path.suffix != suffix:
+                raise UsageError(f"{path} doesn't end in {suffix}", advice="its name says what it is")
+
+
+class SpacetimeNarrator:
+    """Tells a run when it is over: only then is the order of what happened known."""
+
+    def __init__(self, outputs: SpacetimeOutputs) -> None:
+        self._console = PlainConsole(sys.stderr if outputs.as_json else None)
+        self._as_json = outputs.as_json
+        self.is_told = not outputs.quiet
+
+    def tell(self, records: Sequence[AgentRecord]) -> None:
+        """Print what agents have noted, or all records as JSON."""
+        if not self.is_told:
+            return
+        try:
+            for record in records:
+                if self._as_json:
+                    print_json(record)
+                elif record.kind == "log":
+                    print(printable(f"{record.at[0]:12.6f}  {record.agent}: {record.what}"))
+            sys.stdout.flush()
+        except Unread:
+            return  # The run is no failure for that, nor the rest of the output.
+
+    def say(self, line: str) -> None:
+        """Say something of the run that isn't part of what happens in it."""
+        if self.is_told and not self._as_json:
+            self._console.print(line)
+
+    def warn(self, text: str) -> None:
+        """Say what went wrong besides."""
+        PlainConsole(sys.stderr).print(f"worldline: {text}")
+
+    def conclude(self, *lines: str) -> None:
+        for line in lines:
+            if line:
+                self._console.print(line)
+
+
+def drawn(
+    records: Sequence[AgentRecord], scene: Scene, title: str, outputs: SpacetimeOutputs
+) -> list[tuple[Path, str]]:
+    """Return the pictures that are wanted, and where to."""
+    pictures = []
+    if outputs.diagram is not None:
+        picture = minkowski_svg(
+            records, scene.n, field=scene.field, title=title, until=scene.until, boundaries=scene.boundaries
+        )
+        pictures.append((outputs.diagram, picture))
+    if outputs.animation is not None:
+        page = animation_html(records, scene.n, title=title, until=scene.until, boundaries=scene.boundaries)
+        pictures.append((outputs.animation, page))
+    return pictures
+
+
+def save(pictures: Sequence[tuple[Path, str]]) -> None:
+    for path, text in pictures:
+        save_file(path, text.encode())
+
+
+def checked(records: Sequence[AgentRecord], scene: Scene) -> str:
+    """Return how much was checked, if the records keep the laws of spacetime; refuse them if they don't."""
+    verdict = check(records, scene.space, scene.field)
+    if not verdict.is_clean:
+        count = len(verdict.violations)
+        said = f"{count:,} violations of causality; the first are" if count > 1 else "a violation of causality"
+        lines = [f"{said}:", *(f"  {each}" for each in verdict.violations[:_SHOWN_MAX])]
+        raise ModelError("\n".join(lines), mistakes=lines)
+    return f"checked {verdict}"
+
+
+# Looks again at a run through spacetime that was recorded.
+
+
+def retell(path: Path, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs) -> None:
+    """Show a recorded run as if it had just been run."""
+    recording = Recording(path)
+    verdict = recording.verify()
+    if verdict.condition is Condition.ALTERED:
+        raise ModelError(f"{path} is {verdict}", advice="record the run again")
+    if recording.outcome is None or verdict.condition is Condition.CUT_OFF:
+        raise LossError(f"{path} is {verdict}", advice="record the run again")
+    try:
+        scene, records = recall(_kept(recording))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.problem}", advice=error.advice) from error
+    save(drawn(records, scene, f"{recording.header.federation}, seed {recording.header.seed}", outputs))
+    narrator.tell(records)
+    narrator.conclude(
+        checked(records, scene) if outputs.is_checked else "",
+        f"{counted(len(records), 'record')}, {f'digest {digest}' if (digest := recording.outcome.digest) else verdict}",
+    )
+
+
+def _kept(recording: Recording) -> Iterator[tuple[str, bytes]]:
+    """Yield topic and payload of all that was recorded."""
+    yield from ((arrival.topic, arrival.payload) for arrival in recording.arrivals())
+    yield from ((message.topic, message.payload) for message in recording.unheard())
+
+
+# Runs agents through spacetime, on any executor.
+
+
+def run_one(
+    example: Example,
+    target: str,
+    options: AgentsOptions,
+    executor: Executor,
+    outputs: SpacetimeOutputs,
+    shelf: Shelf | None,
+) -> None:
+    """Set an example up and run it. All that is shown is shown after the run, also if that has failed.
+
+    `target` is what `worldline run` would be given for the same.
+    """
+    end = options.end(example)
+    parameters = example.parsed(pairs(options.parameters))
+    outputs.check()
+    narrator = SpacetimeNarrator(outputs)
+    simulation = example.build(seed=options.seed, trace=narrator.is_told or outputs.needs_records, **parameters)
+    simulation.executor = executor
+    if outputs.animation is not None:
+        check_moves(simulation.space.n)
+    ready = ReadySpacetime(example.definition, simulation, end)
+    ready.target, ready.options = target, RunOptions(settings=options.parameters)
+
+    def run(observer: Observer | None, watch: Watch | None) -> SpacetimeOutcome:
+        try:
+            return ready.run(observer, watch)
+        except WorldlineError:
+            if simulation.is_main and simulation.records_of_failure is not None:
+                _show_failure(example, simulation, narrator, outputs)
+            raise
+
+    def tell(outcome: SpacetimeOutcome) -> None:
+        if simulation.is_main:
+            pictures = drawn(outcome.kept or [], simulation.scene(outcome.until), _title(example, simulation), outputs)
+            save(pictures)
+            narrator.tell(outcome.kept or [])
+
+    outcome = run_to_end(
+        run,
+        recording_of(ready.recorder, shelf if simulation.is_main else None, narrator.say),
+        showing=progress if simulation.is_main else nullcontext,
+        ended=tell,
+    )
+    if not simulation.is_main:
+        return
+    verdict = checked(outcome.kept or [], simulation.scene(outcome.until)) if outputs.is_checked else ""
+    words = ""
+    try:
+        words = example.judged(simulation, outcome)
+    finally:  # What has happened is known, also if it may not.
+        narrator.conclude(words, verdict, str(outcome))
+
+
+def _title(example: Example, simulation: ForwardSimulation) -> str:
+    return f"{example.name}, seed {simulation.seed}"
+
+
+def _show_failure(
+    example: Example, simulation: ForwardSimulation, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs
+) -> None:
+    """Tell and draw what came before a failure, which helps to find out why. The failure stays the error."""
+    records = simulation.records_of_failure or []
+    scene = simulation.scene(max((record.at[0] for record in records), default=0.0))
+    narrator.tell(records)
+    try:
+        save(drawn(records, scene, _title(example, simulation), outputs))
+        if simulation.failure_of_observer is not None:
+            raise simulation.failure_of_observer
+    except WorldlineError as error:
+        narrator.warn(str(error))
+
 
 LIST = "list"
 _RECORDING = ".mcap"
@@ -35,34 +282,12 @@ def spacetime(
             help="Name of an example; `list` lists them. A recording is shown, not run.",
         ),
     ] = None,
+    *,
     file: Annotated[
         Path | None, typer.Option(metavar="FILE.py", help="Your own model: a file that defines `model`.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random draws (default: the example's own).")] = None,
-    until: Annotated[
-        float | None, typer.Option(metavar="TIME", help="End of the run, in lab time (default: the example's own).")
-    ] = None,
-    executor: Annotated[
-        str,
-        typer.Option(
-            metavar="EXECUTOR",
-            help="inline, processes(2), mpi or shuffled(7) (inline, order seeded by 7). All give the same result.",
-        ),
-    ] = "inline",
-    parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an example parameter.")
-    ] = None,
-    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw a Minkowski diagram.")] = None,
-    animation: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write a page that animates the agents.")
-    ] = None,
-    record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
-    force: Force = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all records as JSON, one per line.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")] = False,
+    options: AgentsOptions,
+    outputs: SpacetimeOutputs,
 ) -> None:
     """Run agents that send each other functions at the speed of light, and print what they log.
 
@@ -71,44 +296,24 @@ def spacetime(
     if example == LIST and file is None:
         _list(PlainConsole())
         return
-    outputs = SpacetimeOutputs(None if record is None else Shelf(record, force=force), diagram, animation, check)
-    context.with_resource(words_aside(outputs.record))
-    narrator = SpacetimeNarrator(PlainConsole(), as_json=as_json, quiet=quiet)
+    shelf = shelf_at(outputs.record, force=outputs.force)
+    context.with_resource(output_free_for(shelf))
     if example is not None and example.endswith(_RECORDING) and file is None:
         _check_alone(context)
         outputs.check()
-        retell(Path(example), narrator, outputs)
+        retell(Path(example), SpacetimeNarrator(outputs), outputs)
         return
-    chosen_executor = as_executor(executor, EXECUTORS)
+    executor = as_executor(options.executor, EXECUTORS)
     try:
-        chosen = _example(example, file)
-        end = chosen.until if until is None else until
-        if end is None:
-            raise UsageError(f"{chosen.name} doesn't say when it ends", advice="use --until, or write UNTIL = 100.0")
-        if not isfinite(end):
-            raise UsageError(f"a run can't end at {end}", advice="give a lab time: --until 100")
-        settings = chosen.parsed(pairs(parameters or []))
-        outputs.check()
-        with interruptible():
-            run_one(
-                chosen,
-                settings,
-                seed,
-                end,
-                chosen_executor,
-                narrator,
-                outputs,
-                target=str(file or example),
-                settings=tuple(parameters or ()),
-            )
+        run_one(_example(example, file), str(file or example), options, executor, outputs, shelf)
     except WorldlineError as error:
-        if chosen_executor.is_main:
+        if executor.is_main:
             raise
         raise typer.Exit(error.exit_code) from error  # One rank says it.
 
 
 # What goes with a recording: how it is shown, not what happens.
-_BESIDE_A_RECORDING = ("example", "diagram", "animation", "check", "as_json", "quiet")
+_BESIDE_A_RECORDING = ("example", "diagram", "animation", "is_checked", "as_json", "quiet")
 
 
 def _check_alone(context: typer.Context) -> None:

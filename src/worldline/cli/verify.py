@@ -12,18 +12,18 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import typer
 from msgspec import json
+from msgspec.structs import replace
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole, cell, own_lines
 from worldline.cli.console import remark as tell
-from worldline.cli.interruption import Interruption
-from worldline.cli.options import DrawnFaults, DrawsTable, Faults, Seed, Settings, Until
+from worldline.cli.options import DRAWN_FAULTS, DRAWS, FAULT, SEED, SETTINGS, UNTIL
+from worldline.cli.runner import Interruption
 from worldline.files.saving import destination, save
 from worldline.model import UsageError
 from worldline.model.text import printable, printable_json, printable_lines
-from worldline.targets import Options, prepare
-from worldline.targets.run_processes import VariantRun
-from worldline.targets.variants import check_names, chosen, depend_on_kind, variants_of
+from worldline.targets import RunOptions, prepare
+from worldline.targets.run_processes import VariantRun, check_names, chosen, depend_on_kind, variants_of
 from worldline.targets.verifying import Compared, Ending, Verification, Verifier
 
 # What `worldline verify` has found, for programs: as one JSON object, and as JUnit's XML, which CI systems show.
@@ -117,20 +117,20 @@ def _difference(verification: Verification, compared: Compared) -> tuple[str, st
 
 
 _NAME, _DIGEST, _NUMBER = 14, 32, 10
+_FIRST_RUN = {
+    "seed": SEED,
+    "until": UNTIL,
+    "executor": typer.Option(metavar="EXECUTOR", help="Executor of the first run, which the others are compared with."),
+    "settings": SETTINGS,
+    "draws": DRAWS,
+    "faults": FAULT,
+    "drawn_faults": DRAWN_FAULTS,
+}
 
 
 def verify(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="A file or name, as for `worldline run`.")],
-    seed: Seed = None,
-    until: Until = None,
-    executor: Annotated[
-        str | None,
-        typer.Option(metavar="EXECUTOR", help="Executor of the first run, which the others are compared with."),
-    ] = None,
-    changes: Settings = None,
-    draws: DrawsTable = None,
-    fault: Faults = None,
-    faults: DrawnFaults = None,
+    options: Annotated[RunOptions, _FIRST_RUN],
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -163,25 +163,11 @@ def verify(
         destination(junit)
     names = None if only is None else [name.strip() for name in ",".join(only).split(",") if name.strip()]
     if names is not None:
-        _check_only(
-            names,
-            target,
-            Options(
-                seed=seed,
-                until=until,
-                executor=executor,
-                settings=tuple(changes or ()),
-                draws=draws,
-                faults=tuple(fault or ()),
-                drawn_faults=faults,
-            ),
-            mpi,
-        )
+        _check_only(names, target, options, mpi)
     verifier = Verifier(
         target,
-        _options(("--seed", seed), ("--until", until), ("--draws", draws), ("--faults", faults))
-        + _options(*(("--set", change) for change in changes or ()), *(("--fault", text) for text in fault or ())),
-        executor=executor,
+        replace(options, executor=None).words(),
+        executor=options.executor,
         only=names or (),
         mpi=mpi,
         again=again,
@@ -206,7 +192,7 @@ def _tell(seconds: float, status: str) -> None:
     tell(f"the first run has taken {seconds:.0f} s (--until TIME or --seconds-max S ends it){reached}")
 
 
-def _check_only(names: Sequence[str], target: str, options: Options, mpi: bool) -> None:
+def _check_only(names: Sequence[str], target: str, options: RunOptions, mpi: bool) -> None:
     """Refuse names of variants that this target doesn't have, before it is run; what it is, loading it tells."""
     if not names:
         raise UsageError("--only names no variant", advice="leave it out to try all")
@@ -216,11 +202,6 @@ def _check_only(names: Sequence[str], target: str, options: Options, mpi: bool) 
             ready = prepare(target, options)
         variants = variants_of(ready.kind, ready.executor, mpi=mpi)
         chosen(variants, names, f" of a target of the kind {ready.kind}")
-
-
-def _options(*given: tuple[str, str | int | None]) -> list[str]:
-    """Return options as they are written, without those that nobody has given."""
-    return [str(word) for option in given if option[1] is not None for word in option]
 
 
 class _Rows:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, cell, print_json, warn
-from worldline.cli.operate import Authority, OwnCertificate, OwnKey, TokenFile, conclude, connected, is_noted
+from worldline.cli.operate import OperatorAccess, conclude, connected, is_noted
 from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
@@ -228,6 +228,7 @@ def why(
             " on this machine); or FILE.mcap or FILE.timing, a run that was noted with --timing.",
         ),
     ] = None,
+    *,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; with --follow, one per line.")
     ] = False,
@@ -246,10 +247,7 @@ def why(
         bool,
         typer.Option("--no-advice", rich_help_panel=_NOTED, help="Don't try what would make it wait less."),
     ] = False,
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    certificate: OwnCertificate = None,
-    key: OwnKey = None,
+    access: OperatorAccess,
 ) -> None:
     """Say who waits for whom in a running federation, through which links, for how long, and what the holder is doing.
 
@@ -268,10 +266,8 @@ def why(
         return
     if at is not None or no_advice:
         raise UsageError("--at and --no-advice are for a run that was noted", advice="name its FILE.mcap")
-    with connected(run, token_file, authority, certificate, key) as operator:
+    with connected(run, access) as operator:
         if follow:
-            from worldline.cli.why import keep_looking
-
             conclude(keep_looking(operator, every, as_json=as_json), as_json=as_json)
         situation = look(operator)
         if isinstance(situation, RunOver):
@@ -280,8 +276,6 @@ def why(
 
 
 def _of_file(run: str, at: str | None, svg: Path | None, *, as_json: bool, advise: bool) -> None:
-    from worldline.cli.why import account, moment, timing_for
-
     timing = timing_for(run)
     if at is None and svg is None:
         account(timing, Path(run), as_json=as_json, advise=advise)

@@ -3,25 +3,67 @@
 from __future__ import annotations
 
 import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from msgspec import Struct
 
-from worldline.cli.console import PlainConsole, remark
-from worldline.cli.interruption import interruptible
-from worldline.cli.options import Force, Quiet, shelf_for, token_in
-from worldline.cli.serve import CertificateKey, Realtime, ServerCertificate, TokenFile
-from worldline.cli.world_run import FEDERATION, WorldNetwork, WorldSession
-from worldline.model import as_time
-from worldline.model.errors import UsageError
+from worldline.cli.console import PlainConsole, progress, remark
+from worldline.cli.options import FORCE, REALTIME, Quiet, shelf_at, token_in
+from worldline.cli.runner import interruptible, recording_of, run_to_end
+from worldline.federation.address import parse_address
+from worldline.files.saving import save
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome, Status, Watch
+from worldline.model import UsageError, as_time, plan
+from worldline.model.text import counted
+from worldline.model.time import FOREVER, format_time
+from worldline.pictures.world.animation import Animation
+from worldline.pictures.world.paths import PathsPicture
+from worldline.recording import Recorder, Shelf
+from worldline.recording.output import RecordingTarget
 from worldline.world.cast import Cast
+from worldline.world.console import (
+    ConsoleSession,
+    InteractionHistory,
+    InteractionsLog,
+    LineFeed,
+    ScriptLine,
+    ScriptSession,
+    check_replay,
+    check_script,
+    read_interactions,
+    read_script,
+    replay,
+)
 from worldline.world.description import WorldDescription
 from worldline.world.discovery import DiscoveryOptions, PeerRole
+from worldline.world.distributed import local_secondaries
 from worldline.world.engines import ENGINES, first_notes, open_engine
+from worldline.world.engines.engine import PhysicsEngine
+from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
+from worldline.world.hosting import Exchange
+from worldline.world.primary import Primary
 from worldline.world.report import load_remarks, world_report
+from worldline.world.run import World
 from worldline.world.sdf import read_world
-from worldline.world.secondary import SILENCE_S, network_part
+from worldline.world.secondary import PRIMARY, SILENCE_S, Secondary, network_part
+from worldline.world.spectator import Spectator
+
+if TYPE_CHECKING:
+    from worldline.world.discovery import Discovery
+
+
+# The options, in groups.
+
+FEDERATION = "world"
+"""The federation of processes that don't say which they belong to."""
 
 _NETWORK = "Several processes"
 _DISCOVERY = "Discovery"
@@ -31,203 +73,486 @@ _PATIENCE_S = 60.0
 _STDIN = "-"
 
 
-def world(
-    file: Annotated[Path, typer.Argument(metavar="FILE.sdf", help="The world, in Gazebo's SDF.")],
+class CourseOptions(Struct, frozen=True, kw_only=True):
+    """How a world goes on, and until when."""
+
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="End of the run, such as 20s (default: until interrupted).")
-    ] = None,
+    ] = None
     check: Annotated[
         bool, typer.Option("--check", help="Say what is in the file and what isn't supported, and run nothing.")
-    ] = False,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help=f"Physics: {' or '.join(ENGINES)}, without contacts.")
-    ] = ENGINES[0],
-    realtime: Realtime = None,
+    ] = False
+    engine: Annotated[str, typer.Option(metavar="NAME", help=f"Physics: {' or '.join(ENGINES)}, without contacts.")] = (
+        ENGINES[0]
+    )
+    realtime: Annotated[float | None, REALTIME] = None
     run_ahead: Annotated[
         int, typer.Option(min=1, metavar="STEPS", help="Steps that secondaries may go without waiting. Same result.")
-    ] = 1,
+    ] = 1
     console: Annotated[
         str | None,
         typer.Option(
             metavar="[SCRIPT]",
             help="Control the run by commands, from a file or from the keyboard. `help` lists them.",
         ),
-    ] = None,
+    ] = None
     replay_interactions: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Repeat what was done to a run, from its recording or its log."),
-    ] = None,
-    quiet: Quiet = False,
+    ] = None
+
+    @property
+    def end(self) -> int | None:
+        return None if self.until is None else as_time(self.until, "an end time")
+
+    @property
+    def script(self) -> Path | None:
+        """The file with commands, if there is one."""
+        return None if self.console in (None, _STDIN) else Path(str(self.console))
+
+    @property
+    def is_at_keyboard(self) -> bool:
+        """Whether commands are typed."""
+        return self.console == _STDIN
+
+
+class DiscoveryChoice(Struct, frozen=True, kw_only=True):
+    """How the processes of a run find each other, if not by address alone."""
+
+    no_discovery: Annotated[
+        bool, typer.Option("--no-discovery", rich_help_panel=_DISCOVERY, help="Connect by address alone.")
+    ] = False
+    interface: Annotated[
+        str, typer.Option(rich_help_panel=_DISCOVERY, metavar="NAME", help="Network interface (default: loopback).")
+    ] = ""
+    meet: Annotated[
+        str,
+        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where processes of one machine meet."),
+    ] = ""
+    discovery_listen: Annotated[
+        tuple[str, ...],
+        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where others can find this process."),
+    ] = ()
+    discovery_connect: Annotated[
+        tuple[str, ...],
+        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where to find another process."),
+    ] = ()
+
+    def options(self, stale_s: float) -> DiscoveryOptions | None:
+        if self.no_discovery:
+            return None
+        return DiscoveryOptions(
+            interface=self.interface,
+            meeting_point=self.meet,
+            listen=self.discovery_listen,
+            connect=self.discovery_connect,
+            stale_s=stale_s,
+        )
+
+
+class NetworkOptions(Struct, frozen=True, kw_only=True):
+    """What this process is in the network of a world, and how the others reach it."""
+
     local_secondaries: Annotated[
         int | None,
         typer.Option(rich_help_panel=_NETWORK, min=1, metavar="N", help="Simulate in N processes on this machine."),
-    ] = None,
+    ] = None
     network_role: Annotated[
         str | None,
         typer.Option(rich_help_panel=_NETWORK, metavar="ROLE", help="primary or secondary (default: run alone)."),
-    ] = None,
+    ] = None
     network_secondaries: Annotated[
         int | None,
         typer.Option(rich_help_panel=_NETWORK, metavar="N", help="How many secondaries a primary waits for."),
-    ] = None,
+    ] = None
     network_primary: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=_NETWORK, metavar="ADDRESS", help="Where a secondary's primary is (default: discovered)."
         ),
-    ] = None,
+    ] = None
     listen: Annotated[
         str,
         typer.Option(rich_help_panel=_NETWORK, metavar="ADDRESS", help="Where a primary's secondaries connect."),
-    ] = _LISTEN,
+    ] = _LISTEN
     name: Annotated[
         str | None,
         typer.Option(rich_help_panel=_NETWORK, help="A secondary's name (default: of its machine and process)."),
-    ] = None,
+    ] = None
     federation: Annotated[
         str, typer.Option(rich_help_panel=_NETWORK, metavar="ID", help="Keeps runs on one network apart.")
-    ] = FEDERATION,
-    token_file: TokenFile = None,
-    certificate: ServerCertificate = None,
-    key: CertificateKey = None,
+    ] = FEDERATION
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token that participants must present (or set WORLDLINE_TOKEN).")
+    ] = None
+    certificate: Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")] = None
+    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None
     authority: Annotated[
         Path | None,
         typer.Option(rich_help_panel=_NETWORK, help="Certificates that a secondary trusts, for a tls:// primary."),
-    ] = None,
+    ] = None
     patience: Annotated[
         float,
         typer.Option(rich_help_panel=_NETWORK, min=0, metavar="SECONDS", help="How long to wait for the others."),
-    ] = _PATIENCE_S,
+    ] = _PATIENCE_S
     heartbeat_limit: Annotated[
         float,
         typer.Option(
             rich_help_panel=_NETWORK, min=1, metavar="SECONDS", help="How long another process may be silent."
         ),
-    ] = SILENCE_S,
-    no_discovery: Annotated[
-        bool, typer.Option("--no-discovery", rich_help_panel=_DISCOVERY, help="Connect by address alone.")
-    ] = False,
-    interface: Annotated[
-        str, typer.Option(rich_help_panel=_DISCOVERY, metavar="NAME", help="Network interface (default: loopback).")
-    ] = "",
-    meet: Annotated[
-        str,
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where processes of one machine meet."),
-    ] = "",
-    discovery_listen: Annotated[
-        list[str] | None,
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where others can find this process."),
-    ] = None,
-    discovery_connect: Annotated[
-        list[str] | None,
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where to find another process."),
-    ] = None,
+    ] = SILENCE_S
+
+
+class WorldOutputs(Struct, frozen=True, kw_only=True):
+    """What a run leaves behind, and what is said of it meanwhile."""
+
     record: Annotated[
         Path | None,
         typer.Option(rich_help_panel=_OUTPUT, metavar="FILE.mcap", help="Record the run, for Foxglove too."),
-    ] = None,
+    ] = None
     record_every: Annotated[
         int, typer.Option(rich_help_panel=_OUTPUT, min=1, metavar="STEPS", help="Steps between recorded poses.")
-    ] = 1,
+    ] = 1
     paths: Annotated[
         Path | None,
         typer.Option(rich_help_panel=_OUTPUT, metavar="FILE.svg", help="Draw the performers' paths, by secondary."),
-    ] = None,
+    ] = None
     animation: Annotated[
         Path | None, typer.Option(rich_help_panel=_OUTPUT, metavar="FILE.html", help="Draw the run as an animation.")
-    ] = None,
+    ] = None
     hashes: Annotated[
         Path | None, typer.Option(rich_help_panel=_OUTPUT, metavar="FILE", help="Write the state hash of each step.")
-    ] = None,
+    ] = None
     interactions: Annotated[
         Path | None, typer.Option(rich_help_panel=_OUTPUT, metavar="FILE", help="Write down what was done to the run.")
-    ] = None,
-    force: Force = False,
+    ] = None
+    force: Annotated[bool, FORCE] = False
+    quiet: Quiet = False
+
+
+# A process's part in the network of a world: a primary that waits for secondaries, or a secondary that finds it.
+
+_EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+class WorldNetwork(NamedTuple):
+    """How the processes of a run reach each other. Without `discovery`, only by address."""
+
+    options: NetworkOptions
+    token: str | None
+    discovery: DiscoveryOptions | None
+
+    @contextmanager
+    def secondaries(self, engine: PhysicsEngine, count: int, say: Callable[[str], None]) -> Iterator[Exchange]:
+        """Be the primary, from the wait for secondaries to the end of the block."""
+        options, listen = self.options, self.options.listen
+        primary = Primary(
+            engine,
+            count,
+            listen,
+            federation=options.federation,
+            token=self.token,
+            certificate=options.certificate,
+            key=options.key,
+            patience_s=options.patience,
+            silence_s=options.heartbeat_limit,
+        )
+        if self.discovery is not None and parse_address(listen).place in _EVERYWHERE:
+            raise UsageError(
+                f"--listen {listen} can't be announced: nobody knows which of this machine's addresses to use",
+                advice="listen on the one that the others reach, or use --no-discovery and tell them an address",
+            )
+        address = primary.open()
+        say(f"primary on {address}, waiting for {counted(count, 'secondary', 'secondaries')}")
+
+        with ExitStack() as stack:
+            discovery = None
+            if self.discovery is not None:
+                discovery = stack.enter_context(self._found("primary", PRIMARY, primary.give_up, str(address)))
+
+            def look(notices: list[str]) -> None:
+                for notice in notices:
+                    say(notice)
+
+            def check() -> None:
+                if discovery is not None:
+                    discovery.check()
+
+            exchange = stack.enter_context(primary.gathered(look, check))
+            say(f"all are there: {', '.join(exchange.secondaries)}")
+            yield exchange
+
+    def secondary(self, engine: PhysicsEngine, say: Callable[[str], None]) -> int:
+        """Be a secondary until the run is over; return the last step."""
+        options, primary = self.options, self.options.network_primary
+        name = options.name or f"{platform.node() or 'secondary'}-{os.getpid()}"
+        connected: list[Secondary] = []
+
+        def give_up(problem: str, who: str) -> None:
+            if who == PRIMARY and connected:
+                connected[0].give_up(problem)
+
+        with ExitStack() as stack:
+            if primary is None:
+                if self.discovery is None:
+                    raise UsageError(
+                        "a secondary has to know where its primary is",
+                        advice="--network-primary=ADDRESS, or leave out --no-discovery",
+                    )
+                found = stack.enter_context(self._found("secondary", name, give_up)).find_primary(options.patience)
+                primary = found.address
+            secondary = Secondary(
+                primary,
+                name,
+                engine,
+                federation=options.federation,
+                token=self.token,
+                authority=options.authority,
+                patience_s=options.patience,
+                silence_s=options.heartbeat_limit,
+            )
+            connected.append(secondary)
+            say(f"secondary {name}, connected to {primary}")
+            secondary.run()
+        return secondary.step
+
+    def _found(self, role: str, name: str, give_up: Callable[[str, str], None], address: str = "") -> Discovery:
+        """Return what finds the others; `give_up` is told of those that fall silent, with the reason."""
+        from worldline.world.discovery import DepartedBy, Discovery, Peer
+
+        def departed(peer: Peer, how: DepartedBy) -> None:
+            if how is DepartedBy.SILENCE:  # Otherwise the connection knows it, and why.
+                give_up(f"nothing was heard from it for {self.options.heartbeat_limit:g} seconds", peer.name)
+
+        return Discovery(
+            self.options.federation, role, name, address=address, options=self.discovery, on_departure=departed
+        )
+
+
+# One run of a world: set up, shown, and written to files.
+
+_LOOK_EVERY_S = 0.1
+_PROMPT = "> "
+
+
+class HashLines(Spectator):
+    """Keeps a line for each step: iteration, step, state hash."""
+
+    every = 0
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def stepped(self, iteration: int, step: int, poses: object, state_hash: bytes) -> None:
+        self._lines.append(f"{iteration} {step} {state_hash.hex()}\n")
+
+    def write(self, path: Path) -> None:
+        save(path, "".join(self._lines).encode())
+
+
+class WorldSession:
+    """One run of a world, alone or as the primary of others, with all that was asked for."""
+
+    def __init__(
+        self,
+        file: Path,
+        engine: PhysicsEngine,
+        description: WorldDescription,
+        course: CourseOptions,
+        network: WorldNetwork,
+        secondaries: int,
+        outputs: WorldOutputs,
+    ) -> None:
+        """Refuse what can't be, before anything starts."""
+        self.file = file
+        self.engine = engine
+        self.description = description
+        self.course = course
+        self.network = network
+        self.secondaries = secondaries
+        self.outputs = outputs
+        if course.replay_interactions is not None and course.console is not None:
+            raise UsageError("--console and --replay-interactions both say what happens", advice="use one of them")
+        self._script: list[ScriptLine] = [] if course.script is None else read_script(course.script)
+        check_script(self._script, course.end)
+        self._history: InteractionHistory | None = None
+        if course.replay_interactions is not None:
+            self._history = read_interactions(course.replay_interactions)
+            check_replay(description, self._history, course.end)
+        self._written: list[tuple[Callable[[Path], None], Path]] = []
+
+    def run(self, shelf: Shelf | None) -> None:
+        """Run it to its end, and write what it leaves behind, also if it doesn't end well."""
+        world: World
+        begun = time.monotonic()
+
+        def run(observer: Observer | None, watch: Watch | None) -> Outcome:
+            nonlocal world, begun
+            spectators = list(self._spectators())
+            if observer is not None:
+                spectators.append(WorldTeller(observer, every=self.outputs.record_every))
+            with self._exchange() as exchange:
+                world = World(
+                    self.description,
+                    engine=lambda _: self.engine,  # It knows the movers already: to build each once takes seconds.
+                    exchange=exchange,
+                    spectators=spectators,
+                    run_ahead=self.course.run_ahead,
+                )
+                begun = time.monotonic()
+                try:
+                    return self._played(world, watch)
+                finally:
+                    self._write()
+
+        is_interactive = self._history is not None or self.course.console is not None
+        outcome = run_to_end(
+            run,
+            recording_of(self._recorder, shelf, self.say),
+            showing=nullcontext if is_interactive else lambda: progress("step"),
+        )
+        self._conclude(world, outcome, time.monotonic() - begun)
+
+    def _recorder(self, target: RecordingTarget) -> Recorder:
+        return world_recorder(target, self.description.name, plan([WORLD_MEMBER], until=self.course.end))
+
+    # --- Setting up ---
+
+    @contextmanager
+    def _exchange(self) -> Iterator[Exchange | None]:
+        if self.network.options.local_secondaries is not None:
+            with local_secondaries(
+                self.file,
+                self.network.options.local_secondaries,
+                engine=self.course.engine,
+                silence_s=self.network.options.heartbeat_limit,
+                patience_s=self.network.options.patience,
+            ) as exchange:
+                yield exchange
+        elif self.secondaries:
+            with self.network.secondaries(self.engine, self.secondaries, self.say) as exchange:
+                yield exchange
+        else:
+            yield None
+
+    def _spectators(self) -> Iterator[Spectator]:
+        if self.outputs.paths is not None:
+            picture = PathsPicture(title=self.description.name)
+            self._written.append((picture.write, self.outputs.paths))
+            yield picture
+        if self.outputs.animation is not None:
+            animated = Animation(title=self.description.name)
+            self._written.append((animated.write, self.outputs.animation))
+            yield animated
+        if self.outputs.hashes is not None:
+            lines = HashLines()
+            self._written.append((lines.write, self.outputs.hashes))
+            yield lines
+        if self.outputs.interactions is not None:
+            log = InteractionsLog()
+            self._written.append((lambda path: log.history.save(path), self.outputs.interactions))
+            yield log
+
+    # --- Running ---
+
+    def _played(self, world: World, watch: Watch | None) -> Outcome:
+        course = self.course
+        if self._history is not None:
+            return replay(world, self._history, course.end, pace=course.realtime)
+        if course.script is not None:
+            ScriptSession(world, self._script, self.say, pace=course.realtime, until=course.end).run()
+        elif course.is_at_keyboard:
+            prompt = _ask if sys.stdin.isatty() else None
+            feed = LineFeed(sys.stdin.fileno())
+            console = PlainConsole().print
+            ConsoleSession(world, feed, console, pace=course.realtime, until=course.end, prompt=prompt).run()
+        else:
+            looks = None if watch is None or self.outputs.quiet else self._looks(world, watch)
+            world.play(course.end, pace=course.realtime, between=looks)
+        return world.end()
+
+    def _looks(self, world: World, watch: Watch) -> Callable[[], None]:
+        """Return what shows now and then how far a world is."""
+        shown = time.monotonic()
+        end = FOREVER if self.course.end is None else self.course.end
+
+        def look() -> None:
+            nonlocal shown
+            now = time.monotonic()
+            if now - shown > _LOOK_EVERY_S:
+                shown = now
+                watch(Status(world.time, end, world.iteration))
+
+        return look
+
+    # --- Ending ---
+
+    def _write(self) -> None:
+        for write, path in self._written:
+            write(path)
+            self.say(f"written to {path}")
+
+    def _conclude(self, world: World, outcome: Outcome, elapsed_s: float) -> None:
+        console = PlainConsole()
+        console.print(
+            f"{self.description.name}: {counted(world.iteration, 'step')}, {format_time(outcome.now)} simulated in "
+            f"{elapsed_s:.2f} s, {counted(len(world.performers), 'performer')}"
+        )
+        console.print(f"state hash {world.state_hash.hex()} at step {world.step}")
+        console.print(f"digest {outcome.digest.hex()}")
+
+    def say(self, text: str) -> None:
+        if not self.outputs.quiet:
+            PlainConsole().print(text)
+
+
+def _ask() -> None:
+    print(_PROMPT, end="", flush=True)
+
+
+def world(
+    file: Annotated[Path, typer.Argument(metavar="FILE.sdf", help="The world, in Gazebo's SDF.")],
+    course: CourseOptions,
+    network: NetworkOptions,
+    discovery: DiscoveryChoice,
+    outputs: WorldOutputs,
 ) -> None:
     """Run a world of robots in lockstep, in one process or over several: the same bit for bit.
 
     With --local-secondaries, processes on this machine simulate it. With --network-role, start one primary and its
     secondaries by hand, here or on other machines. They find each other, or are told the primary's address.
     """
-    part = network_part(network_role, network_secondaries, os.environ)
+    part = network_part(network.network_role, network.network_secondaries, os.environ)
     for warning in part.warnings:
         remark(warning)
     description = read_world(file)
-    if check:
-        _check(description, engine)
+    if course.check:
+        _check(description, course.engine)
         return
-    opened = open_engine(engine, description)
-    for line in load_remarks(description, first_notes(opened, Cast(description).loaded())):
+    engine = open_engine(course.engine, description)
+    for line in load_remarks(description, first_notes(engine, Cast(description).loaded())):
         remark(f"{file}: {line}")
-    network = WorldNetwork(
-        federation=federation,
-        token=token_in(token_file),
-        patience_s=patience,
-        silence_s=heartbeat_limit,
-        discovery=None
-        if no_discovery
-        else DiscoveryOptions(
-            interface=interface,
-            meeting_point=meet,
-            listen=discovery_listen or (),
-            connect=discovery_connect or (),
-            stale_s=heartbeat_limit,
-        ),
-        certificate=certificate,
-        key=key,
-        authority=authority,
-    )
+    reached = WorldNetwork(network, token_in(network.token_file), discovery.options(network.heartbeat_limit))
+    if part.role is PeerRole.SECONDARY:
+        _refuse_on_secondary(course, network, outputs)
+        _be_secondary(reached, engine, quiet=outputs.quiet)
+        return
+    if network.network_primary is not None or network.name is not None:
+        raise UsageError("--network-primary and --name are for secondaries", advice="--network-role=secondary")
+    if part.role is not None and network.local_secondaries is not None:
+        raise UsageError("--local-secondaries starts all there is", advice="leave out --network-role")
+    session = WorldSession(file, engine, description, course, reached, part.secondaries, outputs)
+    session.run(shelf_at(outputs.record, force=outputs.force))
 
+
+def _be_secondary(network: WorldNetwork, engine: PhysicsEngine, *, quiet: bool) -> None:
     def say(text: str) -> None:
         if not quiet:
             PlainConsole().print(text)
 
-    if part.role is PeerRole.SECONDARY:
-        _refuse_on_secondary(
-            {
-                "--until": until,
-                "--realtime": realtime,
-                "--console": console,
-                "--replay-interactions": replay_interactions,
-                "--local-secondaries": local_secondaries,
-                "--record": record,
-                "--paths": paths,
-                "--animation": animation,
-                "--hashes": hashes,
-                "--interactions": interactions,
-            }
-        )
-        with interruptible():
-            step = network.secondary(opened, name, network_primary, say)
-        say(f"the run is over, after step {step:,}")
-        return
-    if network_primary is not None or name is not None:
-        raise UsageError("--network-primary and --name are for secondaries", advice="--network-role=secondary")
-    if part.role is not None and local_secondaries is not None:
-        raise UsageError("--local-secondaries starts all there is", advice="leave out --network-role")
-    WorldSession(
-        description=description,
-        file=file,
-        engine=opened,
-        engine_name=engine,
-        network=network,
-        secondaries=part.secondaries,
-        listen=listen,
-        local_secondaries=local_secondaries,
-        run_ahead=run_ahead,
-        until=None if until is None else as_time(until, "an end time"),
-        pace=realtime,
-        script=None if console in (None, _STDIN) else Path(str(console)),
-        is_console=console == _STDIN,
-        replayed=replay_interactions,
-        shelf=shelf_for(record, None, no_record=False, force=force),
-        record_every=record_every,
-        paths=paths,
-        animation=animation,
-        hashes=hashes,
-        interactions=interactions,
-        quiet=quiet,
-    ).run()
+    with interruptible():
+        step = network.secondary(engine, say)
+    say(f"the run is over, after step {step:,}")
 
 
 def completed(arguments: list[str]) -> list[str]:
@@ -257,7 +582,19 @@ def _check(description: WorldDescription, engine: str) -> None:
         PlainConsole().print(line)
 
 
-def _refuse_on_secondary(given: dict[str, object]) -> None:
+def _refuse_on_secondary(course: CourseOptions, network: NetworkOptions, outputs: WorldOutputs) -> None:
+    given = {
+        "--until": course.until,
+        "--realtime": course.realtime,
+        "--console": course.console,
+        "--replay-interactions": course.replay_interactions,
+        "--local-secondaries": network.local_secondaries,
+        "--record": outputs.record,
+        "--paths": outputs.paths,
+        "--animation": outputs.animation,
+        "--hashes": outputs.hashes,
+        "--interactions": outputs.interactions,
+    }
     for option, value in given.items():
         if value is not None:
             raise UsageError(f"{option} is for the primary, through which everything is controlled and seen")

@@ -6,6 +6,6 @@ of them.
 """
 
 from worldline.targets.finding import prepare
-from worldline.targets.ready import Options, Ready
+from worldline.targets.ready import FederationOptions, Ready, RunOptions
 
-__all__ = ["Options", "Ready", "prepare"]
+__all__ = ["FederationOptions", "Ready", "RunOptions", "prepare"]

@@ -16,7 +16,7 @@ from worldline.model.time import rounded_time
 from worldline.nodes.trial import Trial
 from worldline.processes.executor import Executor, as_executor
 from worldline.search.searching import TrialOutcome
-from worldline.targets.ready import Options, Ready, end_of
+from worldline.targets.ready import Ready, RunOptions, end_of
 
 
 class ReadyTrial(Ready):
@@ -40,13 +40,13 @@ class ReadyTrial(Ready):
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(outcome.now)
 
-    def told(self, outcome: Outcome) -> list[str]:
+    def verify(self, outcome: Outcome) -> list[str]:
         unseen = outcome.unseen if isinstance(outcome, TrialOutcome) else ()
         return [f"holds {each}" for each in self._trial.algorithm.properties if str(each) not in unseen]
 
 
 def ready(
-    trial: Trial, texts: Mapping[str, str], options: Options, others: Mapping[str, Any] | None = None
+    trial: Trial, texts: Mapping[str, str], options: RunOptions, others: Mapping[str, Any] | None = None
 ) -> ReadyTrial:
     """Take a trial, and what is said of its run; `others` are parameters of what has made it, which are set."""
     chosen = as_executor(options.executor or "inline", EXECUTORS)

@@ -35,7 +35,7 @@ from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
 from worldline.processes.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
-from worldline.targets.ready import Options, Ready, end_of
+from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of
 
 if TYPE_CHECKING:
     from worldline.federation.address import Address
@@ -135,18 +135,30 @@ EXECUTORS = (InProcess, Tcp, Unix, SharedWorkers)
 """What federations run on."""
 
 
+@dataclass
+class RunHooks:
+    """What a command that runs a federation gives to it.
+
+    `hear` is told what participants print, `opened` where they connect, once that is known, and `say` that a run was
+    taken up again. The `terminal` is for the participant that is debugged. `witness` hears what the arbiter is told;
+    in one process, `draws_heard` hears the draws of streams.
+    """
+
+    hear: Hear = lambda _who, _at, _line: None
+    opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
+    say: Callable[[str], None] = lambda _: None
+    terminal: Terminal | None = None
+    witness: Witness | None = None
+    draws_heard: Callable[[Drawn], None] | None = None
+
+
 @dataclass(kw_only=True)
 class ReadyFederation(Ready):
     """A federation that can be run. `setup` is what its file says, and `federation` its programs, if they are here.
 
-    `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
-    `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
-    number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
-    `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
-    `unusual` says who isn't started like the rest, and `terminal` is for the one that is debugged. `witness` hears what
-    their arbiter is told. `draws` replaces some draws of the run; in one process, `draws_heard` hears those of streams.
-    `fault_remarks` say which faults were drawn from the seed, and which couldn't be.
-    With a `journal`, the run can be taken up again if this process is killed; `say` is told if it is.
+    `encoding` says how payloads are encoded on topics of which its file says nothing. `draws` replaces some draws of
+    the run. `fault_remarks` say which faults were drawn from the seed, and which couldn't be. `unusual` says who isn't
+    started like the rest, and `keeping` is what starts processes.
     """
 
     kind = "federation"
@@ -155,28 +167,16 @@ class ReadyFederation(Ready):
     name: str
     made_plan: Plan
     chosen: Executor
-    names: tuple[str, ...]
     setup: Setup | None = None
     federation: Federation | None = None
-    pace: float | None = None
-    shake: int | None = None
-    listen: str | None = None
-    keeping: KeeperClient | None = None
-    witness: Witness | None = None
-    hear: Hear = lambda _who, _at, _line: None
-    opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
-    unusual: SpecialRoles | None = None
-    terminal: Terminal | None = None
-    journal: Path | None = None
-    say: Callable[[str], None] = lambda _: None
-    lcm: tuple[str, ...] = ()
-    lcm_serve: str | None = None
     encoding: str = ""
     target: str = ""
-    settings: tuple[str, ...] = ()
+    options: RunOptions = field(default_factory=RunOptions)
     draws: DrawInputs = field(default_factory=DrawInputs)
-    draws_heard: Callable[[Drawn], None] | None = None
     fault_remarks: tuple[str, ...] = ()
+    unusual: SpecialRoles | None = None
+    keeping: KeeperClient | None = None
+    hooks: RunHooks = field(default_factory=RunHooks)
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -188,8 +188,58 @@ class ReadyFederation(Ready):
             self._check_own_draws()
             if self.setup is not None:
                 self.setup = replace(self.setup, plan=self.made_plan)
-        if self.setup is not None and not (self.lcm or self.lcm_serve):
-            self.lcm, self.lcm_serve = self.setup.lcm, self.setup.lcm_serve
+        self._check_options()
+
+    def _check_options(self) -> None:
+        """Refuse how it is to be run before anything is touched; where it listens may say what executes it."""
+        wanted = self.options.federation
+        if self.federation is not None:
+            _refuse_without_processes(wanted)
+            return
+        if self.setup is not None and (wanted.without or wanted.debug or wanted.twin):
+            from worldline.launch.roles import SpecialRoles
+
+            if len(wanted.debug) > 1:
+                raise UsageError("--debug is given twice", advice="one participant at a time can have the terminal")
+            debugged = wanted.debug[0] if wanted.debug else None
+            self.unusual = SpecialRoles(
+                awaited=wanted.without, token=wanted.token, debugged=debugged, twinned=wanted.twin
+            )
+            self.unusual.check(self.setup)
+        if wanted.listen is not None:
+            self._check_address(wanted.listen)
+
+    def _check_address(self, listen: str) -> None:
+        from worldline.federation.address import parse_address
+
+        address = parse_address(listen)
+        kind = address.kind
+        if kind == "unix" and (path := Path(address.place)).exists() and not path.is_socket():
+            raise UsageError(f"--listen {listen}: {path} exists, and isn't a socket", advice="choose another path")
+        if kind == "tls":
+            raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
+        if isinstance(self.chosen, SharedWorkers):
+            return
+        if self.options.executor not in (None, "processes") and kind != self.executor:
+            raise UsageError(f"--listen {listen} isn't for {self.executor}", advice=f"use --executor {kind}")
+        self.chosen = as_executor(kind)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The participants, as far as their names are known here."""
+        if self.setup is not None:
+            return tuple(self.setup.parts)
+        return self.made_plan.roster if self.federation is None else tuple(sorted(self.federation.programs))
+
+    @property
+    def lcm(self) -> tuple[str, ...]:
+        """The LCMs that show it."""
+        return (*(() if self.setup is None else self.setup.lcm), *self.options.federation.lcm)
+
+    @property
+    def lcm_serve(self) -> str | None:
+        """The endpoint at which LCM programs can look on."""
+        return self.options.federation.lcm_serve or (None if self.setup is None else self.setup.lcm_serve)
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -235,7 +285,7 @@ class ReadyFederation(Ready):
 
     @property
     def recording(self) -> str:
-        """Where it is recorded if nobody says otherwise."""
+        """Where it is recorded unless the command says otherwise."""
         return f"{self.name.replace('/', '-')}.mcap"
 
     def plan(self) -> Plan:
@@ -270,13 +320,12 @@ class ReadyFederation(Ready):
         parts = self.setup.parts.values()
         return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
 
-    def warmed_up(self) -> ReadyFederation:
-        """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
-        if self.federation is not None or self.setup is None:
-            return self
-        from worldline.launch.processes import keeper_for
+    def warm_up(self) -> None:
+        """Start what will start its processes, if it has any: that takes a moment to be ready itself."""
+        if self.federation is None and self.setup is not None:
+            from worldline.launch.processes import keeper_for
 
-        return replace(self, keeping=keeper_for(self.setup.parts.values()))
+            self.keeping = keeper_for(self.setup.parts.values())
 
     def answering(self) -> Federation:
         """Return its programs, for this process: what they raise is their author's, as on every executor."""
@@ -286,37 +335,38 @@ class ReadyFederation(Ready):
         return answerable(self.federation)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
+        wanted, hooks = self.options.federation, self.hooks
         if self.federation is not None:
             from worldline.federation.inprocess.checker import SampledSchedule
             from worldline.federation.inprocess.run import run as run_in_process
 
-            schedule = None if self.shake is None else SampledSchedule(self.shake)
+            schedule = None if wanted.shake is None else SampledSchedule(wanted.shake)
             return run_in_process(
                 self.answering(),
                 observer=observer,
                 watch=watch,
                 schedule=schedule,
                 draws=self.draws,
-                draws_heard=self.draws_heard,
+                draws_heard=hooks.draws_heard,
             )
         from worldline.launch.launcher import Launch, LaunchOptions
         from worldline.launch.roles import SpecialRoles
 
         assert self.setup is not None
         options = LaunchOptions(
-            address=self.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
+            address=wanted.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
             observer=observer,
-            pace=self.pace,
-            shake=self.shake,
+            pace=wanted.realtime,
+            shake=wanted.shake,
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
-            hear=self.hear,
-            opened=self.opened,
+            hear=hooks.hear,
+            opened=hooks.opened,
             roles=self.unusual or SpecialRoles(),
-            terminal=self.terminal,
+            terminal=hooks.terminal,
             keeping=self.keeping,
-            witness=self.witness,
-            journal=self.journal,
-            say=self.say,
+            witness=hooks.witness,
+            journal=wanted.journal,
+            say=hooks.say,
         )
         self._launch = Launch(self.setup, options)
         self.name_functions(self._launch.server.host.arbiter)
@@ -330,7 +380,7 @@ class ReadyFederation(Ready):
     def interrupt(self, error: Interrupted) -> None:
         if self.federation is not None:
             super().interrupt(error)
-        elif self._launch is None:  # Nobody has been started.
+        elif self._launch is None:  # No participant has been started.
             raise error
         else:
             self._launch.interrupt(error)
@@ -340,7 +390,7 @@ class ReadyFederation(Ready):
             self._launch.hurry()
 
     def time_of(self, name: str) -> int:
-        """Return how far a participant has come, for lines of which nobody else knows when they were printed."""
+        """Return how far a participant has come, for lines that don't say when they were printed."""
         return 0 if self._launch is None else self._launch.server.host.arbiter.time_of(name)
 
     def remarks(self) -> list[str]:
@@ -349,7 +399,7 @@ class ReadyFederation(Ready):
 
     @property
     def waits_for_people(self) -> bool:
-        """Whether others start somebody who takes part."""
+        """Whether others start some of the participants."""
         return self.unusual is not None and bool(self.unusual.awaited)
 
     def notices(self) -> list[str]:
@@ -360,18 +410,18 @@ class ReadyFederation(Ready):
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(max(outcome.times.values(), default=0))
 
-    def told(self, outcome: Outcome) -> list[str]:
+    def verify(self, outcome: Outcome) -> list[str]:
         if self._launch is not None:
             self._launch.check_ends(outcome)
         return []
 
 
-def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> ReadyFederation:
+def from_file(file: Path, options: RunOptions, *, starts: Starts | None = None) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; `starts` says whom we start, if not all but `without`."""
     from worldline.launch.file.setup import check_startable, read_setup
 
     def is_here(name: str) -> bool:
-        return name not in options.without
+        return name not in options.federation.without
 
     starts = starts or is_here
 
@@ -400,11 +450,10 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         name=setup.name,
         made_plan=setup.plan,
         chosen=chosen,
-        names=tuple(setup.parts),
         setup=setup,
         federation=federation,
         target=str(file),
-        settings=options.settings,
+        options=options,
         draws=_draws(options, file.parent),
         fault_remarks=fault_remarks,
     )
@@ -415,7 +464,7 @@ def _faults_of(
     parts: Mapping[str, DeclaredTopics],
     lasting: Sequence[str],
     plan: Plan,
-    options: Options,
+    options: RunOptions,
 ) -> tuple[tuple[ParticipantFault, ...], tuple[str, ...]]:
     """Return what befalls the participants of a run, with what somebody adds to it, and what is said of drawn ones.
 
@@ -429,7 +478,7 @@ def _faults_of(
     return as_faults((*given, *drawn)), (*said_of_drawn(drawn), *said_of_undrawn(kinds, drawn))
 
 
-def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
+def from_python(found: Definition, federation: Federation, options: RunOptions) -> ReadyFederation:
     """Take a federation that a Python file has made."""
     chosen = as_executor("in-process") if options.executor is None else readable_executor(options.executor)
     if not isinstance(chosen, InProcess):
@@ -449,12 +498,25 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         name=found.name,
         made_plan=federation.plan(),
         chosen=chosen,
-        names=tuple(sorted(federation.programs)),
         federation=federation,
+        options=options,
         draws=_draws(options, Path(found.module.__file__ or "").parent),
         fault_remarks=fault_remarks,
     )
 
 
-def _draws(options: Options, folder: Path) -> DrawInputs:
+def _refuse_without_processes(wanted: FederationOptions) -> None:
+    needs_processes = {"--journal", "--realtime", "--without", "--twin"}
+    for option in wanted.given():
+        if option in needs_processes:
+            raise UsageError(f"{option} needs processes")
+    if wanted.listen is not None:
+        raise UsageError("--listen needs processes: in-process, nobody connects", advice="leave it out")
+    if wanted.timing:
+        raise UsageError("--timing needs processes", advice="in one process, nobody waits for another")
+    if wanted.debug:
+        raise UsageError("--debug needs processes", advice="in one process, breakpoint() has the terminal anyway")
+
+
+def _draws(options: RunOptions, folder: Path) -> DrawInputs:
     return DrawInputs() if options.draws is None else read_draws_given(options.draws, folder)

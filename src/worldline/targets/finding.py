@@ -21,7 +21,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.processes.executor import InProcess
 from worldline.targets import federation
-from worldline.targets.ready import PYTHON, TOML, WORLDS, Options, Ready, end_in, parts_of
+from worldline.targets.ready import PYTHON, TOML, WORLDS, Ready, RunOptions, end_in, parts_of
 
 if TYPE_CHECKING:
     from worldline.federation.inprocess.checker import FederationLike
@@ -38,14 +38,16 @@ _RECORDING = ".mcap"
 SEARCHED = "can be searched"
 
 
-def prepare(target: str, options: Options) -> Ready:
+def prepare(target: str, options: RunOptions) -> Ready:
     """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, `FILE.sdf`, or the name of something of ours means."""
     ready = _found(target, options)
-    ready.target, ready.settings = target, options.settings
+    if not isinstance(ready, federation.ReadyFederation):
+        options.refuse_for(ready.name, ready.kind)
+    ready.target, ready.options = target, options
     return ready
 
 
-def _found(target: str, options: Options) -> Ready:
+def _found(target: str, options: RunOptions) -> Ready:
     file, name = parts_of(target)
     if file.suffix == TOML:
         return federation.from_file(file, options)
@@ -75,7 +77,7 @@ class FoundFederation(NamedTuple):
     draws: DrawInputs
 
 
-def found_federation(target: str, options: Options, wanted_for: str = "have schedules to check") -> FoundFederation:
+def found_federation(target: str, options: RunOptions, wanted_for: str = "have schedules to check") -> FoundFederation:
     """Return the federation that a target means; what isn't one is refused, since only they can do what is wanted."""
     is_file = target.endswith(TOML)
     wanted = replace(options, executor=str(InProcess())) if is_file else options
@@ -102,7 +104,7 @@ def _is(made: Any, *classes: tuple[str, str]) -> bool:
     return isinstance(made, _loaded(*classes))
 
 
-def _made(found: Definition, options: Options) -> Ready:
+def _made(found: Definition, options: RunOptions) -> Ready:
     texts = pairs(options.settings)
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
@@ -126,14 +128,14 @@ def _made(found: Definition, options: Options) -> Ready:
     raise unfit(found.where, "what its model returns", made, FORM)
 
 
-def _ended(found: Definition, options: Options) -> Options:
+def _ended(found: Definition, options: RunOptions) -> RunOptions:
     """Return what is wanted of a run that ends when its file says so, unless somebody says otherwise."""
     end = end_in(found) if options.until is None else None
     return options if end is None else replace(options, until=format_time(end))
 
 
 def _algorithm(
-    made: Algorithm | Trial, texts: Mapping[str, str], options: Options, others: Mapping[str, Any] | None = None
+    made: Algorithm | Trial, texts: Mapping[str, str], options: RunOptions, others: Mapping[str, Any] | None = None
 ) -> Ready:
     from worldline.nodes.trial import Trial
     from worldline.targets import algorithm
@@ -142,7 +144,7 @@ def _algorithm(
     return algorithm.ready(trial, texts, options, others)
 
 
-def _built_in(target: str, options: Options) -> Ready:
+def _built_in(target: str, options: RunOptions) -> Ready:
     """Make ready an algorithm or an example that comes with Worldline."""
     from worldline.nodes import algorithms
     from worldline.spacetime import examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -17,10 +17,11 @@ from worldline.model.reading import as_time
 from worldline.processes.executor import Executor
 
 if TYPE_CHECKING:
+    from worldline.kernel.simulation import Simulation
     from worldline.recording.facts import Provenance
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
-
+    from worldline.spacetime.simulation import ForwardSimulation
 
 # How targets are written.
 
@@ -39,31 +40,77 @@ def parts_of(target: str) -> tuple[Path, str]:
     return (Path(before), name) if kind == PYTHON else (Path(target), "")
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """What somebody wants of a run, as it was written; what isn't said is as the target has it.
+class FederationOptions(Struct, frozen=True, kw_only=True):
+    """How a federation is run, besides what it is: no other kind of run has any of these.
 
-    `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere. `draws` is a
-    table of draws, or a function that replaces some. `faults` befall participants besides those of the target,
-    `drawn_faults` are kinds such as ``crash=1,hang=2``, and `only_faults`, if any are given, replace all of these.
+    At most `realtime` simulated seconds pass in a second. With `shake`, a number, the order in which things happen to
+    be done is drawn. `listen` is where participants in processes connect. Others start the participants `without`, and
+    present the `token`; the one of `debug` has the terminal, each of `twin` a twin. With a `journal`, the run can be
+    taken up again if this process is killed. Its `timing` is noted; a participant that holds all others for longer
+    than a `patience`, in seconds, is named. What is sent appears on the LCMs `lcm`, and at an endpoint `lcm_serve`.
+    """
+
+    realtime: float | None = None
+    shake: int | None = None
+    listen: str | None = None
+    without: tuple[str, ...] = ()
+    token: str | None = None
+    debug: tuple[str, ...] = ()
+    twin: tuple[str, ...] = ()
+    timing: bool = False
+    patience: float | None = None
+    journal: Path | None = None
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
+
+    def given(self) -> list[str]:
+        """Return the options that differ from what is usual, as they are written."""
+        usual = FederationOptions()
+        changed = (name for name in self.__struct_fields__ if getattr(self, name) != getattr(usual, name))
+        return [f"--{name.replace('_', '-')}" for name in changed]
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    """What is wanted of a run, as it was written; what isn't said is as the target has it.
+
+    `settings` are of the form NAME=VALUE. `draws` is a table of draws, or a function that replaces some. `faults` of
+    participants come in addition to those of the target, `drawn_faults` are kinds such as ``crash=1,hang=2``, and
+    `only_faults`, if any are given, replace all of these.
     """
 
     seed: int | None = None
     until: str | None = None
     executor: str | None = None
     settings: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
     draws: str | None = None
     faults: tuple[str, ...] = ()
     drawn_faults: str | None = None
     only_faults: tuple[str, ...] | None = None
+    federation: FederationOptions = FederationOptions()
 
     @property
     def changes_faults(self) -> bool:
         return bool(self.faults or self.drawn_faults is not None or self.only_faults is not None)
 
+    def words(self) -> list[str]:
+        """Return the options that say what happens, as they are written on a command line."""
+        given = [("--seed", self.seed), ("--until", self.until), ("--executor", self.executor)]
+        given += [("--set", each) for each in self.settings]
+        given += [("--fault", each) for each in self.faults]
+        given += [("--faults", self.drawn_faults), ("--draws", self.draws)]
+        return [str(word) for option in given if option[1] is not None for word in option]
 
-def end_of(options: Options) -> int | None:
-    """Return when somebody wants a run to end, where that is a time; None if nobody says."""
+    def refuse_for(self, name: str, kind: str) -> None:
+        """Refuse for another kind of run what only federations have."""
+        given = self.federation.given()
+        given += [] if self.draws is None else ["--draws"]
+        given += ["--fault"] if self.changes_faults else []
+        for option in given:
+            raise UsageError(f"{option} is for federations, and {name} is of the kind {kind}")
+
+
+def end_of(options: RunOptions) -> int | None:
+    """Return when a run is to end, where that is a time; None if the options don't say."""
     return None if options.until is None else as_time(options.until, "a time for --until")
 
 
@@ -83,7 +130,7 @@ class Ready(ABC):
 
     `kind` is the room that runs it: federation, kernel, nodes, spacetime or world. `members` is what one who takes part
     is called there, and several; `event` is what happens there, and `has_messages` whether messages can get lost.
-    `target` and `settings` are what it was made from, as they were written.
+    `target` and `options` are what it was made from, as they were written.
     """
 
     kind: ClassVar[str]
@@ -95,7 +142,7 @@ class Ready(ABC):
     seed: int
     chosen: Executor
     target: str = ""
-    settings: tuple[str, ...] = ()
+    options: RunOptions = RunOptions()
 
     @property
     def executor(self) -> str:
@@ -140,7 +187,7 @@ class Ready(ABC):
 
     def telling_settings(self) -> tuple[str, ...]:
         """Return the settings that the result depends on: all, in most rooms."""
-        return self.settings
+        return self.options.settings
 
     def files(self) -> list[Path]:
         """Return the files in which the code begins that is run. What comes with Worldline is known by its version."""
@@ -156,8 +203,8 @@ class Ready(ABC):
         raise KeyboardInterrupt(error.problem)  # Nobody takes that for a failure of the model.
 
     def hurry(self) -> None:
-        """Wait for nobody any more, when a run that was interrupted doesn't end. Called from a signal's handler."""
-        return  # There is nobody: what runs in this thread has been interrupted.
+        """Wait for no process any more, when a run that was interrupted doesn't end. Called from a signal's handler."""
+        return  # There is none: what runs in this thread has been interrupted.
 
     def taking_part(self, outcome: Outcome) -> str:
         """Say how many took part."""
@@ -169,5 +216,24 @@ class Ready(ABC):
         """Say how much time was simulated."""
 
     @abstractmethod
-    def told(self, outcome: Outcome) -> list[str]:
-        """Say what has come of it, besides what can be said of any run; refuse what may not come of it."""
+    def verify(self, outcome: Outcome) -> list[str]:
+        """Refuse what may not come of it; return what there is to say of it, besides what can be said of any run."""
+
+
+# What a definition has made, ready to run: a simulation that a function, or a file, has set up.
+
+Made = TypeVar("Made", bound="Simulation | ForwardSimulation")
+
+
+class ReadyMade(Ready, Generic[Made]):
+    """A simulation that can be run, and whose definition says what must come of it."""
+
+    def __init__(self, found: Definition, simulation: Made, chosen: Executor) -> None:
+        self._found = found
+        self.simulation = simulation
+        self.name = found.name
+        self.seed = simulation.seed
+        self.chosen = chosen
+
+    def verify(self, outcome: Outcome) -> list[str]:
+        return self._found.judged(self.simulation, outcome).splitlines()

@@ -29,7 +29,7 @@ from worldline.recording.fingerprint import platform_name, python_name
 from worldline.targets import federation
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.finding import prepare
-from worldline.targets.ready import PYTHON, TOML, WORLDS, Options, Ready, parts_of
+from worldline.targets.ready import PYTHON, TOML, WORLDS, Ready, RunOptions, parts_of
 
 _SHOWN_MAX = 5
 _MODELLED = (
@@ -105,7 +105,7 @@ def ready_as_recorded(
             raise UsageError(f"{recording.path} wasn't made with --set {each}", advice="leave it out")
     says_no_end = parts_of(target)[0].suffix in WORLDS
     until = format_time(header.end) if says_no_end and header.end is not None else None
-    options = Options(settings=header.settings, until=until, only_faults=header.faults or None)
+    options = RunOptions(settings=header.settings, until=until, only_faults=header.faults or None)
     ready = _prepared(target, options)
     if ready.seed != header.seed:
         options = msgspec.structs.replace(options, seed=header.seed)
@@ -143,7 +143,7 @@ def _chooses_code(setting: str, target: str) -> bool:
     return kind == PYTHON or (kind == TOML and top_key_of(setting) not in _MODELLED)
 
 
-def _prepared(target: str, options: Options) -> Ready:
+def _prepared(target: str, options: RunOptions) -> Ready:
     if target.endswith(TOML):  # Of a file, only those have to be startable that are run again.
         return federation.from_file(Path(target), options, starts=nobody)
     return prepare(target, options)

@@ -10,8 +10,7 @@ from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.processes.executor import Executor, as_executor
-from worldline.targets.made import ReadyMade
-from worldline.targets.ready import Options, end_in, end_of
+from worldline.targets.ready import ReadyMade, RunOptions, end_in, end_of
 
 
 class ReadySimulation(ReadyMade[Simulation]):
@@ -34,7 +33,7 @@ class ReadySimulation(ReadyMade[Simulation]):
         return rounded_time(outcome.now)
 
 
-def ready(found: Definition, simulation: Simulation, options: Options) -> ReadySimulation:
+def ready(found: Definition, simulation: Simulation, options: RunOptions) -> ReadySimulation:
     """Take a simulation that was made, and what is said of its run."""
     chosen = as_executor(options.executor or "inline", EXECUTORS)
     if options.seed is not None and simulation.seed != options.seed:

@@ -13,8 +13,7 @@ from worldline.processes.executor import as_executor
 from worldline.spacetime.loading import check_handed_on, example_of
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
-from worldline.targets.made import ReadyMade
-from worldline.targets.ready import Options
+from worldline.targets.ready import ReadyMade, RunOptions
 
 
 class ReadySpacetime(ReadyMade[ForwardSimulation]):
@@ -37,7 +36,7 @@ class ReadySpacetime(ReadyMade[ForwardSimulation]):
         return f"{self._end:g} of lab time"
 
 
-def ready(found: Definition, simulation: ForwardSimulation, options: Options) -> ReadySpacetime:
+def ready(found: Definition, simulation: ForwardSimulation, options: RunOptions) -> ReadySpacetime:
     """Take a simulation that was made, and what is said of its run."""
     check_handed_on(found.where, simulation, options.seed)
     if options.executor is not None:

@@ -22,7 +22,7 @@ from worldline.search.searching import quietly, read_saved, write_saved
 from worldline.search.shrinking import WrittenDraws
 from worldline.targets.federation import is_table_file
 from worldline.targets.finding import SEARCHED, found_federation
-from worldline.targets.ready import Options
+from worldline.targets.ready import RunOptions
 
 
 class TrialRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,7 +54,7 @@ class TrialRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def made_trial(request: TrialRequest) -> FederationTrial:
     """Return the trial that is asked for, in this process."""
-    options = Options(
+    options = RunOptions(
         seed=request.seed,
         until=request.until,
         settings=request.settings,

@@ -17,8 +17,18 @@ from worldline.builds import first_uncompiled
 from worldline.files.saving import ScratchFolder, refusal
 from worldline.model.errors import NonDeterminism, UsageError
 from worldline.recording.comparing import compare_recordings
-from worldline.targets.run_processes import RunProcesses, VariantRun, mpiexec
-from worldline.targets.variants import Factor, Variant, check_names, chosen, meaning_of, reference_on, variants_of
+from worldline.targets.run_processes import (
+    Factor,
+    RunProcesses,
+    Variant,
+    VariantRun,
+    check_names,
+    chosen,
+    meaning_of,
+    mpiexec,
+    reference_on,
+    variants_of,
+)
 
 # Where two runs part that ought to be one: both are run again, with recordings, and these are compared.
 

@@ -17,7 +17,7 @@ from worldline.model.text import counted
 from worldline.model.time import rounded_time
 from worldline.processes.executor import Executor, Inline, Processes, as_executor
 from worldline.processes.status_timer import looks
-from worldline.targets.ready import Options, Ready, end_of
+from worldline.targets.ready import Ready, RunOptions, end_of
 from worldline.world.description import WorldDescription
 from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
@@ -63,7 +63,7 @@ class ReadyWorld(Ready):
         return world_recorder(target, self.name, self._plan, provenance=self.provenance())
 
     def telling_settings(self) -> tuple[str, ...]:
-        return tuple(each for each in self.settings if each.partition("=")[0].strip() != _RUN_AHEAD)
+        return tuple(each for each in self.options.settings if each.partition("=")[0].strip() != _RUN_AHEAD)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         look = looks(watch, self._end)
@@ -103,13 +103,13 @@ class ReadyWorld(Ready):
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(outcome.now)
 
-    def told(self, outcome: Outcome) -> list[str]:
+    def verify(self, outcome: Outcome) -> list[str]:
         count = len(self._world.notes)
         of_file = f"of {self._file}: `worldline world {self._file} --check` lists what isn't supported"
         return [f"{counted(count, 'note')} {of_file}"] if count else []
 
 
-def from_file(file: Path, options: Options) -> ReadyWorld:
+def from_file(file: Path, options: RunOptions) -> ReadyWorld:
     """Take a world's file, and what is said of its run."""
     world = read_world(file)
     if options.seed is not None:

@@ -1,0 +1,203 @@
+"""Runs what a command runs, in one way: interrupted in good order, shown, recorded, and told in the same words."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from worldline.cli.console import remark
+from worldline.history.observer import DEAD, UNDER_WAY, Observer
+from worldline.history.outcome import Outcome, Watch
+from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
+from worldline.model import Interrupted
+from worldline.model.text import counted
+
+if TYPE_CHECKING:
+    from worldline.recording import RunRecording, Shelf
+    from worldline.recording.output import RecordingTarget
+    from worldline.recording.writer import Recorder
+    from worldline.targets.federation import ReadyFederation
+
+
+# Ctrl-C, a request to terminate, a closed terminal: the first ends a run in good order, the next at once.
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interruption:
+    """While it lasts, signals call `first`, and then `again`; before there is anything to end, they end the command."""
+
+    def __init__(self) -> None:
+        self.first: Callable[[Interrupted], None] | None = None
+        self.again: Callable[[], None] = lambda: None
+        self._happened = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]  # As with nohup.
+        self._before = {number: signal.signal(number, self._act) for number in numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _act(self, number: int, _: FrameType | None) -> None:
+        error = Interrupted(f"interrupted by {signal.Signals(number).name}")
+        if self.first is None:
+            raise error
+        if self._happened:
+            self.again()
+        else:
+            self._happened = True
+            self.first(error)
+
+
+@contextmanager
+def interrupted_by(interruption: Interruption, interrupt: Callable[[Interrupted], None]) -> Iterator[None]:
+    """Let signals end what runs here, as long as it lasts; a `KeyboardInterrupt` by which it ends becomes ours."""
+    interruption.first = interrupt
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        raise Interrupted(str(interrupted) or "interrupted") from None
+    finally:
+        interruption.first = lambda _: None  # It is over by itself.
+
+
+def interrupt_here(error: Interrupted) -> None:
+    """End what runs in this thread, wherever it is."""
+    raise KeyboardInterrupt(error.problem)  # No code takes that for a failure of the model.
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let signals end what runs here, wherever it is."""
+
+    with Interruption() as interruption, interrupted_by(interruption, interrupt_here):
+        yield
+
+
+# What is left of a run: its recording, and its timing beside that, if somebody wants to know later who waited for whom.
+
+
+class NotRecorded:
+    """Stands for the recording of a run that isn't recorded."""
+
+    observer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def conclude(self, outcome: Outcome) -> None: ...
+
+    def give_up(self) -> None: ...
+
+
+def recording_of(
+    recorder: Callable[[RecordingTarget], Recorder], shelf: Shelf | None, say: Callable[[str], None] | None
+) -> RunRecording | NotRecorded:
+    """Return the recording of a run, if it has a place. `recorder` opens it, and `say` is told where it is."""
+    if shelf is None:
+        return NotRecorded()
+    from worldline.recording import RunRecording  # Here, since many runs aren't recorded.
+
+    return RunRecording(shelf, recorder, say=say or (lambda _: None), warn=remark)
+
+
+@contextmanager
+def timing_noted(ready: ReadyFederation, shelf: Shelf | None, *, force: bool) -> Iterator[Callable[[Outcome], None]]:
+    """Note a run's timing beside its recording, or where that would be, if it is wanted; yield what takes the outcome.
+
+    It is known by its digest to be of the same run as the recording.
+    """
+    if not ready.options.federation.timing:
+        yield lambda _: None
+        return
+    from worldline.recording.timing import TimingWriter
+    from worldline.recording.timing_file import TIMING_SUFFIX
+
+    place = Path(ready.recording)
+    if shelf is not None and not shelf.is_stream:
+        shelf.is_timed = True
+        place = shelf.path
+    digest: bytes | None = None
+
+    def conclude(outcome: Outcome) -> None:
+        nonlocal digest
+        digest = outcome.digest
+
+    writer = TimingWriter(place.with_suffix(TIMING_SUFFIX), ready.name, ready.plan(), force=force, warn=remark)
+    ready.hooks.witness = writer
+    try:
+        yield conclude
+    finally:
+        writer.close(digest)
+
+
+# The one loop in which commands run something: `run`, `nodes`, `spacetime`, `world`, `serve` and `metasim serve` say
+# only what differs.
+
+AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
+
+
+def run_to_end(
+    run: Callable[[Observer | None, Watch | None], AnyOutcome],
+    recording: RunRecording | NotRecorded,
+    *,
+    showing: Callable[[], AbstractContextManager[Watch | None]] = nullcontext,
+    interrupt: Callable[[Interrupted], None] = interrupt_here,
+    hurry: Callable[[], None] = lambda: None,
+    ended: Callable[[AnyOutcome], None] = lambda _: None,
+) -> AnyOutcome:
+    """Run something to its end: shown, recorded, and ended in good order by a signal.
+
+    `run` runs it, given what observes it and what is told its status, which is what `showing` has yielded. A signal
+    calls `interrupt`; the next ones call `hurry`, and the recording waits for no reader any more. What the run has come
+    to is recorded; `ended` shows what is to be shown before the recording has its name.
+    """
+
+    def hurry_all() -> None:
+        hurry()
+        recording.give_up()
+
+    with Interruption() as interruption, recording:
+        interruption.again = hurry_all
+        with showing() as watch, interrupted_by(interruption, interrupt):
+            outcome = run(recording.observer, watch)
+        recording.conclude(outcome)
+        ended(outcome)
+    return outcome
+
+
+# How many messages were lost, in the same words for a run and for its recording.
+
+_APART = {
+    DROPPED_BY_BUFFER: "not kept by buffers",
+    NEVER_TAKEN: "never taken",
+    UNDER_WAY: UNDER_WAY,
+    DEAD: "sent to the dead",
+}
+"""What nothing has lost: it reached its receiver, or that wasn't there, or the run was over first."""
+
+
+def losses_in_words(counts: Mapping[tuple[str, str, str], int], *always: str) -> str:
+    """Say how many of the messages, counted by (receiver, topic, reason), were lost, and what else became of others.
+
+    A reason that isn't a loss is named if there are such messages, or `always`.
+    """
+    apart = dict.fromkeys(_APART, 0)
+    lost = 0
+    for (_, _, reason), count in counts.items():
+        if reason in apart:
+            apart[reason] += count
+        else:
+            lost += count
+    said = [f"{apart[reason]:,} {words}" for reason, words in _APART.items() if apart[reason] or reason in always]
+    return ", ".join([f"{counted(lost, 'message')} lost", *said])
