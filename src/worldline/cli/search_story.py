@@ -168,28 +168,22 @@ def show_failure(
     console.print(str(failure), style="red")
 
 
-class _StoryLine(NamedTuple):
-    """A line of a story; `matters` if it may all have begun there: a fault, or a message that the failure takes."""
-
-    text: str
-    matters: bool
-
-
-def _show_story(console: Console, lines: Sequence[_StoryLine]) -> None:
+def _show_story(console: Console, lines: Sequence[tuple[str, bool]]) -> None:
     """Show what happened last, and of what was before that, what matters."""
     before = lines[:-_LINES_MAX]
-    earlier = [line for line in before if line.matters][-_EARLIER_MAX:]
+    earlier = [text for text, matters in before if matters][-_EARLIER_MAX:]
     if before:
         console.print(f"... {len(before):,} before that" + (", among them" if earlier else ""))
-    for line in earlier:
-        console.print(line.text)
+    for text in earlier:
+        console.print(text)
     if earlier:
         console.print("...")
-    for line in lines[-_LINES_MAX:]:
-        console.print(line.text)
+    for text, _ in lines[-_LINES_MAX:]:
+        console.print(text)
 
 
-def _lines_of(happenings: Iterable[Happening], fates: Sequence[MessageFate]) -> Iterator[_StoryLine]:
+def _lines_of(happenings: Iterable[Happening], fates: Sequence[MessageFate]) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes."""
     sent: dict[tuple[str, str], int] = {}
     for each in happenings:
         of = each.who, each.topic
@@ -199,7 +193,7 @@ def _lines_of(happenings: Iterable[Happening], fates: Sequence[MessageFate]) -> 
             becomes = [fate.text for fate in fates if (fate.sender, fate.topic, fate.number) == (*of, number)]
             what += f"  ({', '.join(becomes)})" if becomes else ""
         text = f"{format_time(each.at):>12}  {each.who}  {what}"
-        yield _StoryLine(text, each.kind == "befell" or bool(becomes))
+        yield text, each.kind == "befell" or bool(becomes)
 
 
 def _told(each: Happening) -> str:

@@ -667,7 +667,7 @@ class LinkEnd:
         if self.is_cut:
             return (), PARTITIONED
         if script is not None:
-            delays = script.delays((self.facts.node, self.neighbor, self.number))
+            delays = script((self.facts.node, self.neighbor, self.number))
             if self.facts.over.fifo:
                 delays = tuple(self._in_order(now, delay) for delay in delays)
             return delays, "" if delays else LOST

@@ -6,8 +6,8 @@ taken out, and what isn't written down takes the usual time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -101,10 +101,8 @@ Delays = tuple[int, ...]
 """How long it is under way; a second one is that of its copy; none: it gets lost."""
 
 
-class Deliveries(Protocol):
-    """What decides how long messages are under way, in place of what the seed draws for their links."""
-
-    def delays(self, message: MessageId) -> Delays: ...
+Deliveries = Callable[[MessageId], Delays]
+"""What decides how long messages are under way, in place of what the seed draws for their links."""
 
 
 class Script:
@@ -114,11 +112,7 @@ class Script:
         self.usual = (usual,)
         self.exceptions = dict(exceptions)
 
-    def changed(self, message: MessageId, delays: Delays) -> Script:
-        """Return the same script, but for one message."""
-        return Script(self.usual[0], {**self.exceptions, message: delays})
-
-    def delays(self, message: MessageId) -> Delays:
+    def __call__(self, message: MessageId) -> Delays:
         return self.exceptions.get(message, self.usual)
 
 

@@ -50,7 +50,7 @@ class DayDeliveries:
         """What of the day has made a difference so far."""
         return self._draws.felt
 
-    def delays(self, message: MessageId) -> Delays:
+    def __call__(self, message: MessageId) -> Delays:
         if self._happens("loss", message, self._link.loss_at_receiver):
             return ()
         return (self._takes("latency", message),) + (
