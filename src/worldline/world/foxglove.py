@@ -97,73 +97,7 @@ class _FrameTransform(Struct):
     rotation: _Xyzw
 
 
-class _FrameTransforms(Struct):
-    transforms: list[_FrameTransform]
-
-
-class _PoseMessage(Struct):
-    position: _Xyz
-    orientation: _Xyzw
-
-
-class _Rgba(Struct):
-    r: float
-    g: float
-    b: float
-    a: float
-
-
-class _Solid(Struct):
-    """A cube or a sphere."""
-
-    pose: _PoseMessage
-    size: _Xyz
-    color: _Rgba
-
-
-class _Cylinder(Struct):
-    pose: _PoseMessage
-    size: _Xyz
-    bottom_scale: float
-    top_scale: float
-    color: _Rgba
-
-
-class _Text(Struct):
-    pose: _PoseMessage
-    billboard: bool
-    font_size: float
-    scale_invariant: bool
-    color: _Rgba
-    text: str
-
-
-class _SceneEntity(Struct, kw_only=True):
-    timestamp: _Timestamp
-    frame_id: str
-    id: str
-    lifetime: _Timestamp
-    frame_locked: bool
-    metadata: tuple[()] = ()
-    arrows: tuple[()] = ()
-    cubes: list[_Solid]
-    spheres: list[_Solid]
-    cylinders: list[_Cylinder]
-    lines: tuple[()] = ()
-    triangles: tuple[()] = ()
-    texts: list[_Text]
-    models: tuple[()] = ()
-
-
-class _Deletion(Struct):
-    timestamp: _Timestamp
-    type: int
-    id: str
-
-
-class _SceneUpdate(Struct):
-    deletions: list[_Deletion]
-    entities: list[_SceneEntity]
+_Json = dict[str, Any]  # A part of a scene: told seldom, so it needs no type of its own to be fast.
 
 
 def frame_of(model: str, link: str) -> str:
@@ -202,7 +136,7 @@ class TransformsEncoder:
                 translation.x, translation.y, translation.z = x, y, z
                 rotation.w, rotation.x, rotation.y, rotation.z = w, i, j, k
             told += frames
-        return _encode(_FrameTransforms(told))
+        return _encode({"transforms": told})
 
 
 class SceneEncoder:
@@ -213,36 +147,29 @@ class SceneEncoder:
         self._shown: list[str] = []
 
     def encode(self, time: int, models: Mapping[str, WorldModel]) -> bytes:
-        stamp = _Timestamp(*divmod(time, SECOND))
+        stamp = _time(time)
         entities = [_level_entity(stamp, level) for level in self._levels]
         for name, model in sorted(models.items()):
             entities += [_link_entity(stamp, name, model, link) for link in model.links]
-        shown = {entity.id for entity in entities}
-        deletions = [_Deletion(stamp, _MATCHING_ID, gone) for gone in self._shown if gone not in shown]
-        self._shown = [entity.id for entity in entities]
-        return _encode(_SceneUpdate(deletions, entities))
+        before, self._shown = self._shown, [entity["id"] for entity in entities]
+        shown = set(self._shown)
+        deletions = [{"timestamp": stamp, "type": _MATCHING_ID, "id": gone} for gone in before if gone not in shown]
+        return _encode({"deletions": deletions, "entities": entities})
 
 
-def _entity(stamp: _Timestamp, frame: str, name: str) -> _SceneEntity:
-    return _SceneEntity(
-        timestamp=stamp,
-        frame_id=frame,
-        id=name,
-        lifetime=_Timestamp(0, 0),
-        frame_locked=True,
-        cubes=[],
-        spheres=[],
-        cylinders=[],
-        texts=[],
-    )
+def _entity(stamp: _Json, frame: str, name: str) -> _Json:
+    """Return an entity of which nothing is to be seen yet."""
+    about = {"timestamp": stamp, "frame_id": frame, "id": name, "lifetime": _time(0), "frame_locked": True}
+    kinds = ("metadata", "arrows", "cubes", "spheres", "cylinders", "lines", "triangles", "texts", "models")
+    return {**about, **{kind: [] for kind in kinds}}
 
 
-def _link_entity(stamp: _Timestamp, name: str, model: WorldModel, link: RigidLink) -> _SceneEntity:
+def _link_entity(stamp: _Json, name: str, model: WorldModel, link: RigidLink) -> _Json:
     frame = frame_of(name, link.name)
     entity = _entity(stamp, WORLD_FRAME if model.static else frame, frame)
     at = model.pose.compose(link.pose) if model.static else ORIGIN
     for shape, pose, color in _seen(link):
-        _draw(entity, shape, at.compose(pose), _Rgba(*color))
+        _draw(entity, shape, at.compose(pose), _color(color))
     return entity
 
 
@@ -259,32 +186,38 @@ def _seen(link: RigidLink) -> Iterator[tuple[Shape, Pose, Color]]:
             yield shape, collision.pose, GRAY
 
 
-def _draw(entity: _SceneEntity, shape: Shape, pose: Pose, color: _Rgba) -> None:
+def _draw(entity: _Json, shape: Shape, pose: Pose, color: _Json) -> None:
     match shape:
         case BoxShape(size):
-            entity.cubes.append(_Solid(_pose(pose), _Xyz(*size), color))
+            entity["cubes"].append(_solid(pose, size, color))
         case SphereShape(radius):
-            entity.spheres.append(_ball(pose, (radius, radius, radius), color))
+            entity["spheres"].append(_ball(pose, (radius, radius, radius), color))
         case EllipsoidShape(radii):
-            entity.spheres.append(_ball(pose, radii, color))
+            entity["spheres"].append(_ball(pose, radii, color))
         case CylinderShape(radius, height):
-            entity.cylinders.append(_column(pose, radius, height, color))
+            entity["cylinders"].append(_column(pose, radius, height, color))
         case CapsuleShape(radius, height):
-            entity.cylinders.append(_column(pose, radius, height, color))
+            entity["cylinders"].append(_column(pose, radius, height, color))
             for end in (height / 2, -height / 2):
-                entity.spheres.append(_ball(pose.compose(Pose((0.0, 0.0, end))), (radius, radius, radius), color))
+                entity["spheres"].append(_ball(pose.compose(Pose((0.0, 0.0, end))), (radius, radius, radius), color))
         case PlaneShape(normal, (width, depth)):
             slab = pose.compose(_facing(normal)).compose(Pose((0.0, 0.0, -_PLANE_THICK / 2)))
-            entity.cubes.append(_Solid(_pose(slab), _Xyz(width, depth, _PLANE_THICK), color))
+            entity["cubes"].append(_solid(slab, (width, depth, _PLANE_THICK), color))
 
 
-def _ball(pose: Pose, radii: Vector, color: _Rgba) -> _Solid:
+def _solid(pose: Pose, size: Vector, color: _Json) -> _Json:
+    """Return a cube or a sphere."""
+    return {"pose": _pose(pose), "size": _xyz(size), "color": color}
+
+
+def _ball(pose: Pose, radii: Vector, color: _Json) -> _Json:
     x, y, z = radii
-    return _Solid(_pose(pose), _Xyz(2 * x, 2 * y, 2 * z), color)
+    return _solid(pose, (2 * x, 2 * y, 2 * z), color)
 
 
-def _column(pose: Pose, radius: float, height: float, color: _Rgba) -> _Cylinder:
-    return _Cylinder(_pose(pose), _Xyz(2 * radius, 2 * radius, height), 1.0, 1.0, color)
+def _column(pose: Pose, radius: float, height: float, color: _Json) -> _Json:
+    size = _xyz((2 * radius, 2 * radius, height))
+    return {"pose": _pose(pose), "size": size, "bottom_scale": 1.0, "top_scale": 1.0, "color": color}
 
 
 def _facing(normal: Vector) -> Pose:
@@ -295,36 +228,45 @@ def _facing(normal: Vector) -> Pose:
     return Pose.from_quaternion((0.0, 0.0, 0.0), (1.0 + z, -y, x, 0.0))
 
 
-def _level_entity(stamp: _Timestamp, level: Level) -> _SceneEntity:
+def _level_entity(stamp: _Json, level: Level) -> _Json:
     entity = _entity(stamp, WORLD_FRAME, f"/level/{level.name}")  # No frame starts with a slash.
-    entity.cubes.append(_Solid(_pose(Pose(level.center)), _Xyz(*level.size), _Rgba(*_LEVEL_COLOR)))
+    entity["cubes"].append(_solid(Pose(level.center), level.size, _color(_LEVEL_COLOR)))
     x, y, z = level.center
     above = Pose((x, y, z + level.size[2] / 2), UPRIGHT)
-    entity.texts.append(_Text(_pose(above), True, 16.0, True, _Rgba(*_LEVEL_INK), level.name))
+    entity["texts"].append(
+        {
+            "pose": _pose(above),
+            "billboard": True,
+            "font_size": 16.0,
+            "scale_invariant": True,
+            "color": _color(_LEVEL_INK),
+            "text": level.name,
+        }
+    )
     return entity
 
 
-def _pose(pose: Pose) -> _PoseMessage:
+def _time(time: int) -> _Json:
+    return dict(zip(("sec", "nsec"), divmod(time, SECOND), strict=True))
+
+
+def _xyz(vector: Vector) -> _Json:
+    return dict(zip("xyz", vector, strict=True))
+
+
+def _color(color: Color) -> _Json:
+    return dict(zip("rgba", color, strict=True))
+
+
+def _pose(pose: Pose) -> _Json:
     w, x, y, z = pose.quaternion
-    return _PoseMessage(_Xyz(*pose.position), _Xyzw(x, y, z, w))
+    return {"position": _xyz(pose.position), "orientation": {"x": x, "y": y, "z": z, "w": w}}
 
 
 # Tells an observer of a history, such as a recorder, what happens in a world, as messages of one member.
 
 WORLD_MEMBER = "world"
 """The member that a world is to whoever observes its history."""
-
-
-class _WorldState(Struct):
-    iteration: int
-    step: int
-    state_hash: str
-
-
-class _ToldInteraction(Struct):
-    iteration: int
-    step: int
-    interaction: Any
 
 
 class WorldTeller(Spectator):
@@ -365,11 +307,11 @@ class WorldTeller(Spectator):
         at = self._reach(iteration)
         if poses:  # First, so that whoever looks for what differs finds who it is before the hash.
             self._send(TF, at, self._transforms.encode(at, poses))
-        self._send(STATE, at, _encode(_WorldState(iteration, step, state_hash.hex())))
+        self._send(STATE, at, _encode({"iteration": iteration, "step": step, "state_hash": state_hash.hex()}))
 
     def interacted(self, iteration: int, step: int, interaction: Any) -> None:
         at = self._reach(iteration)
-        self._send(INTERACTIONS, at, _encode(_ToldInteraction(iteration, step, plain(interaction))))
+        self._send(INTERACTIONS, at, _encode({"iteration": iteration, "step": step, "interaction": plain(interaction)}))
 
     def ended(self, iteration: int, step: int) -> None:
         at = self._reach(iteration)
