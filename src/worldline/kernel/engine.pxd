@@ -3,7 +3,6 @@
 cimport cython
 
 from worldline.kernel._native cimport hash_of_four, is_word
-from worldline.kernel.draws cimport Draws
 from worldline.kernel.heap cimport BARE, LADEN, OWN
 from worldline.kernel.heap cimport HeapQueue as Queue
 

@@ -442,8 +442,7 @@ class EntityBase:
         engine: Engine = acting(self)
         if self._wl_random is None:
             self._wl_random = Draws(engine.roster.seed, self._wl_name)
-        draws: Draws = self._wl_random
-        return draws
+        return self._wl_random  # type: ignore[no-any-return] # A variable of that class would be looked at each time.
 
     @random.setter
     def random(self, _: object) -> None:

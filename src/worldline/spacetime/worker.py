@@ -344,8 +344,8 @@ class SpacetimeWorker:
         self._events = [0] * count
         # The end.
         self._idle: list[IdleReport | None] = [None] * count  # What each has said when it was idle last.
-        self._is_swept = self._is_swept_now = False
-        self._steps_at_sweep = 0
+        self._is_swept_now = False
+        self._steps_at_sweep = -1  # How many steps there were when garbage was collected last.
         # Moves.
         self._round = 0  # How often the run has stood still.
         self._round_wanted = 0
@@ -366,8 +366,6 @@ class SpacetimeWorker:
             events = look(shown_time(core.lab), core.events)
             self._tell()
             self._is_swept_now = False
-            if core.steps > self._steps_at_sweep:
-                self._is_swept = False
             if is_busy:
                 self._idle[self._me] = None
                 self._consider_moves()
@@ -413,7 +411,8 @@ class SpacetimeWorker:
     def _say_idle(self) -> None:
         """Tell the leader that nothing can happen here, unless it knows."""
         is_alive = self._core.live > 0 and not self._core.failures
-        said = IdleReport(tuple(self._sent), tuple(self._received), is_alive, self._is_swept)
+        is_swept = self._core.steps <= self._steps_at_sweep
+        said = IdleReport(tuple(self._sent), tuple(self._received), is_alive, is_swept)
         if said != self._idle[self._me]:
             self._idle[self._me] = said
             if self._me == _LEADER:
@@ -438,7 +437,7 @@ class SpacetimeWorker:
                 self._conclude()
             case Order.SWEEP:
                 gc.collect()
-                self._is_swept = self._is_swept_now = True
+                self._is_swept_now = True
                 self._steps_at_sweep = self._core.steps
             case Order.FINISH:
                 self._is_over = True
