@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from worldline import Federation, Participant, Program, run
-from worldline.history import Observer, guarding
+from worldline.history import Observer
 from worldline.history.guarding import GuardedObserver
+from worldline.history.observer import TOLD
 from worldline.kernel import Entity, Simulation
 from worldline.model import UsageError
 from worldline.model.errors import ObserverFailure
@@ -131,7 +132,7 @@ def test_one_without_the_methods_is_refused_before_anything_happens(room: Callab
 
 def test_every_method_of_an_observer_is_guarded() -> None:
     told = [name for name in vars(Observer) if not name.startswith("_")]
-    assert list(guarding._TOLD) == told
+    assert list(TOLD) == told
     for name in told:
         assert signature(getattr(GuardedObserver, name)) == signature(getattr(Observer, name)), name
 

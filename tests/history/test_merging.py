@@ -113,7 +113,7 @@ def test_a_teller_keeps_calls_with_the_place_at_which_they_were_made() -> None:
         ((7, "b"), "arrives", ("a", 1, "b", 9, 0, None)),
         ((7, "b"), "lasts", ("a", 1, 12)),
         ((7, "b"), "closed", ("b", "x", 8)),
-        ((7, "b"), "noted", ("a", "t", 7, None, None)),
+        ((7, "b"), "noted", ("a", "t", 7, None)),
         ((7, "b"), "ended", ("a", 7, b"c")),
     ]
     assert teller.take() == []

@@ -9,14 +9,13 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from worldline.history.observer import Observer
+from worldline.history.observer import TOLD, Observer
 from worldline.history.telling import SeveralObservers
 from worldline.model.blame import said_of
 from worldline.model.errors import ObserverFailure, UsageError, WorldlineError, shown
 from worldline.model.time import FOREVER
 
 _TAKES_ANY_NUMBER = 0x04  # As `inspect.CO_VARARGS`.
-_TOLD = ("began", "sent", "arrives", "lasts", "closed", "noted", "ended", "passed")
 
 
 def check_observer(observer: object) -> None:
@@ -26,7 +25,7 @@ def check_observer(observer: object) -> None:
         return
     if isinstance(observer, type):
         raise UsageError(f"the observer is the class {observer.__name__}", advice=f"give {observer.__name__}(...)")
-    missing = [name for name in _TOLD if not callable(getattr(observer, name, None))]
+    missing = [name for name in TOLD if not callable(getattr(observer, name, None))]
     if missing:
         raise UsageError(
             f"the observer {shown(observer)} has no method {missing[0]}",
@@ -36,7 +35,7 @@ def check_observer(observer: object) -> None:
 
 def _check_spelling(kind: type[Observer]) -> None:
     """Refuse a method that looks like one that is told things, and that nobody would call."""
-    inherited = [name for name in _TOLD if getattr(kind, name) is getattr(Observer, name)]
+    inherited = [name for name in TOLD if getattr(kind, name) is getattr(Observer, name)]
     for name in sorted(set(dir(kind)) - set(dir(Observer))):
         near = [] if name.startswith("_") else get_close_matches(name, inherited, n=1, cutoff=0.75)
         if near and _takes_as_much(getattr(kind, name), getattr(Observer, near[0])):

@@ -33,6 +33,9 @@ DOWN = "lost while its receiver was down"
 DEAD = "its target was dead"
 """Why a message isn't received that nobody was there for."""
 
+TOLD = ("began", "sent", "arrives", "lasts", "closed", "noted", "ended", "passed")
+"""The methods of an observer: all that it is told."""
+
 
 class Observer:
     """Sees who takes part from when to when, every message and where it goes, and what members note.

@@ -1,4 +1,4 @@
-"""Keeps what an observer would be told, for one in another process."""
+"""Passes on what observers are told: to several of them, or to one in another process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from worldline.history.observer import Observer
+from worldline.history.observer import TOLD, Observer
 from worldline.model.time import FOREVER
 
 Key = tuple[Any, ...]
@@ -16,8 +16,37 @@ Call = tuple[Key, str, tuple[Any, ...]]
 """When something was told, by which method of the observer, and with what."""
 
 
-class Teller(Observer):
-    """An observer that keeps what it is told until somebody takes it.
+class RelayingObserver(Observer):
+    """Hands all that it is told to one method: which of those in `TOLD` was called, and with what."""
+
+    def relay(self, how: str, what: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+
+def _relaying(how: str) -> Callable[..., None]:
+    def told(self: RelayingObserver, *what: Any, **detail: Any) -> None:
+        self.relay(how, (*what, *detail.values()))  # The last one, if it is given at all.
+
+    return told
+
+
+for _how in TOLD:
+    setattr(RelayingObserver, _how, _relaying(_how))
+
+
+class SeveralObservers(RelayingObserver):
+    """Tells several observers of one run everything, in the order in which they are given."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._observers = tuple(observers)
+
+    def relay(self, how: str, what: tuple[Any, ...]) -> None:
+        for each in self._observers:
+            getattr(each, how)(*what)
+
+
+class Teller(RelayingObserver):
+    """An observer that keeps what it is told until that is taken.
 
     `key()` says at what the run is. Who tells of one thing in the course of another has told it at that other one: so
     a message's arrivals come with the message, and its loss, if it is found out later, with what happens then.
@@ -35,32 +64,11 @@ class Teller(Observer):
         calls, self._calls = self._calls, []
         return calls
 
-    def began(self, who: str, at: int) -> None:
-        self._keep("began", who, at)
-
-    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        self._keep("sent", who, number, topic, at, payload, until, detail)
-
-    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        self._keep("arrives", sender, number, receiver, at, copy, lost)
-
-    def lasts(self, sender: str, number: int, until: int) -> None:
-        self._keep("lasts", sender, number, until)
-
-    def closed(self, receiver: str, topic: str, at: int) -> None:
-        self._keep("closed", receiver, topic, at)
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        self._keep("noted", who, topic, at, payload, detail)
-
-    def ended(self, who: str, at: int, chain: bytes) -> None:
-        self._keep("ended", who, at, chain)
+    def relay(self, how: str, what: tuple[Any, ...]) -> None:
+        self._calls.append((self._key(), how, what))
 
     def passed(self, time: int) -> None:
         """Nothing: what is final for one worker needn't be for the run."""
-
-    def _keep(self, how: str, *what: Any) -> None:
-        self._calls.append((self._key(), how, what))
 
 
 # Makes one history of what several workers tell.
@@ -129,45 +137,3 @@ def merged(observer: Observer, batches: Sequence[tuple[Iterable[Call], int]]) ->
     for worker, (calls, reached) in enumerate(batches):
         merging.hear(worker, calls, reached)
     return merging
-
-
-# Several observers of one run, such as a recorder and somebody who looks on. Pure.
-
-
-class SeveralObservers(Observer):
-    """Tells each of them everything, in the order in which they are given."""
-
-    def __init__(self, observers: Iterable[Observer]) -> None:
-        self._observers = tuple(observers)
-
-    def began(self, who: str, at: int) -> None:
-        for each in self._observers:
-            each.began(who, at)
-
-    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        for each in self._observers:
-            each.sent(who, number, topic, at, payload, until, detail)
-
-    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        for each in self._observers:
-            each.arrives(sender, number, receiver, at, copy, lost)
-
-    def lasts(self, sender: str, number: int, until: int) -> None:
-        for each in self._observers:
-            each.lasts(sender, number, until)
-
-    def closed(self, receiver: str, topic: str, at: int) -> None:
-        for each in self._observers:
-            each.closed(receiver, topic, at)
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        for each in self._observers:
-            each.noted(who, topic, at, payload, detail)
-
-    def ended(self, who: str, at: int, chain: bytes) -> None:
-        for each in self._observers:
-            each.ended(who, at, chain)
-
-    def passed(self, time: int) -> None:
-        for each in self._observers:
-            each.passed(time)

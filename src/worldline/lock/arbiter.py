@@ -660,8 +660,9 @@ class Arbiter:
                 now = acts = member.now
             elif first < min(member.awaits, horizon):
                 now = acts = first
-        if now < member.now or (messages and messages[0].arrival < member.granted):
+        if now < member.now or now > horizon or (messages and messages[0].arrival < member.granted):
             raise broken_grant(member, now, messages)
+        assert member.inbox.first >= horizon, "A1: what isn't handed over arrives at the horizon or later"
         member.now = now
         member.granted = horizon
         member.move(Grant)

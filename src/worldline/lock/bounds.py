@@ -128,6 +128,7 @@ class Bounds:
 
     def connect(self, sender: Clock, receiver: Clock, latency: int) -> None:
         """Add an edge where there was none. Bounds only shrink by it, so every ride stays true."""
+        assert latency >= 1, "A3: every latency is positive, and all progress rests on that"
         receiver.ins.append((sender, latency))
 
     def change(self, clock: Clock, base: int, promise: int, goal: int = 0, sleeping: bool = False) -> None:
@@ -363,6 +364,7 @@ class Bounds:
 
     def _ride(self, clock: Clock, subgoal: int, blocker: Clock, threshold: int) -> None:
         """Let a clock ride until the blocker's send reaches the threshold."""
+        assert threshold < subgoal, "B3: thresholds fall along a chain of rides, so that it ends"
         clock.rides_on = blocker
         clock.subgoal = subgoal
         clock.ticket += 1

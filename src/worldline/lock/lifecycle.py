@@ -421,7 +421,8 @@ class LifecycleFilter:
             if message.topic == ESTOP_TOPIC and self.emergency.latency is not None:
                 self.emergency.hear(message)
             else:
-                self._arrived.append(message)  # C1
+                assert not self._arrived or self._arrived[-1].arrival <= message.arrival, "C1: in order"
+                self._arrived.append(message)
         if self._is_answered:
             self._is_answered = False
             ledger.told = ledger.now  # The arbiter works the same out from its side.
@@ -575,6 +576,7 @@ class LifecycleFilter:
         wait.batch = []
         wait.kind, wait.stage = None, _NONE
         crashes = self._faults.take_crashes(self.ledger.now)
+        assert crashes, "C2: it goes down because of a crash that is due"
         until = max(crash[1] for crash in crashes)
         fault = crashes[0][2]
         if until == FOREVER:
@@ -636,6 +638,7 @@ class LifecycleFilter:
             resumes = self._after_hangs(min(resumes + max([fault.delay for fault in slows]), FOREVER))
         if reached < resumes < FOREVER:
             resumes = self._on_time(resumes)
+        assert resumes >= reached, "C2: a program goes on at its sequence point, or later"
         return resumes
 
     def _after_hangs(self, time: int) -> int:
