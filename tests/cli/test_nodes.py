@@ -452,7 +452,7 @@ def workers_asked_for(worldline: Command, monkeypatch: pytest.MonkeyPatch, *opti
         asked.append(workers)
         return Report(tried=3, events=0, faults=0, faults_in_vain=0, failed=0, failure=None, digest="")
 
-    monkeypatch.setattr(importlib.import_module("worldline.cli.nodes"), "search", search)
+    monkeypatch.setattr(importlib.import_module("worldline.cli.nodes"), "search_seeds", search)
     assert worldline("bellman-ford", "--seeds", "3", *options)[0] == 0
     return asked[0]
 
