@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import atexit
 import errno
-import os
 import signal
 import sys
 from contextlib import suppress
+
+from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import NoReturn
-
-INTERRUPTED = 130
 
 
 def main() -> NoReturn:
@@ -67,7 +66,7 @@ def _run(app: Callable[[], object]) -> None:
 
 
 def _exit_code(error: Exception) -> int:
-    """Say it in a line to the user who has to act, and return the exit code; raise again an error that isn't ours."""
+    """Say it in a line to the user, and return the exit code; an error that isn't ours is raised again."""
     from worldline.cli.console import PlainConsole, own_lines
     from worldline.model.errors import LossError, Unread, WorldlineError
 
@@ -84,22 +83,3 @@ def _exit_code(error: Exception) -> int:
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
-
-
-# Ctrl-C while a command is being loaded ends the process: modules that are half loaded can't be left.
-
-
-def leave_at_once() -> None:
-    """From now on an interruption ends the process, unless somebody has said otherwise: nothing has begun."""
-    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
-        signal.signal(signal.SIGINT, _leave)
-
-
-def leave_in_order() -> None:
-    """From now on an interruption is a KeyboardInterrupt, as usual: all is loaded."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _leave(*_: object) -> NoReturn:
-    os._exit(INTERRUPTED)

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from worldline.cli import leave_in_order
+from worldline.cli.leaving import leave_in_order
 
 # Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
 #
