@@ -44,8 +44,7 @@ from worldline.history.journal import Journal
 from worldline.lock import Action, Arbiter, Grant, Join, Next, ParticipantEvent, Publish, StartRun, Subscription
 from worldline.lock.ledger import Ledger
 from worldline.model import FOREVER, Message, Plan
-from worldline.pictures.sheet import ticks_between
-from worldline.pictures.sheet import Entry, Legend
+from worldline.pictures.sheet import Entry, Legend, ticks_between
 from worldline.pictures.svg import FAINT, PALETTE, SOFT, document, element, hover, path, text_at
 from worldline.wire.codec import decode_events, encode_answer, encode_events
 

@@ -22,7 +22,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from worldline.history.outcome import EVERYBODY_ELSE, Status, Watch
-from worldline.model.errors import Interrupted
 from worldline.model.text import counted, printable, printable_colors, printable_json, printable_lines
 from worldline.model.time import FOREVER, format_time
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from worldline.recording import Shelf
-    from worldline.search.day import Day
-    from worldline.search.searching import Report
 
 _COLOR = re.compile(r"\x1b\[[0-9;:]*m")
 
@@ -248,36 +245,3 @@ class _RunBar:
         opened.add_task("", total=end if has_end else None)
         opened.start()
         return opened
-
-
-# Many seeds on the screen: how far a search is, which is also said if it is interrupted.
-
-
-def watched(search: Callable[[Callable[[int], None]], Report], seeds: int) -> Report:
-    """Run a search of so many seeds; it is given what to tell how many it has tried."""
-    done = 0
-    with bar("seeds", seeds) as show:
-
-        def count(tried: int) -> None:
-            nonlocal done
-            done = tried
-            if show is not None:
-                show(tried)
-
-        try:
-            return search(count)
-        except KeyboardInterrupt:
-            raise Interrupted(f"interrupted after {done:,} of {seeds:,} seeds") from None
-
-
-def processors() -> int:
-    """Return how many processors there are for us."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def show_day(console: Console, day: Day | None, felt: Day | None) -> None:
-    """Say what of the kind of day made a difference, if anything did; if that isn't known, say what day it was."""
-    found = felt or day
-    words = "" if found is None else found.words()
-    if words:
-        console.print(f"  on this day: {words}  (--day {day})")
