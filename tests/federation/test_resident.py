@@ -231,7 +231,7 @@ def test_one_that_runs_far_ahead_is_held_back_and_serves_the_others_meanwhile() 
             return len(me.advance(to="1s"))
 
     def release() -> None:
-        eventually(lambda: server.ask(server.host.ahead) == ["me"])
+        eventually(lambda: server.ask(server.host.flow.ahead) == ["me"])
         go.set()
 
     other, releaser = Strand(lag), Strand(release)
