@@ -144,7 +144,7 @@ def test_an_executor_or_address_that_cant_be_meant_is_refused(said, options: lis
 
 
 def test_an_installation_says_what_is_compiled_and_what_programs_run_on(said, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(info, "lock_build", "compiled for this test")
+    monkeypatch.setattr(info, "build", "compiled for this test")
     monkeypatch.setenv("WORLDLINE_THREADS", "1")
     rows = [line.split() for line in said("info")[1].splitlines()]
     assert ["lock,", "wire", "compiled", "for", "this", "test"] in rows

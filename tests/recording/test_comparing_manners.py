@@ -16,11 +16,16 @@ from worldline.model import FOREVER, ModelError, UsageError, plan
 from worldline.recording import Recorder, Recording
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.walk import sendings
+from worldline.targets import RunOptions
 
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     return record(tmp_path / "whole.mcap")
+
+
+def differ(a: str, b: str) -> None:
+    diff_command(a, b, both=RunOptions(), of_a=RunOptions(), of_b=RunOptions())
 
 
 def altered(path: Path, place: int) -> Path:
@@ -53,10 +58,10 @@ def test_a_file_that_is_cut_off_is_refused_once_what_is_there_is_compared(
     cut = tmp_path / "cut.mcap"
     cut.write_bytes(whole.read_bytes()[:-2000])
     with pytest.raises(UsageError, match=r"cut\.mcap is cut off, and nothing can be said of what is missing"):
-        diff_command(str(whole), str(cut))
+        differ(str(whole), str(cut))
     assert ", then B ends\n" in capsys.readouterr().out
     with pytest.raises(UsageError, match="is cut off"):
-        diff_command(str(cut), str(cut))
+        differ(str(cut), str(cut))
     both = cut.read_bytes()
     cut.write_bytes(both[:1500] + bytes([both[1500] ^ 1]) + both[1501:])
     with pytest.raises(UsageError, match=r"cut\.mcap was altered"):
@@ -89,7 +94,7 @@ def test_targets_of_different_kinds_are_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(KERNEL)
     with pytest.raises(UsageError, match="A is of the kind kernel, and B of the kind nodes"):
-        diff_command("mine.py", "flooding")
+        differ("mine.py", "flooding")
 
 
 def test_times_in_headers_are_times(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from itertools import permutations
 from queue import SimpleQueue
@@ -254,14 +254,20 @@ def test_the_later_of_two_peers_of_one_name_is_refused(place: str, stack: ExitSt
     elder.find_primary(PATIENCE_S)
 
 
+def say_until(heard: Callable[[], bool], network: ZenohNetwork, said: bytes) -> None:
+    """Repeat it, as peers do: what is said before a peer has found the sender counts for nothing."""
+    while not heard():
+        network.send(said)
+        network.receive(0.1)
+
+
 def test_a_primary_waits_for_whoever_its_secondaries_hear(place: str, stack: ExitStack) -> None:
     p = stack.enter_context(primary(place))
     a = msgspec.structs.replace(p.me, role="secondary", name="a", instance="of-a", address="")
     network = ZenohNetwork("f", "of-a", here(place))
     stack.callback(network.close)
-    assert network.receive(PATIENCE_S) is not None
-    network.send(msgspec.json.encode(Announcement(kind="alive", peer=a, hears=("p", "q"))))
-    eventually(lambda: p.present())
+    said = msgspec.json.encode(Announcement(kind="alive", peer=a, hears=("p", "q")))
+    say_until(lambda: a in p.present(), network, said)
     with pytest.raises(LossError, match=r"1 of 1 secondaries .* others see, but we don't: q"):
         p.wait_for_secondaries(1, 0.0)
     network.send(msgspec.json.encode(Announcement(kind="alive", peer=a, hears=("p",))))
@@ -273,9 +279,10 @@ def test_whoever_others_count_as_gone_is_told(place: str, stack: ExitStack) -> N
     p = msgspec.structs.replace(a.me, role="primary", name="p", instance="of-p")
     network = ZenohNetwork("f", "of-p", here(place))
     stack.callback(network.close)
-    assert network.receive(PATIENCE_S) is not None  # They are connected.
+    say_until(lambda: p in a.present(), network, msgspec.json.encode(Announcement(kind="alive", peer=p)))
     network.send(b"something else")
-    network.send(msgspec.json.encode(Announcement(kind="alive", peer=p, gone=(a.me.instance,))))
+    said = msgspec.json.encode(Announcement(kind="alive", peer=p, gone=(a.me.instance,)))
+    network._put(said, zenoh.CongestionControl.BLOCK)
     with pytest.raises(LossError, match="primary p of federation 'f' counted this peer as gone"):
         a.wait_for_secondaries(1, PATIENCE_S)
 
@@ -317,9 +324,7 @@ def test_a_forged_announcement_is_refused_and_the_primary_goes_on(place: str, st
     network = ZenohNetwork("f", "stranger", here(place))
     stack.callback(network.close)
     honest = msgspec.structs.replace(a.me, name="b", instance="stranger")
-    while honest not in p.present():  # What is said before the primary has found the sender counts for nothing.
-        network.send(msgspec.json.encode(Announcement(kind="alive", peer=honest)))
-        network.receive(PATIENCE_S)
+    say_until(lambda: honest in p.present(), network, msgspec.json.encode(Announcement(kind="alive", peer=honest)))
     assert p.wait_for_secondaries(2, PATIENCE_S) == (a.me, honest)
     gone = msgspec.json.encode(Announcement(kind="alive", peer=FORGED, gone=(p.me.instance,)))
     for instance in ("stranger", "forged", a.me.instance):
