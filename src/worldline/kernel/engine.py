@@ -89,7 +89,6 @@ INTERRUPTS = object()
 INTERRUPTION = "interrupt!"  # The topic of an interruption from another entity; no handler can have that name.
 
 _LAST = cython.declare(cython.longlong, TIME_MAX)
-_NEVER = cython.declare(cython.longlong, -1)  # No order is negative.
 _BURST_MAX = cython.declare(cython.longlong, 1_000_000)
 _CANCELED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 

@@ -313,9 +313,7 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
         return structs.replace(trial, faults=faults, script=Script(usual, messages or {}))
 
     messages = trial.script.exceptions
-    shrinking = Shrinking(
-        runs, trial.faults, messages, drawn=len(messages), make=made, is_milder=are_milder, remembers=False
-    )
+    shrinking = Shrinking(runs, trial.faults, messages, drawn=len(messages), make=made, is_milder=are_milder)
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
         if FAULTS not in kept:
             shrinking.leave_out_faults()

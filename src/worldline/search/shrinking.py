@@ -264,8 +264,8 @@ class Shrinking(Generic[F, K, V]):
     Its circumstances are all that is out of the ordinary: its `faults`, and its `draws` by name. Draws of None are
     those that the seed makes, of which `drawn` are out of the ordinary. What is here is always what was tried last and
     failed as before. The room says how a trial is made of circumstances (`make` returns None if they don't go together)
-    and when some faults are milder than others; and it tries what is simpler in its own terms. If it `remembers`, what
-    was tried before isn't run again, and isn't counted.
+    and when some faults are milder than others; and it tries what is simpler in its own terms. What was tried before
+    isn't run again, and isn't counted.
     """
 
     def __init__(
@@ -277,7 +277,6 @@ class Shrinking(Generic[F, K, V]):
         drawn: int,
         make: Callable[[tuple[F, ...], dict[K, V] | None], Tried | None],
         is_milder: Callable[[Sequence[F], Sequence[F]], bool],
-        remembers: bool = True,
     ) -> None:
         self.faults = self._harshest = faults
         self.draws = draws
@@ -288,8 +287,7 @@ class Shrinking(Generic[F, K, V]):
         self._lines = runs.lines
         self._length = runs.lines + drawn + len(faults)
         # How many lines it takes if it fails as before; later rounds ask much that earlier ones have asked.
-        self._answers: dict[Hashable, int | None] = {(faults, _frozen(draws), None): runs.lines} if remembers else {}
-        self._remembers = remembers
+        self._answers: dict[Hashable, int | None] = {(faults, _frozen(draws), None): runs.lines}
 
     def attempt(
         self, *, faults: tuple[F, ...] | None = None, draws: dict[K, V] | None = None, lines_max: int | None = None
@@ -298,7 +296,7 @@ class Shrinking(Generic[F, K, V]):
         faults = self.faults if faults is None else faults
         draws = self.draws if draws is None else draws
         asked = faults, _frozen(draws), lines_max
-        if asked not in self._answers or not self._remembers:
+        if asked not in self._answers:
             if lines_max is None:
                 lines_max = self._length - len(faults) - (self.drawn if draws is None else len(draws))
             trial = self._make(faults, draws) if self._is_milder(faults, self._harshest) else None
