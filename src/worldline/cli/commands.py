@@ -222,6 +222,8 @@ ABOUT = {
     "join": "Start one participant of a federation here, for a run served elsewhere.",
     "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
     "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
+    "doctor": "Say what works on this machine: Python, compiled modules, extras, network, limits; and how to get the"
+    " rest.",
     "init": "Write a small federation to start from: federation.toml and federation.py.",
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "search": "Try a federation on many seeds until a property fails or a program raises; shrink what fails.",
