@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long test-plain test-bare check lint types bench soak lock sbom clean FORCE
+.PHONY: help run build test test-long test-plain test-bare check lint types bench soak lock sbom site dist clean FORCE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -99,6 +99,26 @@ sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worl
 	$(PY) -m venv --clear .venv/sbom
 	.venv/sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
 	.venv/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(PY)
+
+# The site says what the commands say, so it is built by an environment that has both.
+SITE := .venv/site
+site: $(STAMP)  ## build the documentation into build/site: open build/site/index.html
+	test -x $(SITE)/bin/mkdocs || { $(PY) -m venv $(SITE) && \
+	    $(SITE)/bin/python -m pip install --quiet --disable-pip-version-check '.[site]'; }
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --site-dir build/site
+
+# Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python.
+DIST := build/dist
+dist: $(STAMP)  ## build sdist and wheels for every Python here into build/dist, and try each in a clean environment
+	rm -rf $(DIST) && $(PIP) build==1.4.0
+	WORLDLINE_UNCOMPILED=1 $(PY) -m build --sdist --outdir $(DIST)
+	for minor in 11 12 13; do \
+	    for python in $(FOUND); do \
+	        "$$python" -c '$(PROBE)' "$$minor" 2>/dev/null || continue; \
+	        .ci/try-dist "$$python" $(DIST) || exit; \
+	        break; \
+	    done; \
+	done
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
