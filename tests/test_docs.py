@@ -278,3 +278,8 @@ def test_the_guide_shows_what_the_one_that_runs_ahead_sends(tmp_path: Path) -> N
 def test_the_diagram_in_the_design_is_the_table_in_the_code() -> None:
     (shown,) = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs" / "design.md").read_text(), re.DOTALL)
     assert shown == diagram()
+
+
+def test_every_page_is_in_the_sites_index() -> None:
+    listed = set(re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - listed == set()
