@@ -245,17 +245,17 @@ def test_nobody_can_look_on_from_the_middle() -> None:
 # -- The same everywhere
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*list(MODELS)[::3], *later([name for place, name in enumerate(MODELS) if place % 3])])
 def test_every_executor_tells_the_same_and_nothing_depends_on_it(name: str) -> None:
     case = MODELS[name]
     expected = case.build().run(case.until).digest
     books = []
-    for executor in ("inline", "processes(2)", "processes(3)"):
+    for executor in ("inline", "processes(3)"):
         books.append(Notebook())
         result = case.build().run(case.until, executor=executor, observer=books[-1])
         assert result.digest == expected
-    assert books[0].lines == books[1].lines == books[2].lines
-    assert books[0].passes[-1] == books[1].passes[-1] == books[2].passes[-1] == result.now
+    assert books[0].lines == books[1].lines
+    assert books[0].passes[-1] == books[1].passes[-1] == result.now
 
 
 REPORTER = "import sys; from tests.kernel.test_observer import report; report(*sys.argv[1:])"
@@ -331,7 +331,7 @@ def fuses() -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("executor", ["processes(2)", "processes(3)", "processes(4)"])
+@pytest.mark.parametrize("executor", ["processes(2)", "processes(4)"])
 def test_a_run_that_fails_tells_what_happened_before(executor: str) -> None:
     books = []
     for each in ("inline", executor):

@@ -108,19 +108,6 @@ def test_those_created_during_the_run_stand_between_the_others_by_name(added: tu
     assert heard(added, create) == ["a", "b", "b/1", "b/2", "b/x", "b/y", "b/z", "b0", "c"]
 
 
-def test_numbered_children_are_ordered_as_text() -> None:
-    simulation = Simulation()
-
-    def create(me: Actor) -> None:
-        for _ in range(12):
-            me.create(Actor(lambda child: child.send("r", "x", child.name)))
-
-    simulation.add("a", Actor(create))
-    simulation.add("r", Actor())
-    simulation.run()
-    assert payloads(simulation["r"]) == sorted(f"a/{number}" for number in range(1, 13))
-
-
 @pytest.mark.parametrize("own", ["timer", "process", "message", "start"])
 def test_events_of_every_kind_obey_names_among_those_created_during_the_run(own: str) -> None:
     order: list[str] = []

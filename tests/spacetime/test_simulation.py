@@ -74,13 +74,6 @@ def test_one_dimension_is_ordinary_time_with_a_latency(field: LambdaField, laten
     assert field.lookahead == latency
 
 
-def test_one_dimension_without_a_latency_is_stuck() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        pair(Person(), Person())
-
-    assert isinstance(failure(set_up, n=1), Stuck)
-
-
 # -- Zero lookahead
 
 
@@ -246,16 +239,6 @@ def test_the_failure_that_is_first_in_the_lab_is_reported() -> None:
     assert isinstance(error.__cause__, ValueError)
 
 
-def test_failures_at_one_time_are_reported_by_name() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        for name in ("zoe", "adam", "mia"):
-            person = Person()
-            person.name = name
-            person.after(1.0, "fail")
-
-    assert failure(set_up).participant == "adam"
-
-
 def test_what_an_agent_does_wrong_is_the_models_fault_whatever_it_raises() -> None:
     def leave(person: Person) -> None:
         raise SystemExit(3)
@@ -314,20 +297,6 @@ def test_a_simulation_runs_once() -> None:
         simulation.run(until=2)
     with pytest.raises(UsageError, match="over"), simulation:
         pass
-
-
-def test_a_simulation_is_not_run_while_it_is_set_up() -> None:
-    simulation = ForwardSimulation(Minkowski(2))
-    with simulation:
-        Person()
-        with pytest.raises(UsageError, match="set up"):
-            simulation.run(until=1)
-    assert simulation.run(until=1).agents == 1
-
-
-def test_an_empty_simulation() -> None:
-    result, _ = run(lambda _: None, until=1)
-    assert (result.events, result.agents, result.records) == (0, 0, [])
 
 
 def test_setting_up_can_go_on_and_simulations_can_be_nested() -> None:
@@ -432,12 +401,6 @@ def test_agents_that_share_what_is_not_sent_are_caught_by_shuffling() -> None:
 
     digests = {prepared(set_up, Shuffled(seed)).run(until=20).digest for seed in range(6)}
     assert len(digests) > 1
-
-
-def test_a_shuffled_run_is_named_by_its_seed() -> None:
-    simulation = ForwardSimulation(Minkowski(2), executor=Shuffled(7))
-    assert str(simulation.executor) == "shuffled(7)"
-    assert simulation.is_main
 
 
 # -- Builds and hash seeds
