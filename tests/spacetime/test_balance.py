@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spacetime.test_placement import cloud, residents
-from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, cut_of, imbalance, moves
+from worldline.spacetime.placement import Balance, Placing, Resident, cut_of, imbalance, moves
 
 # -- Who moves
 
@@ -80,25 +80,28 @@ def test_whoever_moves_goes_elsewhere_and_it_gets_better(everybody: list[tuple[i
 
 
 def test_it_is_wished_for_now_and_then() -> None:
-    wishes = BalanceTimer(0.5, 10.0)
+    wishes = Balance(Placing("positions", 0.5), 2, 10.0)
     asked = [(10.4, 3), (10.5, 4), (10.6, 5), (11.0, 6), (11.4, 7)]
     assert [wishes.is_due(*each) for each in asked] == [False, True, False, True, False]
-    wishes.granted(11.4)
+    wishes.restart(11.4)
     assert not wishes.is_due(11.6, 8)
     assert wishes.is_due(11.9, 8)
 
 
 def test_it_isnt_wished_for_if_nothing_has_happened() -> None:
     """Otherwise workers that wait for each other would move agents for ever, and never be idle."""
-    wishes = BalanceTimer(0.0, 0.0)
+    wishes = Balance(Placing("positions", 0.0), 2, 0.0)
     assert wishes.is_due(1.0, 7)
     assert not any(wishes.is_due(now, 7) for now in (2.0, 20.0, 200.0))
     assert wishes.is_due(201.0, 8)
 
 
 def granted(*asked: tuple[float, Sequence[int], int], by: Any = "positions") -> list[bool]:
-    grants = Grants(Placing(by, 1.0), 2, 0.0)
-    return [grants.is_worth_it(*each, 0) for each in asked]
+    balance, found = Balance(Placing(by, 1.0), 2, 0.0), []
+    for now_s, events, balance.letters in asked:
+        balance.events = list(events)
+        found.append(balance.is_worth_it(now_s, 0))
+    return found
 
 
 @pytest.mark.parametrize(

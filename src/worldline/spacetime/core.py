@@ -39,7 +39,18 @@ one as long as anything refers to it.
 
 In a run of several workers a core has the bodies of one. Others stand in it as bodies that aren't here (`is_here`),
 whose positions come with frames; what is sent to them goes to the `outbox`. They stand in it as long as a lane or a
-reference leads to or from them.
+reference leads to or from them. A letter in the outbox, for a body of another worker, is a tuple of one of these forms:
+
+========  ============================================  ==============================================================
+letter    with                                          what it says
+========  ============================================  ==============================================================
+lambda    lane, source, its home, target, and the parts  a lambda is under way on a lane; `new_lambda` makes it again
+gone      lane, target                                  nothing can be sent on a lane any more
+watch     body, news, watcher, its worker               a body elsewhere waits for this one: it wants its positions and,
+                                                        on the lane `news`, if any, to hear of its death
+watched   news                                          it is watched; nothing it told before is missing on that lane
+unwatch   body, news                                    news of a body aren't waited for any more
+========  ============================================  ==============================================================
 
 All of this is one module: spread over several, between which C can't inline anything, `benchmarks/spacetime.py` lost 4
 to 10 % of its events per second. Compiled, its C types are those in `core.pxd`; what is marked `cython.` means nothing
@@ -65,7 +76,6 @@ from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
 from worldline.spacetime.lanes import Body, Lambda, Lane
-from worldline.spacetime.worker_messages import LambdaInFlight, LaneGone, Letter, UnwatchFor, WatchFor
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -114,10 +124,11 @@ _NOT_THERE = cython.declare(object, (False, False, False, None))
 # C variables: to look up a module's own names takes longer.
 _Parcel = cython.declare(object, PackedCopy)
 _Closure = cython.declare(object, Closure)
-_Flying = cython.declare(object, LambdaInFlight)
 _Function = cython.declare(object, FunctionType)
 _seal = cython.declare(object, seal)
 _fingerprint = cython.declare(object, fingerprint)
+
+Letter = tuple[Any, ...]
 
 _current = cython.declare(object, cast("Core | None", None))  # The core whose agents act now, in this process.
 
@@ -461,9 +472,10 @@ class Core:
         elif target.is_here:
             self._push(lane, item)
         else:
-            names = lane.name, lane.source.name, lane.source.home, target.name
+            source: Body = lane.source
             parts = item.at, item.order, item.kind, item.function, item.arguments, int(item.content), item.ends
-            self.outbox.append((target, _Flying(*names, *parts)))
+            names = "lambda", lane.name, source.name, source.home, target.name
+            self.outbox.append((target, names + parts))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -763,7 +775,7 @@ class Core:
         """Attach a lane whose source's end is elsewhere."""
         self.attach(lane)
         if not lane.source.is_here:
-            self.outbox.append((lane.source, WatchFor(lane.source.name, "", lane.target.name, self.me)))
+            self.outbox.append((lane.source, ("watch", lane.source.name, "", lane.target.name, self.me)))
         self.note("attached", lane.target, lane.name, lane.source.name)
 
     def take_end(self, name: str, target: str, home: int) -> Lane:
@@ -823,7 +835,7 @@ class Core:
             return
         self.lanes.pop(name, None)
         if not target.is_here:
-            self.outbox.append((target, LaneGone(name, target.name)))
+            self.outbox.append((target, ("gone", name, target.name)))
 
     def end(self, body: Body, silently: bool) -> None:
         """Take a body out. At the end of everything that is silent: no agent could hear of it."""
@@ -878,7 +890,7 @@ class Core:
             self.tell_death(target, news)
         else:
             news.asked = True
-            self.outbox.append((target, WatchFor(target.name, news.name, lane.source.name, self.me)))
+            self.outbox.append((target, ("watch", target.name, news.name, lane.source.name, self.me)))
 
     def unwatch(self, lane: Lane) -> None:
         """Let the source of a lane no longer wait for news of its target."""
@@ -889,7 +901,7 @@ class Core:
             if news in news.source.outs:
                 news.source.outs.remove(news)
             if not news.source.is_here:
-                self.outbox.append((news.source, UnwatchFor(news.source.name, news.name)))
+                self.outbox.append((news.source, ("unwatch", news.source.name, news.name)))
             self._wake(lane.source)
 
     def tell_death(self, body: Body, news: Lane) -> None:

@@ -17,7 +17,7 @@ from worldline.processes.executor import Executor, Inline, Mpi, Processes, Shuff
 from worldline.processes.failures import begin_run, is_from_outside
 from worldline.processes.status_timer import Look, looks
 from worldline.spacetime.agent import Agent
-from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
+from worldline.spacetime.boundary import Boundary, check_boundaries, end_of_time
 from worldline.spacetime.core import Core, make_current
 from worldline.spacetime.functions import blamed
 from worldline.spacetime.geometry import COORDINATE_MAX, LambdaField
@@ -26,14 +26,10 @@ from worldline.spacetime.outcome import (
     Scene,
     SpacetimeOutcome,
     check_end,
-    combined,
-    failed,
-    living,
+    outcome_of,
+    report_of,
     scene_of,
-    stood_still,
-    tally_of,
     tell,
-    waits_of,
 )
 from worldline.spacetime.space import Minkowski, nanoseconds, shown_time
 
@@ -179,7 +175,7 @@ class ForwardSimulation:
         begin_run()
         self._is_over = True
         if until is not None:
-            core.boundaries = [EndOfTime(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
+            core.boundaries = [end_of_time(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
         outcome = self._executed(end, watch)
         if observer is not None:
             self._tell(observer, outcome)
@@ -225,13 +221,7 @@ class ForwardSimulation:
             steps = core.steps
             gc.collect()  # A channel that is only garbage holds no agent up, whenever it is found to be.
             self._run_down(look)
-        outcome = combined([tally_of(core)], end, is_traced=core.trace is not None)
-        if core.failures:
-            lab, _, error = min(core.failures, key=lambda failure: failure[:2])
-            return failed(outcome, error, lab)
-        if core.live:
-            return stood_still(outcome, waits_of(core), living(core))
-        return outcome
+        return outcome_of([report_of(core)], end, is_traced=core.trace is not None)
 
     def _run_down(self, look: Look) -> None:
         while self._core.run(_LOOK_EVERY):
