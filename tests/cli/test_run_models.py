@@ -360,7 +360,7 @@ def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Pa
     told["there"] = reported(worldline, "play.toml", "--executor", "processes", "--listen", "tcp://:0", "--no-record")
     assert {each["digest"] for each in told.values()} == {reported(worldline, "mine.py", "--no-record")["digest"]}
     assert [each["executor"] for each in told.values()] == [
-        *("in-process", "unix", "tcp", "unix", "workers(2)", "unix", "tcp")
+        *("in-process", "unix", "tcp", "unix", "processes(2)", "unix", "tcp")
     ]
     code, _, err = worldline("run", "play.toml", "--executor", "tcp", "--listen", "unix:here")
     assert code == 2

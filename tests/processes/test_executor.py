@@ -15,7 +15,6 @@ from worldline.processes.executor import (
     InProcess,
     Mpi,
     Processes,
-    SharedWorkers,
     Shuffled,
     Tcp,
     Unix,
@@ -34,7 +33,6 @@ TEXTS: dict[str, Executor] = {
     "in-process": InProcess(),
     "tcp": Tcp(),
     "unix": Unix(),
-    "workers(3)": SharedWorkers(3),
 }
 
 
@@ -55,6 +53,7 @@ def test_texts_and_values_are_the_same(text: str) -> None:
         (" processes ( 2 ) ", Processes(2)),
         ("shuffled( -3 )", Shuffled(-3)),
         ("processes", Unix()),
+        ("workers(3)", Processes(3)),
         (inline, Inline()),
         (mpi, Mpi()),
         (processes(3, placement={"a": 2}), Processes(3, {"a": 2})),
@@ -86,7 +85,7 @@ def test_it_may_be_written_in_many_ways(given: Any, value: Executor) -> None:
 def test_what_is_none_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="isn't an executor") as refused:
         as_executor(given)
-    everything = 'use "inline", "processes(4)", "mpi", "shuffled(7)", "in-process", "tcp", "unix" or "workers(2)"'
+    everything = 'use "inline", "processes(4)", "mpi", "shuffled(7)", "in-process", "tcp" or "unix"'
     assert refused.value.advice == everything
 
 

@@ -96,7 +96,7 @@ def test_only_the_agent_that_acts_can_do_things(act: Any) -> None:
         act(simulation["Person-1"])
     with ForwardSimulation(Minkowski(2)):
         person = Person()
-    with pytest.raises(UsageError, match="nobody acts now"):
+    with pytest.raises(UsageError, match="no agent acts now"):
         act(person)
 
 

@@ -295,7 +295,7 @@ def test_channels_are_closed_after_a_run(executor: str) -> None:
         assert not channel.is_open
         assert repr(channel) == f"<channel from {person.name} to {other.name}>"
         for use in (lambda channel=channel: channel.send("hear"), channel.target, channel.close):
-            with pytest.raises(UsageError, match="nobody acts now"):
+            with pytest.raises(UsageError, match="no agent acts now"):
                 use()
 
 

@@ -143,8 +143,8 @@ _DEEDS: dict[str, Any] = {
     [
         ("number", "it wants to be shown as 4"),
         ("error", "ZeroDivisionError: division by zero"),
-        ("log", "Talker-1 can't log: nobody acts now"),
-        ("timer", "Talker-1 can't wait: nobody acts now"),
+        ("log", "Talker-1 can't log: no agent acts now"),
+        ("timer", "Talker-1 can't wait: no agent acts now"),
         ("child", "a Bulb is made outside of a simulation"),
         ("exit", "SystemExit: 3"),
         ("interrupt", "KeyboardInterrupt"),

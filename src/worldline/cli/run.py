@@ -173,7 +173,7 @@ _TARGET_RUN = {
     "until": UNTIL,
     "executor": typer.Option(
         metavar="EXECUTOR",
-        help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or workers(2). All"
+        help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or processes(2). All"
         " give the same result.",
     ),
     "settings": SETTINGS,

@@ -13,7 +13,7 @@ what is rare is in plain modules, `trouble.py` and `account.py`.
 The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in
 the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbors by
 name; where two such share a rank, their names decide. So keys compare as in `model.message`, on every worker, without
-anybody having to number newcomers for all. An order is twice the sequence number; the odd one is the copy that a
+numbering newcomers for all. An order is twice the sequence number; the odd one is the copy that a
 link made.
 
 Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of

@@ -1,7 +1,7 @@
 """Executors: on what a simulation runs. All of them give the same history.
 
 An executor is a value that says it, and has one text: ``"inline"``, ``"processes(4)"``, ``"mpi"``, ``"shuffled(7)"``,
-and for federations ``"in-process"``, ``"tcp"``, ``"unix"``, ``"workers(2)"``. What it takes to run on one is each
+and for federations ``"in-process"``, ``"tcp"``, ``"unix"``. What it takes to run on one is each
 room's own business; a room says which it can use, and what it can't is refused here, in the same words everywhere.
 """
 
@@ -59,7 +59,10 @@ class Inline(Executor, frozen=True):
 
 
 class Processes(Executor, frozen=True):
-    """In so many worker processes on this machine. What a placement is the room says that runs on them."""
+    """In so many worker processes on this machine; participants of a federation too, several in each.
+
+    What a placement is the room says that runs on them.
+    """
 
     count: int
     placement: Any = None
@@ -106,18 +109,6 @@ class Shuffled(Executor, frozen=True):
         return f"shuffled({self.seed})"
 
 
-class SharedWorkers(Executor, frozen=True):
-    """The participants of a federation in so many processes on this machine, several in each."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        _check_count(self.count)
-
-    def __str__(self) -> str:
-        return f"workers({self.count})"
-
-
 class InProcess(Executor, frozen=True):
     """All participants of a federation in this process."""
 
@@ -147,17 +138,16 @@ _EXAMPLES: dict[type[Executor], str] = {
     InProcess: "in-process",
     Tcp: "tcp",
     Unix: "unix",
-    SharedWorkers: "workers(2)",
 }
 _PLAIN: dict[str, Callable[[], Executor]] = {
     **{text: kind for kind, text in _EXAMPLES.items() if "(" not in text},
     "processes": Unix,  # A federation has as many as it has participants.
-    "workers": lambda: SharedWorkers(min(cores(), _WORKERS_MAX)),
+    "workers": lambda: Processes(min(cores(), _WORKERS_MAX)),
 }
 _NUMBERED: dict[str, Callable[[int], Executor]] = {
     "processes": Processes,
     "shuffled": Shuffled,
-    "workers": SharedWorkers,
+    "workers": Processes,  # Another word for it.
 }
 
 EVERY = tuple(_EXAMPLES)

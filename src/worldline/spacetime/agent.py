@@ -248,7 +248,7 @@ class Agent:
         is_bound = not core.setting_up or any(lane.sent for lane in self._wl_body.outs)
         if is_bound and not self.space.can_reach(goal, self.position):
             raise ModelError(
-                f"{goal} isn't in the future of {self.position}, so nobody can jump there",
+                f"{goal} isn't in the future of {self.position}, so no agent can jump there",
                 participant=self.name,
                 advice="a jump may not be faster than light",
             )
@@ -299,7 +299,7 @@ class Agent:
             if body.done and core.acting in (None, body):  # Otherwise it is luck whether it is so already.
                 why = "it is dead" if body.death is not None else "the run is over"
                 raise ModelError(f"{self.name} can't {what}: {why}")
-            who = "nobody acts now" if core.acting is None else f"{core.acting.name} acts now"
+            who = "no agent acts now" if core.acting is None else f"{core.acting.name} acts now"
             raise UsageError(
                 f"{self.name} can't {what}: {who}",
                 advice=f"send it a function that does it, over a channel to {self.name}",

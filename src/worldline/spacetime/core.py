@@ -668,7 +668,7 @@ class Core:
         if lane is None:
             lane = body.timer = self.lane(f"{body.name}:timer", body, body)
             lane.timers = []
-            lane.attached = lane.exact = True
+            lane.exact = True
             add_lane(body, lane, _NEVER)
         return lane
 
@@ -731,7 +731,6 @@ class Core:
 
     def attach(self, lane: Lane) -> None:
         """Let a lane's target look at it from now on."""
-        lane.attached = True
         lane.exact = False
         add_lane(lane.target, lane, lane.target.last)
 
@@ -937,7 +936,7 @@ class Core:
         """Refuse to send on a lane that is closed, or that isn't the acting agent's."""
         source: Body = lane.source
         if not self.acts(source) and self.acting is not source:
-            who = "nobody acts now" if self.acting is None else f"{self.acting.name} acts now"
+            who = "no agent acts now" if self.acting is None else f"{self.acting.name} acts now"
             raise UsageError(
                 f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
                 advice="an agent sends on channels of its own, in its own events",
@@ -1085,7 +1084,6 @@ class Core:
         for lane in list(self.lanes.values()):
             if not lane.target.is_here:
                 lane.clear()
-                lane.attached = False
                 if not lane.source.is_here:
                     del self.lanes[lane.name]
 
@@ -1095,7 +1093,7 @@ def _lane_told(lane: Lane, half: cython.int) -> tuple[Any, ...]:
     flags: Any = _NOT_THERE
     under_way: Any = ()
     if half & _TARGETS_HALF:
-        flags = lane.attached, lane.gone, lane.asked, lane.floor
+        flags = lane.place >= 0, lane.gone, lane.asked, lane.floor
         if lane.head is not None:
             under_way = [
                 (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
@@ -1192,24 +1190,27 @@ def put_due(body: Body, lane: Lane, due: cython.double) -> cython.int:
 
 
 @cython.cfunc
-def _sift_up(body: Body, place: cython.Py_ssize_t) -> cython.int:
-    lane: Lane = body.lanes[place]
-    due: cython.double = body.dues[place]
-    above: cython.Py_ssize_t
-    other: Lane
-    while place > 0:
-        above = (place - 1) // 2
-        if body.dues[above] <= due:
-            break
-        other = body.lanes[above]
-        body.lanes[place] = other
-        body.dues[place] = body.dues[above]
-        other.place = place
-        place = above
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _set_place(body: Body, place: cython.Py_ssize_t, lane: Lane, due: cython.double) -> cython.int:
     body.lanes[place] = lane
     body.dues[place] = due
     lane.place = place
     return 0
+
+
+@cython.cfunc
+def _sift_up(body: Body, place: cython.Py_ssize_t) -> cython.int:
+    lane: Lane = body.lanes[place]
+    due: cython.double = body.dues[place]
+    above: cython.Py_ssize_t
+    while place > 0:
+        above = (place - 1) // 2
+        if body.dues[above] <= due:
+            break
+        _set_place(body, place, body.lanes[above], body.dues[above])
+        place = above
+    return _set_place(body, place, lane, due)
 
 
 @cython.cfunc
@@ -1218,7 +1219,6 @@ def sift_down(body: Body, place: cython.Py_ssize_t) -> cython.int:
     due: cython.double = body.dues[place]
     size: cython.Py_ssize_t = len(body.lanes)
     below: cython.Py_ssize_t
-    other: Lane
     while True:
         below = 2 * place + 1
         if below >= size:
@@ -1227,15 +1227,9 @@ def sift_down(body: Body, place: cython.Py_ssize_t) -> cython.int:
             below += 1
         if body.dues[below] >= due:
             break
-        other = body.lanes[below]
-        body.lanes[place] = other
-        body.dues[place] = body.dues[below]
-        other.place = place
+        _set_place(body, place, body.lanes[below], body.dues[below])
         place = below
-    body.lanes[place] = lane
-    body.dues[place] = due
-    lane.place = place
-    return 0
+    return _set_place(body, place, lane, due)
 
 
 @cython.cfunc

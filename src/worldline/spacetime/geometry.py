@@ -226,7 +226,7 @@ def new_doubles(n: cython.Py_ssize_t) -> cython.p_double:
 
 @cython.cfunc
 def blank_vector(n: cython.Py_ssize_t) -> Vector:
-    """Return a vector whose coordinates the caller fills in, before anybody else sees it."""
+    """Return a vector whose coordinates the caller fills in, before any other code sees it."""
     made: Vector = Vector.__new__(Vector)
     made.n = n
     if cython.compiled:

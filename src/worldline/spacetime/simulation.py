@@ -187,7 +187,7 @@ class ForwardSimulation:
         return outcome
 
     def _is_observed(self, observer: Observer | None) -> bool:
-        """Whether anybody observes the run: under MPI on any rank, since they all have to look at the same."""
+        """Whether the run is observed: under MPI on any rank, since they all have to look at the same."""
         if not isinstance(self._executor, Mpi):
             return observer is not None
         from worldline.spacetime.executing import is_said_by_any

@@ -34,7 +34,7 @@ from worldline.model.faults.faults import ParticipantFault, as_faults
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
-from worldline.processes.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
+from worldline.processes.executor import Executor, InProcess, Processes, Tcp, Unix, as_executor, readable_executor
 from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ _READERS: dict[str, Callable[[Path], dict[str, Any]]] = {".toml": _from_toml, ".
 
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
-EXECUTORS = (InProcess, Tcp, Unix, SharedWorkers)
+EXECUTORS = (InProcess, Tcp, Unix, Processes)
 """What federations run on."""
 
 
@@ -218,7 +218,7 @@ class ReadyFederation(Ready):
             raise UsageError(f"--listen {listen}: {path} exists, and isn't a socket", advice="choose another path")
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if isinstance(self.chosen, SharedWorkers):
+        if isinstance(self.chosen, Processes):
             return
         if self.options.executor not in (None, "processes") and kind != self.executor:
             raise UsageError(f"--listen {listen} isn't for {self.executor}", advice=f"use --executor {kind}")
@@ -358,7 +358,7 @@ class ReadyFederation(Ready):
             observer=observer,
             pace=wanted.realtime,
             shake=wanted.shake,
-            workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
+            workers=self.chosen.count if isinstance(self.chosen, Processes) else None,
             hear=hooks.hear,
             opened=hooks.opened,
             roles=self.unusual or SpecialRoles(),
