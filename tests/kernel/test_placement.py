@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.kernel.topology import KernelNetwork, place
+from worldline.kernel.roster import KernelNetwork, place
 from worldline.model import ConfigurationError, Network, Rule, link
 
 NAMES = [f"n{number:02}" for number in range(12)]

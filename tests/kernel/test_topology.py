@@ -12,7 +12,7 @@ from msgspec import msgpack
 
 from tests.kernel.actors import Actor, Steps, history
 from worldline.kernel import Simulation
-from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.roster import KernelNetwork
 from worldline.model import (
     FOREVER,
     MS,

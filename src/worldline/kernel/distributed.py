@@ -25,9 +25,8 @@ from worldline.kernel.model import (
     tell_beginning,
     tell_end,
 )
-from worldline.kernel.pacing import Pacing
-from worldline.kernel.topology import KernelNetwork, place
-from worldline.kernel.worker import DistributedWorker, Worker
+from worldline.kernel.roster import KernelNetwork, place
+from worldline.kernel.worker import DistributedWorker, Pacing, Worker
 from worldline.model.time import FOREVER
 from worldline.processes.executor import Mpi, Processes
 from worldline.processes.failures import Failure, first_failure
@@ -132,7 +131,7 @@ def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerRep
             line.tell((teller.take(), now))
 
     try:
-        failure = DistributedWorker(worker, pacing, peers, number, len(lookahead)).run(end, line, reached)
+        failure = DistributedWorker(worker, pacing, peers).run(end, line, reached)
     except PeerGone as gone:
         gone.at = pacing.progress[gone.facts["worker"]].promise
         raise
@@ -155,7 +154,7 @@ def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observ
         curious = [rank for rank, looks_on in enumerate(ranks.exchanged(observer is not None)) if looks_on]
         teller = Teller(worker.key) if curious else None
         worker.engine.observer = teller
-        failure = DistributedWorker(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, looks(watch, end))
+        failure = DistributedWorker(worker, pacing, ranks.peers).run(end, looks(watch, end))
         if teller is not None:
             batches.extend(ranks.brought((teller.take(), FOREVER if failure is None else failure.key[0]), curious))
         return failure if failure is not None else _part_told(worker)

@@ -52,7 +52,7 @@ from worldline.kernel.trouble import (
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
-from worldline.model.time import TIME_MAX, TimeLike
+from worldline.model.time import TIME_MAX, TimeLike, format_time
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -710,3 +710,6 @@ class ScheduledEvent:
         self.payload = payload
         self.time = time
         self.is_live = True
+
+    def __repr__(self) -> str:
+        return f"<event {self.topic} of {self._owner.name}, at {format_time(self.time)}>"

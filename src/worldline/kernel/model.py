@@ -13,7 +13,7 @@ from worldline.history.outcome import End, Outcome
 from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.roster import KernelNetwork
 from worldline.model.errors import ConfigurationError, Stuck, UsageError, WorldlineError, nearest, shown
 
 Made = TypeVar("Made")

@@ -85,6 +85,10 @@ class Process:
         owner._wl_order += 2
         engine._push(engine.now, engine.now, owner._wl_order, owner, owner, INTERRUPTS, (self, cause))
 
+    def __repr__(self) -> str:
+        name = "that has ended" if self._generator is None else self._generator.__qualname__
+        return f"<process {name}, of {self._owner.name}>"
+
     def __or__(self, other: object) -> Any:
         refuse_combination()
 

@@ -147,6 +147,9 @@ class Signal(Awaited):
     def forget(self, process: Any) -> None:
         self.waiters = [waiter for waiter in self.waiters if waiter is not process]
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {'fired' if self.fired else f'{len(self.waiters)} waiting'}>"
+
 
 def refuse(yielded: object) -> ModelError:
     """Say why a process can't wait for this."""
@@ -226,6 +229,9 @@ class Resource:
                 "a with block of a resource was left before its turn, and nothing has waited for it",
                 advice="write yield turn at its beginning, or resource.release(turn) to give it up",
             )
+
+    def __repr__(self) -> str:
+        return f"<Resource, {self.held} of {self.capacity} held, {self.waiting} waiting>"
 
     def _grant(self) -> None:
         while self._waiting and len(self._held) < self.capacity:

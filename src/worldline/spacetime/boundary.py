@@ -63,6 +63,9 @@ class Boundary:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        return f"<Boundary {self.name}>"
+
 
 def end_of_time(n: int, until: float) -> Boundary:
     """Return the last moment of lab time, which takes all agents out of the run."""

@@ -338,6 +338,9 @@ class Trajectory:
         self._square_high, self._square_low = product(velocity, velocity)
         self.stretch = velocity.x[0] + sqrt(max(0.0, velocity.x[0] * velocity.x[0] - 1.0))
 
+    def __repr__(self) -> str:
+        return f"<Trajectory from {self.start} with {self.velocity}>"
+
     def at(self, tau: float) -> Vector:
         """Return the point after so much local time."""
         return self.point(tau)

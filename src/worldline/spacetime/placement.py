@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
-from worldline.kernel.topology import grouped
+from worldline.kernel.roster import grouped
 from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.lanes import Body

@@ -13,6 +13,7 @@ from worldline.history.outcome import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, nearest, shown
 from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
+from worldline.model.text import counted
 from worldline.processes.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
 from worldline.processes.failures import begin_run, is_from_outside
 from worldline.processes.status_timer import Look, looks
@@ -131,6 +132,9 @@ class ForwardSimulation:
             raise UsageError(f"there is no agent named {shown(name)}", advice=gone or nearest(name, self._core.bodies))
         agent: Agent = self._core.bodies[name].agent
         return agent
+
+    def __repr__(self) -> str:
+        return f"<ForwardSimulation of {counted(len(self._core.bodies), 'agent')} in {self.space}>"
 
     def scene(self, until: float) -> Scene:
         """Return what a run until then takes place in."""
