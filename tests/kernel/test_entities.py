@@ -283,17 +283,6 @@ def test_a_burst_without_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
     assert simulation["a"].left == 0
 
 
-def test_a_large_burst_is_all_right_and_the_next_moment_starts_counting_anew() -> None:
-    def act(me: Actor) -> Steps:
-        for _ in range(3):
-            for _ in range(15_000):
-                me.schedule("x", delay=0)
-            yield 1
-
-    simulation = stage(act)
-    assert simulation.run().events == 45_000 + 5
-
-
 # -- Messages
 
 
@@ -460,23 +449,6 @@ def test_a_lineage_has_no_end_and_names_stay_short() -> None:
     assert names[127] == "a" + 127 * "/1"  # As long as names may be, all of it can be read.
     assert all(re.fullmatch("a/~[0-9a-f]{32}/1", name) for name in names[128:])
     assert result.digest.hex() == "373901a6d8e0f83e07c23c44a3c36194"
-
-
-def test_long_names_have_descendants_too() -> None:
-    names: list[str] = []
-
-    def act(me: Actor) -> None:
-        names.append(me.create(Actor(act) if len(names) < 3 else Actor(), "y" * 255))
-        me.send(names[-1], "hello")
-
-    simulation = Simulation()
-    simulation.add("x" * 255, Actor(act))
-    simulation.run()
-    assert len(set(names)) == 4
-    for name in names:
-        assert name.startswith(f"{'x' * 255}/~")
-        assert name.endswith(f"/{'y' * 255}")
-        assert [message.topic for message in simulation[name].got] == ["hello"]
 
 
 class Mother(Entity):

@@ -86,14 +86,6 @@ def test_an_odd_error_is_the_model_s_too(what: str, executor: str) -> None:
     assert isinstance(error, ModelError | UsageError)
 
 
-def test_an_odd_error_says_all_that_it_can() -> None:
-    def said(executor: str) -> tuple[type, str]:
-        error = failure_of(accident("odd usage"), executor)
-        return type(error), re.sub(r" at 0x[0-9a-f]+", "", str(error))
-
-    assert said("processes(2)") == said("inline")
-
-
 @pytest.mark.parametrize(
     ("what", "ends"),
     [

@@ -118,14 +118,6 @@ def test_processes_and_interruptions() -> None:
     assert ("arrives", "alarm", 4, "sleeper", 57, 0, TOO_LATE) in lines
 
 
-def test_nothing_to_interrupt_is_a_loss() -> None:
-    simulation = Simulation()
-    simulation.add("alarm", process(alarm, "echo"))
-    simulation.add("echo", Echo())
-    losses = [line for line in told(simulation).lines if line[0] == "arrives" and line[-1]]
-    assert [line[4:] for line in losses] == [(8, 0, "had nothing to interrupt"), (57, 0, "had nothing to interrupt")]
-
-
 class Caster(Entity):
     def start(self) -> None:
         for number in range(30):
@@ -208,13 +200,6 @@ def test_who_tells_by_itself_is_left_alone() -> None:
     assert [line[0] for line in lines if line[1] == "echo"] == ["began", "noted", "ended"]
     assert ("noted", "echo", "mine", 1, b"", None) in lines
     assert not any(line[0] == "arrives" and line[-1] for line in lines)  # Its losses are its own to tell, too.
-
-
-def test_without_an_observer_nobody_is_there_to_be_told() -> None:
-    simulation = Simulation()
-    simulation.add("echo", Reserved())
-    simulation.run()
-    assert simulation["echo"]._wl_observer is None
 
 
 # -- Inline runs go on

@@ -17,7 +17,6 @@ from worldline.kernel import (
     Resource,
     Signal,
     Simulation,
-    process,
     receive,
     wait,
 )
@@ -512,21 +511,6 @@ def test_times_are_taken_in_other_forms(five: TimeLike, unit: int) -> None:
     assert log == [(20 * unit, 25 * unit), True]
 
 
-def test_a_process_that_waits_for_itself_waits_for_ever_and_the_run_still_ends() -> None:
-    made: list[Process] = []
-
-    def steps(me: Any) -> None:
-        def narcissus() -> Steps:
-            yield made[0]
-
-        made.append(me.process(narcissus()))
-
-    simulation = Simulation()
-    simulation.add("a", Loner(steps))
-    simulation.run()
-    assert not made[0].has_ended
-
-
 def test_nobody_waits_for_a_process_of_another_entity() -> None:
     made: list[Process] = []
 
@@ -740,26 +724,6 @@ def test_an_interruption_from_another_is_lost_if_there_is_no_main_process() -> N
     assert simulation["b"].got == []
 
 
-def test_an_entity_can_interrupt_its_own_main_process_through_itself() -> None:
-    log: Log = []
-
-    class Owner(Entity):
-        def start(self) -> Steps:
-            try:
-                yield 100
-            except Interrupt as interrupt:
-                log.append((self.now, interrupt.cause))
-
-        def on_x(self, _: None) -> None:
-            self.interrupt("a", "own", delay=0)
-
-    simulation = Simulation()
-    simulation.add("a", Owner())
-    simulation.send("a", "x", at=5)
-    simulation.run()
-    assert log == [(5, "own")]
-
-
 # -- Ending
 
 
@@ -796,18 +760,6 @@ def test_an_entity_that_ends_closes_its_processes_and_their_finally_blocks_run()
     ]
 
 
-def test_a_process_that_never_began_is_closed_without_a_sound() -> None:
-    def never(me: Any) -> Steps:
-        raise AssertionError
-        yield
-
-    def act(me: Actor) -> None:
-        me.process(never(me))
-        me.end()
-
-    stage(act).run()
-
-
 def test_an_error_in_a_finally_block_names_the_entity() -> None:
     def patient(me: Any) -> Steps:
         try:
@@ -823,21 +775,6 @@ def test_an_error_in_a_finally_block_names_the_entity() -> None:
     error = error_of(act, ModelError)
     line = patient.__code__.co_firstlineno + 4
     assert str(error) == f"a at 1ns: it raised ValueError: in the end, in test_processes_in_entities.py, line {line}"
-
-
-def test_a_process_that_refuses_to_be_closed_is_an_error() -> None:
-    def stubborn(me: Any) -> Steps:
-        try:
-            yield 100
-        except GeneratorExit:
-            yield 5
-
-    def act(me: Actor) -> Steps:
-        me.process(stubborn(me))
-        yield 1
-        me.end()
-
-    assert "it raised RuntimeError: generator ignored GeneratorExit" in str(error_of(act, ModelError))
 
 
 def test_a_finally_block_can_still_act() -> None:
@@ -904,25 +841,6 @@ def test_a_process_that_is_started_while_its_entity_ends_does_not_outlive_it() -
     assert log == []
 
 
-def test_an_entity_of_one_process_takes_the_others_with_it() -> None:
-    log: Log = []
-
-    def main(me: Any) -> Steps:
-        def other() -> Steps:
-            try:
-                yield 100
-            finally:
-                log.append(me.now)
-
-        me.process(other())
-        yield 5
-
-    simulation = Simulation()
-    simulation.add("p", process(main))
-    simulation.run()
-    assert log == [5]
-
-
 # -- Errors
 
 
@@ -986,11 +904,6 @@ def test_a_customer_that_is_called_away_while_waiting_gives_up_the_claim() -> No
         (20, "cid", "done"),
     ]
     assert (bank.counters.held, bank.counters.waiting) == (0, 0)
-
-
-def test_a_customer_that_is_called_away_while_being_served_gives_the_resource_back() -> None:
-    log = visit(Bank(1), (0, "customer", "ann"), (1, "customer", "bob"), (4, "call_away", "ann"))
-    assert log == [(0, "ann", "served"), (4, "ann", "a call"), (4, "bob", "served"), (14, "bob", "done")]
 
 
 def test_a_customer_that_is_called_away_at_the_moment_of_the_grant_loses_nothing_for_others() -> None:

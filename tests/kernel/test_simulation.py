@@ -115,20 +115,6 @@ def test_a_result_can_be_had_at_any_time() -> None:
     assert re.fullmatch("[0-9a-f]{32}", after.digest.hex())
 
 
-def test_what_was_canceled_leaves_no_trace_in_the_result() -> None:
-    # Workers have queues of their own, which they clear at times of their own: it must not show.
-    def run(timers: int) -> tuple[int, int]:
-        def act(me: Actor) -> Steps:
-            for timer in [me.schedule("x", delay=SECOND) for _ in range(timers)]:
-                me.cancel(timer)
-            yield 5
-
-        result = stage(act).run()
-        return result.now, result.events
-
-    assert run(3_000) == run(1) == (5, 3)
-
-
 # -- From outside
 
 

@@ -269,23 +269,6 @@ def test_an_explicit_delay_must_not_be_shorter_than_the_link(uses_rules: bool) -
     assert (caught.value.participant, caught.value.at, caught.value.facts["receiver"]) == ("a", 0, "b")
 
 
-def test_the_shortest_topic_is_the_minimum_for_all() -> None:
-    rules = (Rule(topic="fast", link=link(2)), Rule(topic="slow", link=link(50)))
-    simulation = Simulation(network=Network(default=link(10), rules=rules))
-
-    def act(me: Actor) -> None:
-        me.send("b", "slow")
-        me.send("b", "fast")
-        me.send("b", "other")
-        me.send("b", "slow", delay=2)
-        me.send("b", "slow", delay=1)
-
-    simulation.add("a", Actor(act))
-    simulation.add("b", Actor())
-    with pytest.raises(ModelError, match="can't arrive after 1ns: the link between them takes at least 2ns"):
-        simulation.run()
-
-
 def test_only_declared_links_can_be_used_if_that_is_asked_for() -> None:
     def simulation(to: str, delay: int | None) -> Simulation:
         made = Simulation(declared_only=True)
@@ -413,15 +396,6 @@ def test_created_entities_are_reached_over_their_creators_links() -> None:
     refused.connect("b", "a", "5ms", both=False)
     with pytest.raises(ModelError, match="a/kim at 1ns: there is no link from a to b"):
         refused.run()
-
-
-def test_created_entities_cannot_undercut_their_creators_links() -> None:
-    simulation = Simulation()
-    simulation.add("a", Actor(lambda me: me.create(Actor(lambda child: child.send("b", "x", delay=4)), "kim") and None))
-    simulation.add("b", Actor())
-    simulation.connect("a", "b", 5)
-    with pytest.raises(ModelError, match="a/kim at 0s: a message to b can't arrive after 4ns"):
-        simulation.run()
 
 
 def test_an_entity_that_is_added_during_a_run_has_the_default_link() -> None:

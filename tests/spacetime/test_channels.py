@@ -506,29 +506,6 @@ def test_references_cannot_be_copied_or_used_by_others() -> None:
             Channel(alice, reference)
 
 
-def test_a_reference_to_the_dead_is_found_out() -> None:
-    class Late(Friend):
-        def use(self) -> None:
-            self.friends.append(Channel(self, self.kept))
-            self.heard.append(self.friends[-1].is_open)
-            self.after(1.0, "look")
-
-        def look(self) -> None:
-            self.heard.append(self.friends[-1].is_open)
-
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice, bob, late = Friend(), Friend(), Late()
-        alice.jump_to((0, -3))
-        late.jump_to((0, 4))
-        bob.friends = [Channel(bob, alice), Channel(bob, late)]
-        alice.after(8.0, "die")
-        bob.friends[1].send(Friend.keep, bob.friends[0].target())
-        late.after(30.0, "use")
-
-    _, simulation = run(set_up)
-    assert heard(simulation, "Late-1") == [True, False]
-
-
 # -- Simultaneous arrivals
 
 

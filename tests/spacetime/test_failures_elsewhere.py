@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.federation.transports import PATIENCE_S, eventually
+from tests.federation.transports import eventually
 from tests.soaking import later
 from tests.spacetime.culprits import (
     ACCIDENTS,
@@ -325,52 +324,3 @@ def test_what_cannot_come_back_is_left_behind() -> None:
 
 
 # -- Programs
-
-MODEL = """
-from worldline.spacetime import *
-
-class Greeter(Agent):
-    heard = 0
-    def hear(self):
-        self.heard += 1
-        self.other.send(lambda other: other.hear())
-
-def far(agent, boundary):
-    agent.die()
-
-def build():
-    simulation = ForwardSimulation(Minkowski(2), boundary=below(2, 1, 9, far), executor="processes(2)")
-    with simulation:
-        a, b = Greeter(), Greeter()
-        b.jump_to((0, 1))
-        a.other, b.other = Channel(a, b), Channel(b, a)
-        a.hear()
-    return simulation
-"""
-GUARDED = f"""{MODEL}
-if __name__ == "__main__":
-    simulation = build()
-    print(simulation.run(until=4.5), simulation["Greeter-1"].heard, simulation["Greeter-2"].heard)
-"""
-
-
-def run_program(*command: str, folder: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, input=text, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-
-
-def test_a_program_with_its_agents_in_it(tmp_path: Path) -> None:
-    Path(tmp_path, "script.py").write_text(GUARDED)
-    ended = run_program("script.py", folder=tmp_path)
-    assert ended.stderr == ""
-    assert ended.stdout.startswith("4 events, digest ")
-    assert ended.stdout.endswith(" 3 2\n")
-
-
-@pytest.mark.parametrize("command", [("-c", GUARDED), ("-",)])
-def test_a_program_that_is_no_file(command: tuple[str, ...], tmp_path: Path) -> None:
-    """Typed in, or given to the interpreter: workers can't find its classes."""
-    ended = run_program(*command, folder=tmp_path, text=GUARDED)
-    assert ended.stderr.count("Traceback") == 1, ended.stderr
-    assert "ConfigurationError: workers can't load what was typed in" in ended.stderr.splitlines()[-1]

@@ -109,18 +109,6 @@ def test_agents_that_meet_are_told_that_they_have_no_lookahead(speed: float, bli
     assert named(error) == {"Ping-1", "Ping-2"}
 
 
-def test_three_that_meet_in_a_circle_are_all_named() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        people = [Ping() for _ in range(3)]
-        for person, (x, y) in zip(people, ((3, 0), (-2, 3), (-2, -3)), strict=True):
-            person.jump_to((0, x, y))
-            person.velocity = simulation.space.velocity(-x / 10, -y / 10)
-        for place in range(3):
-            people[place].other = Channel(people[place], people[(place + 1) % 3], blind=True)
-
-    assert named(failure(set_up, n=3)) == {"Ping-1", "Ping-2", "Ping-3"}
-
-
 def test_who_sends_to_itself_without_lookahead_is_told() -> None:
     def set_up(simulation: ForwardSimulation) -> None:
         alice = Ping()
