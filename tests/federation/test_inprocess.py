@@ -17,7 +17,7 @@ from worldline.federation.inprocess import run as inprocess
 from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
-from worldline.processes.executor import InProcess
+from worldline.processes.executor import Executor
 
 pytestmark = pytest.mark.usefixtures("either_kind")
 
@@ -452,7 +452,11 @@ def test_only_federations_are_run() -> None:
 
 def test_it_runs_in_process_and_on_no_other_executor() -> None:
     alone = federation(a=Program(run=lambda me: None))
-    assert run(alone, executor="in-process").digest == run(alone, executor=InProcess()).digest == run(alone).digest
+    assert (
+        run(alone, executor="in-process").digest
+        == run(alone, executor=Executor("in-process")).digest
+        == run(alone).digest
+    )
     with pytest.raises(ConfigurationError, match=r"a Federation runs in-process, and not on 'tcp' \(leave executor"):
         run(alone, executor="tcp")
 

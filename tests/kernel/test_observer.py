@@ -18,7 +18,7 @@ from tests.kernel.matrix import MPIEXEC
 from tests.kernel.models import MODELS
 from tests.soaking import later
 from worldline.history.telling import Merging
-from worldline.kernel import Entity, Interrupt, Simulation, build, process
+from worldline.kernel import Entity, Interrupt, Simulation, process
 from worldline.kernel.roster import TOO_LATE
 from worldline.model import FOREVER, MS, ModelError, Network, Rule, UsageError, link
 
@@ -268,13 +268,6 @@ def reported(*command: str, **environment: str) -> list[Any]:
     )
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]
-
-
-def test_the_other_build_and_another_hash_seed_tell_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    report("inline", *MODELS)
-    expected = json.loads(capsys.readouterr().out)
-    other = "1" if build == "compiled" else "0"
-    assert reported(WORLDLINE_UNCOMPILED=other, PYTHONHASHSEED="4711") == [expected]
 
 
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="there is no MPI here")

@@ -18,7 +18,6 @@ from worldline.model.draws.distributions import distribution_text, value_text
 from worldline.model.draws.names import NamePattern, check_pattern
 from worldline.model.draws.table import Drawn, functions_in
 from worldline.model.errors import nearest, shown
-from worldline.processes.executor import InProcess
 from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.reader import Recording
 from worldline.recording.scan import header_of
@@ -26,7 +25,7 @@ from worldline.targets import RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import TOML
 
-_IN_PROCESS = str(InProcess())
+_IN_PROCESS = "in-process"
 _NAMED_MAX = 12
 
 

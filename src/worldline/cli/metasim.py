@@ -19,7 +19,7 @@ from worldline.cli.options import (
 from worldline.cli.serve import check_service, serve_run
 from worldline.launch.file.lcm_types import ENCODING
 from worldline.model import Network, Plan, Rule, UsageError, as_time, link, plan
-from worldline.processes.executor import Tcp
+from worldline.processes.executor import Executor
 from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation
 
@@ -87,7 +87,7 @@ def serve(
     ready = ReadyFederation(
         name=options.name,
         made_plan=options.plan(clients),
-        chosen=Tcp(),
+        chosen=Executor("tcp"),
         encoding=options.encoding,
         options=RunOptions(federation=federation),
     )

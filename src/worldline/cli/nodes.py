@@ -39,7 +39,7 @@ from worldline.nodes.shrinking import Shrunk, as_kept, shrink
 from worldline.nodes.trace import NodeRecord, line_of, text_of
 from worldline.nodes.trial import Trial, load_trial, recipe_of
 from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
-from worldline.processes.executor import Inline
+from worldline.processes.executor import Executor
 from worldline.recording import Shelf
 from worldline.search.day import USUAL_DAY, as_day
 from worldline.search.searching import SECONDS_MAX, Recipe, Report, deadline, remarks_on
@@ -325,7 +325,7 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
     narrator = NodesNarrator(outputs)
     kept: list[NodeRecord] | None = [] if outputs.diagram else None
     scheduler = trial.scheduler(trace=narrator.sink(kept))
-    ready = ReadyTrial(trial, Inline())
+    ready = ReadyTrial(trial, Executor("inline"))
     ready.target, ready.options = asked.target, RunOptions(settings=asked.settings)
 
     def run(observer: Observer | None, watch: Watch | None) -> Outcome:

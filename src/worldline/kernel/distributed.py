@@ -28,7 +28,7 @@ from worldline.kernel.model import (
 from worldline.kernel.roster import KernelNetwork, place
 from worldline.kernel.worker import DistributedWorker, Pacing, Worker
 from worldline.model.time import FOREVER
-from worldline.processes.executor import Mpi, Processes
+from worldline.processes.executor import Executor
 from worldline.processes.failures import Failure, first_failure
 from worldline.processes.forking import check_guarded
 from worldline.processes.mesh import PeerGone, Peers
@@ -43,7 +43,7 @@ _Reports = tuple[
 
 
 def run_distributed(
-    executor: Processes | Mpi,
+    executor: Executor,
     model: Model,
     end: int,
     watch: Watch | None,
@@ -51,7 +51,7 @@ def run_distributed(
     observer: Observer | None,
 ) -> KernelOutcome:
     """Run a model from its start to an end, and bring the entities' states back; or raise what failed first."""
-    if isinstance(executor, Processes):
+    if executor.kind == "processes":
         reports, merging = _on_processes(executor, model, end, watch, events_max, observer)
     else:
         reports, merging = _on_ranks(executor, model, end, watch, observer)
@@ -76,7 +76,7 @@ _Task = tuple[list[list[int]], int, bytes, bool]  # Lookaheads, the end, the sha
 
 
 def _on_processes(
-    executor: Processes,
+    executor: Executor,
     model: Model,
     end: int,
     watch: Watch | None,
@@ -143,7 +143,7 @@ def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerRep
 # -- On ranks
 
 
-def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observer: Observer | None) -> _Reports:
+def _on_ranks(executor: Executor, model: Model, end: int, watch: Watch | None, observer: Observer | None) -> _Reports:
     batches: list[tuple[list[Call], int]] = []
 
     def work(ranks: RankGroup) -> WorkerReport | Failure:

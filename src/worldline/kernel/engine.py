@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 # cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
 """The engine: the clock of one worker, and what its entities need to send each other messages.
 
 Theory of operation

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 # cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
 """What entities do: the loop that hands them their events, and their processes, which are generators that wait.
 
 In Cython's pure-Python mode, as `engine.py`, on which it stands: what is marked `cython.` means nothing uncompiled.

@@ -32,10 +32,10 @@ from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.processes.executor import Executor, Inline, Mpi, Processes, as_executor
+from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.status_timer import looks
 
-EXECUTORS = (Inline, Processes, Mpi)
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
 """What simulations of the kernel run on."""
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
@@ -164,7 +164,7 @@ class Simulation:
         chosen = as_executor(executor, EXECUTORS)
         if observer is not None:
             self.observe(observer)
-        if not isinstance(chosen, Processes | Mpi):
+        if chosen.kind not in ("processes", "mpi"):
             return self._run_inline(end, watch, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")

@@ -24,7 +24,7 @@ from worldline.nodes.node import Executes
 from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Edge, Topology
 from worldline.nodes.trace import Deliveries, NodeRecord, text_of
-from worldline.processes.executor import Executor, Inline, as_executor
+from worldline.processes.executor import Executor, as_executor
 from worldline.search.properties import Property, Verdicts
 from worldline.search.searching import Expired
 
@@ -361,7 +361,7 @@ class Scheduler:
             check_observer(observer)
             self._observer = observer
             self._listen()
-        if not isinstance(chosen, Inline):
+        if chosen.kind != "inline":
             if self._verdicts.watches:
                 raise UsageError(
                     "properties that hold always or eventually need the inline executor: they are looked at after every"

@@ -29,7 +29,7 @@ from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
 from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Delays, Deliveries, MessageId, NodeRecord, Script
-from worldline.processes.executor import Executor, Inline, as_executor
+from worldline.processes.executor import Executor, as_executor
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import AT_END, Property
 from worldline.search.searching import SECONDS_MAX, Recipe, Report, TrialOutcome, search_seeds
@@ -220,7 +220,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         remarks; and of a run that fails before its end only the failure is known.
         """
         chosen = as_executor(executor, EXECUTORS)
-        is_inline = isinstance(chosen, Inline)
+        is_inline = chosen.kind == "inline"
         unseen = () if is_inline else tuple(each for each in self.algorithm.properties if each.when != AT_END)
         judged = tuple(each for each in self.algorithm.properties if each not in unseen)
         deliveries = self.deliveries()

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
 # cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
 """The core of one worker: its agents' bodies, the lanes between them, and what happens next.
 
 It lets every agent run until it would pass the light cone of another that may still send to it.

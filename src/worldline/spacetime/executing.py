@@ -8,7 +8,7 @@ from typing import Any
 
 from worldline.history.outcome import Watch
 from worldline.model.errors import ConfigurationError, WorldlineError
-from worldline.processes.executor import Mpi, Processes
+from worldline.processes.executor import Executor
 from worldline.processes.failures import Failure, begin_run, first_error, told
 from worldline.processes.forking import check_guarded
 from worldline.processes.mesh import PeerGone, Peers
@@ -16,7 +16,7 @@ from worldline.processes.pool import WorkerPool, check_loadable, loaded, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
 from worldline.spacetime.core import Core
-from worldline.spacetime.outcome import SpacetimeOutcome, WorkerReport, outcome_of, records_of, report_of
+from worldline.spacetime.outcome import CoreReport, SpacetimeOutcome, outcome_of, records_of, report_of
 from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.worker import SpacetimeWorker, bring_back, packed, packed_frame, states_of, unpacked
 
@@ -26,32 +26,32 @@ _Task = tuple[int, bytes, dict[str, int], bytes]  # How many workers, the settin
 
 
 def run_elsewhere(
-    executor: Processes | Mpi, core: Core, until: float, watch: Watch | None, shown_end: int
+    executor: Executor, core: Core, until: float, watch: Watch | None, shown_end: int
 ) -> SpacetimeOutcome:
     """Run what was set up in a core on other workers, and bring the agents' states back."""
-    if isinstance(executor, Processes):
+    if executor.kind == "processes":
         reports = _on_processes(executor, core, telling(watch, shown_end))
     else:
         reports = _on_ranks(executor, core, looks(watch, shown_end))
     error = first_error(reports)
     if error is not None:
         raise error
-    heard = [report for report in reports if isinstance(report, WorkerReport)]
-    before = WorkerReport(0, [], records_of(core.trace or ()), {}, [])
+    heard = [report for report in reports if isinstance(report, CoreReport)]
+    before = CoreReport(0, [], records_of(core.trace or ()), {}, [])
     outcome = outcome_of([before, *heard], until, is_traced=core.trace is not None)
     if outcome.failure is None:
         bring_back(core, (state for report in heard for state in report.states))
     return outcome
 
 
-def is_said_by_any(executor: Mpi, said: bool) -> bool:
+def is_said_by_any(executor: Executor, said: bool) -> bool:
     """Return whether one of the ranks says yes, on all of them."""
     return True in gathered(lambda _: said, executor.patience_s)
 
 
 def _on_processes(
-    executor: Processes, core: Core, reached: Callable[[int, int], None]
-) -> Sequence[WorkerReport | Failure]:
+    executor: Executor, core: Core, reached: Callable[[int, int], None]
+) -> Sequence[CoreReport | Failure]:
     check_guarded()
     check_loadable((body.agent for body in core.bodies.values()), "the agents' classes")
     placing = as_placing(executor.placement, core.n)
@@ -66,10 +66,10 @@ def _on_processes(
         return pool.watch(reached)
 
 
-def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[WorkerReport | Failure]:
+def _on_ranks(executor: Executor, core: Core, look: Look) -> Sequence[CoreReport | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(ranks: RankGroup) -> WorkerReport | Failure:
+    def work(ranks: RankGroup) -> CoreReport | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
         is_traced = any(ranks.exchanged(core.trace is not None))  # A script may trace on one of them alone.
@@ -82,7 +82,7 @@ def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[WorkerReport | 
     return gathered(work, executor.patience_s)
 
 
-def _work(number: int, peers: Peers, task: _Task, look: Look) -> WorkerReport | Failure:
+def _work(number: int, peers: Peers, task: _Task, look: Look) -> CoreReport | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
         return _worked(number, peers, task, look)
@@ -95,7 +95,7 @@ def _work(number: int, peers: Peers, task: _Task, look: Look) -> WorkerReport | 
         raise
 
 
-def _worked(number: int, peers: Peers, task: _Task, look: Look) -> WorkerReport:
+def _worked(number: int, peers: Peers, task: _Task, look: Look) -> CoreReport:
     begin_run()
     workers, setting, homes, bodies = task
     space, field, boundaries, seed, placing, is_traced = loaded(setting, _SETTING)

@@ -158,7 +158,7 @@ Wait = tuple[str, Coordinates]
 """For which agent another waits, and where that one stands."""
 
 
-class WorkerReport(NamedTuple):
+class CoreReport(NamedTuple):
     """What one worker tells at the end.
 
     How many events its agents had, how they ended, their records; which of them wait for which, for ever, and which
@@ -174,7 +174,7 @@ class WorkerReport(NamedTuple):
     states: list[Any] = []  # noqa: RUF012 - It is never changed.
 
 
-def report_of(core: Core) -> WorkerReport:
+def report_of(core: Core) -> CoreReport:
     """Return what a core has to tell, at the end: its graves, of which there may be many, are cleared on the way."""
     ends = [(body.name, _end(body.point, body.chain, body.events)) for body in core.bodies.values()]
     while core.graves:
@@ -187,7 +187,7 @@ def report_of(core: Core) -> WorkerReport:
         if body.blocked_by is not None
     }
     failures = [Failure((lab, name), error) for lab, name, error in core.failures]
-    return WorkerReport(
+    return CoreReport(
         core.events, ends, records_of(core.trace or ()), waits, [body.name for body in living], first_failure(failures)
     )
 
@@ -196,7 +196,7 @@ def _end(point: Vector, chain: int, events: int) -> End:
     return End(round(point[0] * SECOND), b"%x %x" % (chain, events))
 
 
-def outcome_of(reports: Sequence[WorkerReport], until: float, *, is_traced: bool) -> SpacetimeOutcome:
+def outcome_of(reports: Sequence[CoreReport], until: float, *, is_traced: bool) -> SpacetimeOutcome:
     """Put together what the workers tell. If it hasn't come to its end, the outcome says why not."""
     members = dict(sorted(end for report in reports for end in report.ends))
     outcome = SpacetimeOutcome(

@@ -14,7 +14,7 @@ from worldline.model.errors import ConfigurationError, UsageError, WorldlineErro
 from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
 from worldline.model.text import counted
-from worldline.processes.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
+from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.failures import begin_run, is_from_outside
 from worldline.processes.status_timer import Look, looks
 from worldline.spacetime.agent import Agent
@@ -36,7 +36,7 @@ from worldline.spacetime.space import Minkowski, nanoseconds, shown_time
 
 _LOOK_EVERY = 10_000
 
-EXECUTORS = (Inline, Processes, Mpi, Shuffled)
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi", "shuffled")
 """What agents run on."""
 
 
@@ -192,7 +192,7 @@ class ForwardSimulation:
 
     def _is_observed(self, observer: Observer | None) -> bool:
         """Whether the run is observed: under MPI on any rank, since they all have to look at the same."""
-        if not isinstance(self._executor, Mpi):
+        if self._executor.kind != "mpi":
             return observer is not None
         from worldline.spacetime.executing import is_said_by_any
 
@@ -209,7 +209,7 @@ class ForwardSimulation:
 
     def _executed(self, end: float, watch: Watch | None) -> SpacetimeOutcome:
         shown_end = shown_time(end)
-        if not isinstance(self._executor, Processes | Mpi):
+        if self._executor.kind not in ("processes", "mpi"):
             return self._run_inline(end, looks(watch, shown_end))
         from worldline.spacetime.executing import run_elsewhere
 
@@ -217,7 +217,7 @@ class ForwardSimulation:
 
     def _run_inline(self, end: float, look: Look) -> SpacetimeOutcome:
         core = self._core
-        if isinstance(self._executor, Shuffled):
+        if self._executor.kind == "shuffled":
             core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
         self._run_down(look)
         steps = -1

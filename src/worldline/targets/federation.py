@@ -34,7 +34,7 @@ from worldline.model.faults.faults import ParticipantFault, as_faults
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
-from worldline.processes.executor import Executor, InProcess, Processes, Tcp, Unix, as_executor, readable_executor
+from worldline.processes.executor import Executor, Kind, as_executor, readable_executor
 from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ _READERS: dict[str, Callable[[Path], dict[str, Any]]] = {".toml": _from_toml, ".
 
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
-EXECUTORS = (InProcess, Tcp, Unix, Processes)
+EXECUTORS: tuple[Kind, ...] = ("in-process", "tcp", "unix", "processes")
 """What federations run on."""
 
 
@@ -218,7 +218,7 @@ class ReadyFederation(Ready):
             raise UsageError(f"--listen {listen}: {path} exists, and isn't a socket", advice="choose another path")
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if isinstance(self.chosen, Processes):
+        if self.chosen.kind == "processes":
             return
         if self.options.executor not in (None, "processes") and kind != self.executor:
             raise UsageError(f"--listen {listen} isn't for {self.executor}", advice=f"use --executor {kind}")
@@ -354,11 +354,11 @@ class ReadyFederation(Ready):
 
         assert self.setup is not None
         options = LaunchOptions(
-            address=wanted.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
+            address=wanted.listen or ("tcp://127.0.0.1:0" if self.chosen.kind == "tcp" else None),
             observer=observer,
             pace=wanted.realtime,
             shake=wanted.shake,
-            workers=self.chosen.count if isinstance(self.chosen, Processes) else None,
+            workers=self.chosen.count if self.chosen.kind == "processes" else None,
             hear=hooks.hear,
             opened=hooks.opened,
             roles=self.unusual or SpecialRoles(),
@@ -440,7 +440,7 @@ def from_file(file: Path, options: RunOptions, *, starts: Starts | None = None) 
         setup = setup.with_faults(faults)
     chosen = as_executor("processes" if options.executor is None else options.executor, EXECUTORS)
     federation = None
-    if isinstance(chosen, InProcess):
+    if chosen.kind == "in-process":
         from worldline.launch.launcher import federation_of
 
         federation = federation_of(setup)
@@ -481,7 +481,7 @@ def _faults_of(
 def from_python(found: Definition, federation: Federation, options: RunOptions) -> ReadyFederation:
     """Take a federation that a Python file has made."""
     chosen = as_executor("in-process") if options.executor is None else readable_executor(options.executor)
-    if not isinstance(chosen, InProcess):
+    if chosen is None or chosen.kind != "in-process":
         raise UsageError(
             f"{found.where}: a federation from a Python file runs in-process, and not on {shown(options.executor)}",
             advice="leave --executor out; processes are started from a FILE.toml that names its programs",

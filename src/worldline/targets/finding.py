@@ -19,7 +19,6 @@ from worldline.files.parameters import pairs, parsed
 from worldline.model.draws.table import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
-from worldline.processes.executor import InProcess
 from worldline.targets import federation
 from worldline.targets.ready import PYTHON, TOML, WORLDS, Ready, RunOptions, end_in, parts_of
 
@@ -80,7 +79,7 @@ class FoundFederation(NamedTuple):
 def found_federation(target: str, options: RunOptions, wanted_for: str = "have schedules to check") -> FoundFederation:
     """Return the federation that a target means; what isn't one is refused, since only they can do what is wanted."""
     is_file = target.endswith(TOML)
-    wanted = replace(options, executor=str(InProcess())) if is_file else options
+    wanted = replace(options, executor="in-process") if is_file else options
 
     def made() -> federation.ReadyFederation:
         ready = prepare(target, wanted)

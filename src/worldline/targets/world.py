@@ -15,7 +15,7 @@ from worldline.model.errors import ModelError, UsageError
 from worldline.model.plan import Plan, plan
 from worldline.model.text import counted
 from worldline.model.time import rounded_time
-from worldline.processes.executor import Executor, Inline, Processes, as_executor
+from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.status_timer import looks
 from worldline.targets.ready import Ready, RunOptions, end_of
 from worldline.world.description import WorldDescription
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
 
-EXECUTORS = (Inline, Processes)
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes")
 """What worlds run on."""
 
 _ENGINE, _RUN_AHEAD = "engine", "run-ahead"
@@ -89,7 +89,7 @@ class ReadyWorld(Ready):
         return World(self._world, engine=self._engine, exchange=exchange, spectators=tellers, run_ahead=self._run_ahead)
 
     def _exchange(self) -> AbstractContextManager[Exchange | None]:
-        if not isinstance(self.chosen, Processes):
+        if self.chosen.kind != "processes":
             return nullcontext()
         from worldline.world.distributed import local_secondaries
 
