@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worldline.kernel.account import tell_note, tell_sending
+from worldline.kernel.account import RECORD, tell_own, tell_sending
 from worldline.kernel.draws import Draws
 from worldline.kernel.packing import fingerprint, seal
 from worldline.kernel.trouble import (
@@ -648,7 +648,7 @@ class EntityBase:
         engine: Engine = acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
         if engine.observer is not None:
-            tell_note(engine, self, value)
+            tell_own(engine, self, RECORD, value)
         if cython.compiled:
             self._wl_chain = hash_of_four(self._wl_chain, engine.now, 0, print_of_value)
         else:

@@ -27,10 +27,8 @@ cdef class Lane:
     cdef Py_ssize_t place
     cdef bint exact
     cdef public bint gone
-    cdef public bint asked
-    cdef public bint is_news
-    cdef public bint open
-    cdef public bint told
+    cdef public int news
+    cdef public int closed
     cdef object rest
     cdef readonly unsigned long long key
     cdef public long long sent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import dist, inf
 from typing import Any, NamedTuple
 
 from worldline.kernel.roster import grouped
@@ -128,20 +128,13 @@ def _cut(group: Sequence[Resident], share: float) -> int:
 def _by_channels(residents: Sequence[Resident], count: int) -> dict[str, int]:
     where = {resident.name: resident.at for resident in residents}
     links = [
-        (_distance(where[source], resident.at), source, resident.name)
+        (dist(where[source][1:], resident.at[1:]), source, resident.name)
         for resident in residents
         for source in resident.sources
         if source in where
     ]
     names = sorted(where)
     return dict(zip(names, grouped(names, links, count), strict=True))
-
-
-def _distance(a: tuple[float, ...], b: tuple[float, ...]) -> float:
-    square = 0.0
-    for x, y in zip(a[1:], b[1:], strict=True):
-        square += (x - y) * (x - y)
-    return sqrt(square)
 
 
 _RULES: dict[str, Rule] = {BY_POSITIONS: _by_positions, BY_CHANNELS: _by_channels}
@@ -177,12 +170,14 @@ _WORTHWHILE = 1.15  # A move must promise at least so much less work for the bus
 class Balance:
     """When agents are looked at, as one worker sees it: after a while it wishes for that; the leader grants it or not.
 
-    `events` is how many there were at each worker, and `letters` how many this one has sent.
+    `events` is how many there were at each worker, `events_of` at each agent here when that was last asked for, and
+    `letters` how many this one has sent.
     """
 
     def __init__(self, placing: Placing, count: int, now_s: float) -> None:
         self.placing = placing
         self.events = [0] * count
+        self.events_of: dict[str, int] = {}
         self.letters = 0
         self._every_s = placing.moves_every_s if count > 1 else None
         self._wished_s = self._granted_s = now_s

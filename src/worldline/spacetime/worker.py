@@ -29,7 +29,7 @@ from worldline.processes.pool import loaded
 from worldline.processes.status_timer import Look
 from worldline.spacetime.agent import Agent, AgentWrapper, moving
 from worldline.spacetime.core import Core, Letter
-from worldline.spacetime.lanes import Body, new_lambda
+from worldline.spacetime.lanes import NEWS, Body, new_lambda
 from worldline.spacetime.placement import Balance, Placing, Resident, moves, resident_of
 from worldline.spacetime.space import shown_time
 
@@ -92,7 +92,7 @@ def unpacked(core: Core, data: bytes) -> None:
             core.wake(body)
         for body, _ in arrived:
             for each in list(body.outs):
-                if not each.is_news and not each.handle:  # Its channel was garbage, and has stayed behind.
+                if not each.news and not each.handle:  # Its channel was garbage, and has stayed behind.
                     core.give_up(each)
 
 
@@ -188,7 +188,7 @@ def take(core: Core, letter: Letter) -> None:
         case "watched":
             news = core.lanes.get(said[0])
             if news is not None:
-                news.asked = False
+                news.news = NEWS
                 core.wake(news.target)
         case "unwatch":
             name, news_name = said
@@ -210,7 +210,7 @@ def _be_watched(core: Core, name: str, news: str, watcher: str, worker: int) -> 
     assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
     if news:
         lane = core.lane(news, body, core.body(watcher, worker))
-        lane.is_news = True
+        lane.news = NEWS
         core.tell_death(body, lane)
         core.outbox.append((lane.target, ("watched", news)))
     body.partners[worker] = True
@@ -328,7 +328,6 @@ class SpacetimeWorker:
         self._is_moving = False
         self._unheard: list[tuple[int, Gathering]] = []
         self._balance = Balance(placing, count, time.monotonic())
-        self._events_before: dict[str, int] = {}
 
     def run(self, look: Look) -> None:
         """Do all that happens here."""
@@ -507,7 +506,7 @@ class SpacetimeWorker:
         """Return who is here, each with how many events it has had since this was asked last."""
         core = self._core
         living = [body for body in core.bodies.values() if not body.done]
-        before, self._events_before = self._events_before, {body.name: body.events for body in living}
+        before, self._balance.events_of = self._balance.events_of, {body.name: body.events for body in living}
         return [resident_of(body, core.n, body.events - before.get(body.name, body.events)) for body in living]
 
     def _exchange(self, agreed: dict[str, int]) -> None:
