@@ -10,7 +10,7 @@ import pytest
 
 from tests.kernel.actors import Actor, Loner, Steps, payloads, pending, stage
 from worldline.history.outcome import Status
-from worldline.kernel import Entity, Interrupt, KernelOutcome, Simulation, inline, receive
+from worldline.kernel import Entity, Interrupt, KernelOutcome, Resource, Signal, Simulation, inline, receive
 from worldline.model import (
     FOREVER,
     SECOND,
@@ -561,3 +561,28 @@ def test_an_entity_that_isnt_there_is_refused_with_the_nearest_name() -> None:
         with pytest.raises(UsageError, match=r"there is no entity named 7$"):
             simulation[7]  # type: ignore[index]
         simulation.run()
+
+
+def test_public_objects_say_what_they_are() -> None:
+    said: list[str] = []
+
+    def act(me: Actor) -> Steps:
+        signal, machine, turns = Signal(), Resource(2), []
+        turns += [machine.acquire() for _ in range(3)]
+        things = (me, me.process(receive() for _ in ()), me.schedule("x", delay=5), signal, turns[0], machine)
+        said.extend(map(repr, things))
+        yield 1
+        said.append(repr(things[1]))
+
+    simulation = stage(act)
+    simulation.run()
+    assert said == [
+        "<Actor a>",
+        f"<process {said[1].split()[1]} of a>",
+        "<event x of a, at 5ns>",
+        "<Signal, 0 waiting>",
+        "<Claim, fired>",
+        "<Resource, 2 of 2 held, 1 waiting>",
+        "<process that has ended, of a>",
+    ]
+    assert repr(simulation) == "<Simulation of 2 entities at 5ns>"

@@ -16,7 +16,17 @@ import pytest
 from tests.spacetime.running import Person, failure, prepared, run
 from tests.spacetime.worlds import make_world, simulate
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Shuffled, below, build
+from worldline.spacetime import (
+    Agent,
+    Channel,
+    ForwardSimulation,
+    LambdaField,
+    Minkowski,
+    Shuffled,
+    Trajectory,
+    below,
+    build,
+)
 
 ROOT = Path(__file__).parents[2]
 LOST_AT_MOST_S = 30  # A simulation that hangs is a failure.
@@ -435,3 +445,13 @@ def test_an_agent_that_isnt_there_is_refused_with_the_nearest_name() -> None:
 def test_a_run_doesnt_end_before_it_begins() -> None:
     with pytest.raises(UsageError, match=r"a run can't end at -1: it begins at 0"):
         ForwardSimulation(Minkowski(2)).run(until=-1)
+
+
+def test_public_objects_say_what_they_are() -> None:
+    simulation = ForwardSimulation(Minkowski(2))
+    with simulation:
+        person = Person()
+    assert repr(simulation) == "<ForwardSimulation of 1 agent in Minkowski(2)>"
+    assert repr(person) == "<Person Person-1 at (0, 0)>"
+    assert repr(below(2, 1, 5)) == "<Boundary x1 < 5>"
+    assert repr(Trajectory(person.position, person.velocity)) == "<Trajectory from (0, 0) with (1, 0)>"
