@@ -157,7 +157,7 @@ def test_what_was_broken_off_needs_an_end(original: tuple[bytes, InteractionHist
     assert replay(open_lane(), broken, "18ms").events == 9
 
 
-def test_another_world_is_refused_unless_it_is_meant(original: tuple[bytes, InteractionHistory]) -> None:
+def test_another_world_is_refused(original: tuple[bytes, InteractionHistory]) -> None:
     _, history = original
     renamed = replace(lane(), name="street")
     far = replace(lane().models["pillar_0"], name="far")
@@ -166,7 +166,6 @@ def test_another_world_is_refused_unless_it_is_meant(original: tuple[bytes, Inte
         replay(open_lane(world=renamed), history)
     with pytest.raises(UsageError, match="the files of world 'lane' aren't what they were"):
         replay(open_lane(world=changed), history)
-    assert replay(open_lane(world=changed), history, any_world=True).digest == original[0]
 
 
 def test_what_can_not_be_repeated_says_where() -> None:

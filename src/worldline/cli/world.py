@@ -33,11 +33,11 @@ from worldline.world.console import (
     ConsoleSession,
     InteractionHistory,
     InteractionsLog,
-    LineFeed,
     ScriptLine,
     ScriptSession,
     check_replay,
     check_script,
+    line_feed,
     read_interactions,
     read_script,
     replay,
@@ -463,7 +463,7 @@ class WorldSession:
             ScriptSession(world, self._script, self.say, pace=course.realtime, until=course.end).run()
         elif course.is_at_keyboard:
             prompt = _ask if sys.stdin.isatty() else None
-            feed = LineFeed(sys.stdin.fileno())
+            feed = line_feed(sys.stdin.fileno())
             console = PlainConsole().print
             ConsoleSession(world, feed, console, pace=course.realtime, until=course.end, prompt=prompt).run()
         else:
