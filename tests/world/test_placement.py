@@ -8,7 +8,7 @@ import pytest
 
 from tests.world.plain import UNIT, along_x, at, world
 from worldline.model.errors import ConfigurationError, UsageError
-from worldline.world.groups import Distribution, Group, Mover, find_groups, place
+from worldline.world.groups import Group, Mover, find_groups, place
 from worldline.world.levels import Levels, Point
 
 # Where to stand on the x axis to be in these levels; they don't touch, except L3 and L4.
@@ -32,7 +32,7 @@ def stand(**performers: str) -> dict[str, Point]:
     return {name: at(PLACES[where], number * 0.5) for number, (name, where) in enumerate(performers.items())}
 
 
-def start(secondaries: str, **performers: str) -> tuple[Levels, Distribution]:
+def start(secondaries: str, **performers: str) -> tuple[Levels, dict[str, str]]:
     levels, positions = world(*LEVELS), stand(**performers)
     levels.update({}, added={name: (UNIT, position) for name, position in positions.items()})
     return levels, place(together(levels, positions), secondaries.split())
@@ -43,7 +43,7 @@ def start(secondaries: str, **performers: str) -> tuple[Levels, Distribution]:
 
 def test_initial_placement() -> None:
     _, distribution = start("c a b", P1="L1", P2="L2", P3="L2", P4="")
-    assert distribution.affinities == {"P1": "a", "P2": "b", "P3": "b", "P4": "c"}
+    assert distribution == {"P1": "a", "P2": "b", "P3": "b", "P4": "c"}
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,16 @@ def test_initial_placement() -> None:
 def test_the_five_moves(moved: dict[str, str], hosts: str) -> None:
     before = {"P1": "L1", "P2": "L2", "P3": "L2"}
     levels, distribution = start("S1 S2 S3", **before)
-    assert list(distribution.affinities.values()) == ["S1", "S2", "S2"]
+    assert list(distribution.values()) == ["S1", "S2", "S2"]
     positions = stand(**(before | moved))
     changed = levels.update(positions)
-    after = place(together(levels, positions), ["S1", "S2", "S3"], distribution.affinities, changed)
-    assert after.affinities == dict(zip(before, hosts.split(), strict=True))
+    after = place(together(levels, positions), ["S1", "S2", "S3"], distribution, changed)
+    assert after == dict(zip(before, hosts.split(), strict=True))
 
 
 def test_a_performer_that_overlaps_two_levels_joins_them() -> None:
     _, distribution = start("a b c", P1="L3", P2="L3+L4", P3="L4", P4="L1")
-    assert distribution.hosts == {"P1": "b", "P4": "a"}
-    assert distribution.affinities == {"P1": "b", "P2": "b", "P3": "b", "P4": "a"}
+    assert distribution == {"P1": "b", "P2": "b", "P3": "b", "P4": "a"}
 
 
 # --- The rules ---
@@ -80,8 +79,8 @@ def group(performers: str, levels: str = "", entities: str = "") -> Group:
     return found._replace(name=min(found.members()))
 
 
-def spots(distribution: Distribution) -> str:
-    return " ".join(f"{name}:{where}" for name, where in distribution.affinities.items())
+def spots(distribution: dict[str, str]) -> str:
+    return " ".join(f"{name}:{where}" for name, where in distribution.items())
 
 
 def placed(groups: list[Group], secondaries: str, before: str = "", changed: str = "") -> str:
@@ -158,7 +157,7 @@ def test_performers_that_left_the_world_count_for_nothing() -> None:
 
 def test_what_performers_push_goes_along() -> None:
     distribution = place([group("a", "L1", "box"), group("b", "L2")], ["S1", "S2"], {"a": "S2", "b": "S1", "box": "S1"})
-    assert distribution.affinities == {"a": "S2", "b": "S1", "box": "S2"}
+    assert distribution == {"a": "S2", "b": "S1", "box": "S2"}
 
 
 def test_loose_entities_are_where_their_level_is() -> None:
@@ -193,4 +192,4 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_an_empty_world() -> None:
-    assert place([], ["S1"]) == Distribution({}, {})
+    assert place([], ["S1"]) == {}

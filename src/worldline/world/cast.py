@@ -1,6 +1,6 @@
-"""The cast of a world: which models there are, who performs, and what is loaded at present.
+"""The cast of a world: which models there are, which perform, and what is loaded at present.
 
-It begins as the file has it. Performers come and go when somebody interferes: a performer that is inserted is a copy of
+It begins as the file has it. Performers come and go by interactions: a performer that is inserted is a copy of
 a model of the file, and one that is removed takes its model along. What can't be done raises and changes nothing.
 """
 
@@ -14,7 +14,7 @@ from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.engines.engine import checked_pose
 from worldline.world.interactions import InsertPerformer
 from worldline.world.levels import Levels
-from worldline.world.orders import ModelCopy, with_copies
+from worldline.world.orders import with_copies
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import check_size
 
@@ -24,7 +24,7 @@ class Cast:
 
     def __init__(self, file: WorldDescription) -> None:
         self._file = self.world = file
-        self.copies: list[ModelCopy] = []
+        self.copies: list[InsertPerformer] = []
         self._removed: set[str] = set()
         performing = {performer.model: performer.size for performer in file.performers}
         self._levels = Levels(file.levels, (name for name in file.models if name not in performing))
@@ -94,7 +94,7 @@ class Cast:
         size = change.size or self._size_like(change.like)
         check_size("performer", "size", *size)
         pose = checked_pose(Pose(change.position, change.quaternion))
-        copies = [*self.copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
+        copies = [*self.copies, change]
         world = with_copies(self._file, copies)
         self._levels.update({}, added={change.name: (size, pose.position)})
         self.copies, self.world = copies, world

@@ -10,8 +10,7 @@ G2. Movers that could touch before the groups are looked at again. Each is in a 
     speed × time on every side, the box holds it until then. Movers whose grown boxes touch could meet.
 
 So a performer's group also has the entities that it could push, and those that they could push in turn. Levels connect
-performers alone: a level may name a thousand boxes that nobody comes near, and whoever simulates the level need not
-have them in one model.
+performers alone: a level may name a thousand boxes that no performer comes near, and they need not be in one model.
 
 Why it is safe: a mover stays in its grown box until the groups are looked at again, and the grown boxes of two groups
 don't touch, so neither do their movers. A contact that isn't in one model would be missed: they would pass through each
@@ -20,7 +19,7 @@ is more than the operation can have been off. Adding them to a center then needs
 of numbers, so bounds that are exactly equal, or overlap, still do when both are rounded.
 
 That holds if the caller's figures do. `half` must hold the mover in every orientation that it may have until then, and
-`speed` is what no point of it will exceed, whoever of its group pushes it. Where that depends on the group, a fast one
+`speed` is what no point of it will exceed, whatever pushes it. Where that depends on the group, a fast one
 that joins makes all the others faster, and these may reach more in turn: `settle_groups` goes on until none does.
 
 Groups without a performer (*loose* ones) are groups too: what falls has to fall somewhere.
@@ -32,8 +31,10 @@ has the name of its least member, performer or entity; all names of a world diff
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from heapq import nsmallest
+from itertools import accumulate, pairwise
 from math import inf, isfinite, nextafter
+from operator import mul
 from typing import NamedTuple
 
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
@@ -83,7 +84,7 @@ def find_groups(movers: Iterable[Mover], span_ns: int) -> tuple[Group, ...]:
 
 
 def settle_groups(movers: Iterable[Mover], span_ns: int) -> tuple[tuple[Group, ...], dict[str, float]]:
-    """Return groups in which everybody may get as fast as the fastest could by itself, and that speed of each."""
+    """Return groups in which each may get as fast as the fastest could by itself, and that speed of each."""
     known = {mover.name: mover for mover in movers}
     while True:
         groups = find_groups(known.values(), span_ns)
@@ -217,10 +218,11 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # *The search.* If every settled group goes to its own best secondary, the cost is the least there is. If that keeps
 # enough secondaries busy, it is the answer. That is nearly always so, and takes a time proportional to the performers.
 #
-# Otherwise it is a minimum-cost flow: each group is a unit that flows to a secondary at its cost there, and on from
-# each secondary, one unit at most to where the busy are counted and all the rest past it. NetworkX finds the cheapest
-# flow of which as many units are counted as secondaries must be busy. Costs are whole numbers, so it is exact; and
-# since there is one best, it doesn't matter how it is found.
+# Otherwise as many secondaries as must be busy each get a group of their own, and the others stay at their best: a
+# cheapest matching, where a pair costs what the group loses by it. If n secondaries are matched, each with one of the n
+# groups that lose least by it, no other group can be better: one of those n is free. So only these pairs are looked at.
+# NetworkX finds the cheapest flow through them. Costs are whole numbers, so it is exact; and since there is one best
+# assignment, it doesn't matter how it is found.
 #
 # So nothing here is a heuristic: every rule is exact for any number of groups. `tests/world` compares it with all
 # assignments for small worlds.
@@ -229,20 +231,13 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # The rules rank moves above balance; P5 and P1 alone spread what is new or must move anyway.
 
 
-class Distribution(NamedTuple):
-    """Who is where: the secondary of each group and of each member, by name."""
-
-    hosts: dict[str, str]
-    affinities: dict[str, str]
-
-
 def place(
     groups: Iterable[Group],
     secondaries: Iterable[str],
     affinities: Mapping[str, str] | None = None,
     changed: Collection[str] = (),
-) -> Distribution:
-    """Give each group its secondary.
+) -> dict[str, str]:
+    """Give each group a secondary, and return that of each member, by name.
 
     `affinities` say on which secondary performers and entities are; others are new. `changed` are the performers whose
     levels have changed since.
@@ -271,10 +266,7 @@ def place(
     for group in ordered:
         if not group.performers:
             assign(group, _beside(group, homes, before, loads))
-    members = {member: names[hosts[group.name]] for group in ordered for member in group.members()}
-    return Distribution(
-        {group: names[hosts[group]] for group in sorted(hosts)}, {member: members[member] for member in sorted(members)}
-    )
+    return dict(sorted((member, names[hosts[group.name]]) for group in ordered for member in group.members()))
 
 
 def _order(group: Group) -> tuple[bool, str, str]:
@@ -336,20 +328,26 @@ def _cheapest(stakes: list[list[int]], count: int, busy: int) -> list[int]:
     """Return the ranks that cost least, of those that keep so many secondaries busy."""
     from networkx import DiGraph, min_cost_flow  # Hardly ever needed, and slow to load.
 
+    *digits, unit = accumulate([1] + [count] * len(stakes), mul)  # Those of P4, and above them, P2 and P3.
+    ranks = [each.index(max(each)) for each in stakes]
     graph = DiGraph()
-    graph.add_node("busy", demand=busy)
-    graph.add_node("beyond", demand=len(stakes) - busy)
+    graph.add_node("start", demand=-busy)
+    graph.add_node("end", demand=busy)
     for rank in range(count):
-        graph.add_edge(("secondary", rank), "busy", capacity=1)
-        graph.add_edge(("secondary", rank), "beyond")
-    unit = count ** len(stakes)  # Of P2 and P3, above the digits of P4.
-    for index, saved in enumerate(stakes):
-        graph.add_node(("group", index), demand=-1)
-        for rank in range(count):
-            cost = (max(saved) - saved[rank]) * unit + rank * count ** (len(stakes) - 1 - index)
-            graph.add_edge(("group", index), ("secondary", rank), capacity=1, weight=cost)
+        lost = [
+            ((saved[best] - saved[rank]) * unit + (rank - best) * digit, index)
+            for index, (saved, best, digit) in enumerate(zip(stakes, ranks, reversed(digits), strict=True))
+        ]
+        graph.add_edge("start", ("secondary", rank), capacity=1)
+        for cost, index in nsmallest(count, lost):
+            graph.add_edge(("secondary", rank), ("group", index), capacity=1, weight=cost)
+            graph.add_edge(("group", index), "end", capacity=1)
     flow = min_cost_flow(graph)
-    return [next(rank for (_, rank), used in flow["group", index].items() if used) for index in range(len(stakes))]
+    for rank in range(count):
+        for (_, index), used in flow["secondary", rank].items():
+            if used:
+                ranks[index] = rank
+    return ranks
 
 
 def _beside(group: Group, homes: Mapping[str, int], before: Mapping[str, int], loads: list[int]) -> int:

@@ -120,7 +120,7 @@ class World:
 
     @property
     def performers(self) -> tuple[str, ...]:
-        return self._course.performers
+        return self._course.cast.performers
 
     @property
     def affinities(self) -> dict[str, str]:
@@ -129,11 +129,11 @@ class World:
 
     @property
     def loaded(self) -> tuple[str, ...]:
-        return self._course.loaded
+        return tuple(self._course.cast.loaded())
 
     @property
     def active_levels(self) -> tuple[str, ...]:
-        return self._course.active_levels
+        return self._course.cast.active_levels
 
     @property
     def positions(self) -> dict[str, Vector]:
@@ -141,7 +141,7 @@ class World:
         return self._course.positions()
 
     def levels_of(self, performer: str) -> tuple[str, ...]:
-        return self._course.levels_of(performer)
+        return self._course.cast.levels_of(performer)
 
     # --- Time ---
 

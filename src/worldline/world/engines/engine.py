@@ -82,8 +82,8 @@ class Extent(NamedTuple):
     speed: float
 
 
-class Newcomer(NamedTuple):
-    """What has to be known of a mover that nobody simulates yet: its state, and what a group would say of it alone."""
+class MoverSeen(NamedTuple):
+    """What groups and hand-overs need of a mover: its exact state, its position, and its extent."""
 
     state: bytes
     position: Vector
@@ -164,7 +164,7 @@ class PhysicsEngine(Protocol):
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         """Return a mover's state if it first appears at this step: as in the file."""
 
-    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+    def newcomer(self, entity: str, step: int, steps: int) -> MoverSeen:
         """Return what is to be known of a mover that first appears at this step, if the next look is `steps` later."""
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> SimulatedGroup: ...

@@ -29,7 +29,7 @@ from worldline.world.engines.drives import (
 )
 from worldline.world.engines.engine import (
     Extent,
-    Newcomer,
+    MoverSeen,
     check_extents,
     checked_pose,
     checked_twist,
@@ -64,11 +64,11 @@ class KinematicEngine:
         linear, angular = command_in_force(model, self.world.step, step)
         return _DRIVEN.pack(*model.pose.position, *model.pose.quaternion, *linear, *angular, 0.0, 0.0)
 
-    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+    def newcomer(self, entity: str, step: int, steps: int) -> MoverSeen:
         state = self.initial_state(entity, step)
         alone = self.build([entity])
         alone.set_states(step, {entity: state})
-        return Newcomer(state, alone.position(entity), alone.extents(steps)[entity])
+        return MoverSeen(state, alone.position(entity), alone.extents(steps)[entity])
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> KinematicGroup:
         return KinematicGroup(self.world, *sorted_parts(self.world, movers, statics))

@@ -74,7 +74,7 @@ from worldline.world.engines.drives import (
 )
 from worldline.world.engines.engine import (
     Extent,
-    Newcomer,
+    MoverSeen,
     check_extents,
     checked_motor_command,
     checked_pose,
@@ -120,7 +120,7 @@ class MujocoEngine:
         (model,), _ = sorted_parts(self.world, [entity], ())
         return self._state_at(model, self._found_alone(model), step)
 
-    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+    def newcomer(self, entity: str, step: int, steps: int) -> MoverSeen:
         """Return it without a model of its own: that was built once, and what the step decides is worked out here."""
         (model,), _ = sorted_parts(self.world, [entity], ())
         alone = self._found_alone(model)
@@ -137,7 +137,7 @@ class MujocoEngine:
             fastest += _servo_speed(model, told, [0.0] * len(told), step_ns / SECOND)
         extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
         check_extents({entity: extent}, step, step_ns)
-        return Newcomer(self._state_at(model, alone, step), position, extent)
+        return MoverSeen(self._state_at(model, alone, step), position, extent)
 
     def _state_at(self, model: WorldModel, alone: _Alone, step: int) -> bytes:
         told, rest = b"", alone.state
