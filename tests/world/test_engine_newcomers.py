@@ -8,7 +8,7 @@ from struct import unpack
 import pytest
 
 from tests.world.crowd import crowd, movers_of
-from tests.world.small_worlds import course_of, local, model_poses, run
+from tests.world.small_worlds import course_of, local, run
 from worldline.world.engines import open_engine
 from worldline.world.pose import Pose
 
