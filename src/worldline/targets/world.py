@@ -77,12 +77,11 @@ class ReadyWorld(Ready):
                     due = world.iteration + look(world.time, world.iteration)
 
             try:
-                world.play(self._end, between=between)
+                return world.run(self._end, between=between)
             except ModelError as error:
                 if error.of_observer:
                     raise
                 return replace(world.outcome, failure=error)
-            return world.end()
 
     def _made(self, observer: Observer | None = None, exchange: Exchange | None = None) -> World:
         tellers = [] if observer is None else [WorldTeller(GuardedObserver(observer))]

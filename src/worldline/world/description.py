@@ -549,7 +549,7 @@ class Performer:
         check_size("performer", "size", *self.size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WorldDescription:
     """A whole world. `step` is in nanoseconds. A `real_time_factor` of 0 means: as fast as it goes.
 
@@ -584,6 +584,10 @@ class WorldDescription:
         object.__setattr__(self, "notes", tuple(sorted(self.notes, key=_note_order)))
         named = {entity for level in self.levels for entity in level.entities}
         object.__setattr__(self, "default_entities", tuple(name for name in self.models if name not in named))
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.models)} models, {len(self.levels)} levels, {len(self.performers)} performers"
+        return f"<WorldDescription {shown(self.name)}: {parts}>"
 
     def content_hash(self) -> str:
         """Return what stands for all that is simulated, wherever it was read from: other worlds have others."""

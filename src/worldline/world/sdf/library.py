@@ -1,15 +1,17 @@
 """The files that a world is made of: the one that was named, and those that it includes.
 
-A file may come from a stranger, so what it includes has to be in the world's own folder, or in those that somebody has
-named as resource paths, wherever links lead.
+A file may come from a stranger, so what it includes has to be in the world's own folder, or in those that are named as
+resource paths, wherever links lead.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
+from typing import NoReturn
 from xml.parsers import expat
 
 from worldline.model.errors import shortened, shown
@@ -39,13 +41,6 @@ _ENCODINGS = {
 }
 
 
-class ElementBudget:
-    """How many elements the files of a world may still have."""
-
-    def __init__(self) -> None:
-        self.left = ELEMENTS_MAX
-
-
 def read_content(path: Path, owner: str) -> bytes:
     """Return a file's bytes, or say in one line why it can't be read."""
     try:
@@ -65,10 +60,41 @@ def read_content(path: Path, owner: str) -> bytes:
     return content
 
 
-def parse(content: bytes, owner: str, budget: ElementBudget) -> SdfElement:
-    """Return the root element of an XML file."""
-    text = _without_comments(_decoded(content, owner), owner)
-    return _Builder(owner, budget).build(text)
+def parse(content: bytes, owner: str, numbers: Iterator[int]) -> SdfElement:
+    """Return the root element of an XML file. `numbers` count the elements of all files of a world."""
+    root: list[SdfElement] = []
+    opened: list[tuple[SdfElement, list[str]]] = []  # With the texts in each.
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+
+    def refuse(problem: str, advice: str | None = None) -> NoReturn:
+        raise WorldFileError.found(owner, parser.CurrentLineNumber, problem, advice)
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if next(numbers) > ELEMENTS_MAX:
+            refuse(f"there are more than {ELEMENTS_MAX} elements")
+        if len(opened) >= DEPTH_MAX:
+            refuse(f"elements are nested more than {DEPTH_MAX} deep")
+        element = SdfElement(tag, attributes, parser.CurrentLineNumber, owner)
+        (opened[-1][0].content if opened else root).append(element)
+        opened.append((element, []))
+
+    def end(_: str) -> None:
+        element, texts = opened.pop()
+        element.text = "".join(texts)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = lambda text: opened[-1][1].append(text)
+    parser.StartDoctypeDeclHandler = lambda *_: refuse(
+        "a document type isn't allowed", "remove <!DOCTYPE …>: SDF needs none"
+    )
+    try:
+        parser.Parse(_without_comments(_decoded(content, owner), owner), True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code) or "it can't be read"
+        raise WorldFileError.found(owner, error.lineno, f"the XML is broken: {reason}") from None
+    return root[0]
 
 
 def _decoded(content: bytes, owner: str) -> str:
@@ -97,7 +123,7 @@ def _without_comments(text: str, owner: str) -> str:
         kept.append(text[position : opening.start()])
         closing = _CLOSING[opening[0]]
         end = text.find(closing, opening.end())
-        if end < 0:  # Whoever looked on for the end of each of a million openings would look for hours.
+        if end < 0:  # To look on for the end of each of a million openings would take hours.
             line = text.count("\n", 0, opening.start()) + 1
             raise WorldFileError.found(owner, line, f"{opening[0]} begins here and isn't closed by {closing}")
         position = end + len(closing)
@@ -105,59 +131,6 @@ def _without_comments(text: str, owner: str) -> str:
         kept.append(passage if opening[0] == "<![CDATA[" else " " + "\n" * passage.count("\n"))
     kept.append(text[position:])
     return "".join(kept)
-
-
-class _Builder:
-    """Makes a tree of what expat reports."""
-
-    def __init__(self, owner: str, budget: ElementBudget) -> None:
-        self._owner = owner
-        self._budget = budget
-        self._open: list[SdfElement] = []
-        self._texts: list[list[str]] = []
-        self._root: SdfElement | None = None
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._data
-        self._parser.StartDoctypeDeclHandler = self._doctype
-
-    def build(self, text: str) -> SdfElement:
-        try:
-            self._parser.Parse(text, True)
-        except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code) or "it can't be read"
-            raise WorldFileError.found(self._owner, error.lineno, f"the XML is broken: {reason}") from None
-        assert self._root is not None, "expat refuses a document without an element"
-        return self._root
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        line = self._parser.CurrentLineNumber
-        self._budget.left -= 1
-        if self._budget.left < 0:
-            raise WorldFileError.found(self._owner, line, f"there are more than {ELEMENTS_MAX} elements")
-        if len(self._open) >= DEPTH_MAX:
-            raise WorldFileError.found(self._owner, line, f"elements are nested more than {DEPTH_MAX} deep")
-        element = SdfElement(tag, attributes, line, self._owner)
-        if self._open:
-            self._open[-1].content.append(element)
-        else:
-            self._root = element
-        self._open.append(element)
-        self._texts.append([])
-
-    def _end(self, tag: str) -> None:
-        self._open.pop().text = "".join(self._texts.pop())
-
-    def _data(self, text: str) -> None:
-        self._texts[-1].append(text)
-
-    def _doctype(self, name: str, system: str | None, public: str | None, has_internal: bool) -> None:
-        line = self._parser.CurrentLineNumber
-        raise WorldFileError.found(
-            self._owner, line, "a document type isn't allowed", "remove <!DOCTYPE …>: SDF needs none"
-        )
 
 
 _OVERRIDDEN = ("pose", "static")
@@ -179,7 +152,7 @@ class SdfLibrary:
         self.roots: list[SdfElement] = []
         self._places = [world.parent, *resources]
         self._allowed = [os.path.realpath(each) for each in self._places]
-        self._budget = ElementBudget()
+        self._numbers = count(1)  # Of elements.
         self._contents: dict[Path, bytes] = {}
         self._folders: dict[str, Path] = {}
         self._model_files: dict[Path, Path] = {}  # By the folder of the model.
@@ -190,7 +163,7 @@ class SdfLibrary:
         if path not in self._contents:
             self._contents[path] = read_content(path, owner)
         self._folders[owner] = path.parent
-        root = parse(self._contents[path], owner, self._budget)
+        root = parse(self._contents[path], owner, self._numbers)
         self.roots.append(root)
         if root.tag not in ("sdf", "gazebo"):
             raise root.error(f"this is <{root.shown_tag}>, not <sdf>")
@@ -211,12 +184,10 @@ class SdfLibrary:
             raise uri.error(f"{root.owner} has {len(models)} models, and not the one to include")
         root.attribute("version")
         model = models[0]
-        name = include.child("name")
-        if name is not None:
+        if (name := include.child("name")) is not None:
             model.attributes["name"] = name.word()
         for tag in _OVERRIDDEN:
-            given = include.child(tag)
-            if given is not None:
+            if (given := include.child(tag)) is not None:
                 model.content = [given, *(each for each in model.content if each.tag != tag)]
         model.content += include.children("plugin")
         return model
@@ -278,7 +249,7 @@ class SdfLibrary:
         if not config.is_file():
             return None
         owner = shortened(str(config))
-        files = parse(read_content(config, owner), owner, self._budget).children("sdf")
+        files = parse(read_content(config, owner), owner, self._numbers).children("sdf")
         return config.parent / max(files, key=_version_of).word() if files else None
 
     def _is_allowed(self, path: Path) -> bool:
@@ -288,5 +259,5 @@ class SdfLibrary:
 
 def _version_of(element: SdfElement) -> tuple[int, ...]:
     """Return the version that an element is of; one without is the lowest."""
-    version = (element.attribute("version") or "").strip()
+    version = element.attribute("version")
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

@@ -1,6 +1,6 @@
 """Reads a world from an SDF file.
 
-Whatever is wrong is a `WorldFileError` with file and line. Whatever is right and not supported becomes a note of the
+What is wrong is a `WorldFileError` with file and line. What is right and not supported becomes a note of the
 description, with its line: see `element` for how that is made sure of.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from worldline.model.errors import shown
@@ -56,39 +56,38 @@ def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
             model = read_model(each, frames.pose_of(each.element.name(), each.element), notes)
         models[model.name] = model
     unsimulated = {each.attributes.get("name", "") for each in world.content if each.tag in ("actor", "light")}
-    stage = read_stage(_level_plugins(world, notes), unsimulated - models.keys(), notes)
+    about: dict[tuple[str, int], SdfElement] = {}
+    levels: list[Level] = []
+    performers: list[Performer] = []
+    for plugin in world.children("plugin"):
+        if plugin_name(plugin) != LEVELS_PLUGIN:
+            note_plugin(plugin, notes)
+            continue
+        for element in plugin.children("performer"):
+            about["performer", len(performers)] = element
+            performers.append(_performer(element))
+        for element in plugin.children("level"):
+            about["level", len(levels)] = element
+            levels.append(_level(element, unsimulated - models.keys(), notes))
     step, factor = _physics(world, notes)
-    gravity = world.child("gravity")
-    with world.blamed(stage.about):
+    with world.blamed(about):
         return WorldDescription(
             name=name,
-            gravity=_GRAVITY if gravity is None else gravity.vector(),
+            gravity=world.vector_in("gravity", _GRAVITY),
             step=step,
             real_time_factor=factor,
             models=models,
-            levels=tuple(stage.levels),
-            performers=tuple(stage.performers),
+            levels=tuple(levels),
+            performers=tuple(performers),
             notes=tuple(notes),
         )
 
 
 def _check_version(root: SdfElement, notes: list[LoadingNote]) -> None:
-    version = (root.attribute("version") or "").strip()
+    version = root.attribute("version")
     if version in ("1.0", "1.2", "1.3", "1.4"):
         text = f"this is SDF {version}; the axes of its joints are read as in 1.5 and later, in the joints' own frames"
         notes.append(LoadingNote(root.line, text, root.owner))
-
-
-def _level_plugins(world: SdfElement, notes: list[LoadingNote]) -> list[SdfElement]:
-    """Return the plugins that have levels, and note the others."""
-    found = []
-    for plugin in world.children("plugin"):
-        name = plugin_name(plugin)
-        if name == LEVELS_PLUGIN:
-            found.append(plugin)
-        else:
-            note_plugin(plugin, name, notes)
-    return found
 
 
 def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
@@ -96,11 +95,8 @@ def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
     profiles = world.children("physics")
     if not profiles:
         return MS, 1.0
-    chosen = next(
-        (each for each in profiles if (each.attribute("default") or "").strip() in ("true", "1")), profiles[0]
-    )
+    chosen = ([each for each in profiles if each.says("default")] or profiles)[0]
     for each in profiles:
-        each.attribute("default")
         if each is not chosen:
             each.discard()
             notes.append(LoadingNote(each.line, "this <physics> isn't the one that is used", each.owner))
@@ -120,31 +116,9 @@ def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
     return nanoseconds, 1.0 if factor is None else factor.number()
 
 
-# Reads levels and performers: Gazebo's plugin `gz::sim` of a world.
+# Levels and performers, in Gazebo's plugin `gz::sim` of a world.
 
 LEVELS_PLUGIN = "gz::sim"
-
-
-@dataclass(slots=True)
-class LevelSet:
-    """The levels and performers of a world, and the elements they were read from."""
-
-    levels: list[Level] = field(default_factory=list)
-    performers: list[Performer] = field(default_factory=list)
-    about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
-
-
-def read_stage(plugins: list[SdfElement], unsimulated: Container[str], notes: list[LoadingNote]) -> LevelSet:
-    """Read all levels and performers. `unsimulated` are names of what the world has and nobody simulates: lights."""
-    stage = LevelSet()
-    for plugin in plugins:
-        for element in plugin.children("performer"):
-            stage.about["performer", len(stage.performers)] = element
-            stage.performers.append(_performer(element))
-        for element in plugin.children("level"):
-            stage.about["level", len(stage.levels)] = element
-            stage.levels.append(_level(element, unsimulated, notes))
-    return stage
 
 
 def _performer(element: SdfElement) -> Performer:
@@ -159,7 +133,7 @@ def _performer(element: SdfElement) -> Performer:
 
 def _level(element: SdfElement, unsimulated: Container[str], notes: list[LoadingNote]) -> Level:
     name = element.name()
-    pose, buffer = element.child("pose"), element.child("buffer")
+    pose = element.child("pose")
     placed = local_pose(pose)
     if pose is not None and placed.quaternion != UPRIGHT:
         notes.append(
@@ -179,6 +153,6 @@ def _level(element: SdfElement, unsimulated: Container[str], notes: list[Loading
             name=name,
             center=placed.position,
             size=read_box(element, f"level {shown(name)}").size,
-            buffer=0.0 if buffer is None else buffer.number(),
+            buffer=element.number_in("buffer", 0.0),
             entities=tuple(entities),
         )
