@@ -7,7 +7,7 @@ no reader has asked for: nothing is dropped in silence, not even what a reader h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -46,12 +46,13 @@ class WorldFileError(ConfigurationError):
 
 @dataclass(slots=True, eq=False)
 class SdfElement:
-    """A tag with what it encloses. `owner` is the file's name as errors show it."""
+    """A tag with what it encloses. `owner` is the file's name as errors show it; `notes` are those of all files."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     owner: str
+    notes: list[LoadingNote]
     text: str = ""
     content: list[SdfElement] = field(default_factory=list)
     _read: bool = False
@@ -64,8 +65,12 @@ class SdfElement:
         return WorldFileError.found(self.owner, self.line, problem, advice)
 
     def remark(self, text: str) -> None:
-        """Have something noted about this element, which is read otherwise."""
+        """Have something noted about this element and all others of which the same is said, at the first of them."""
         self._remarks.append(text)
+
+    def note(self, text: str, *, is_cosmetic: bool = False) -> None:
+        """Have something noted about this element alone."""
+        self.notes.append(LoadingNote(self.line, text, self.owner, is_cosmetic))
 
     @contextmanager
     def blamed(self, about: Mapping[tuple[str, int], SdfElement] | None = None) -> Iterator[None]:
@@ -290,15 +295,25 @@ moves with, None if that tells."""
 
 
 class FrameScope:
-    """The names in a world or a model. `origin` is what the origin itself is called."""
+    """The names in a world or a model, and the models `nested` in it. `origin` is what the origin itself is called."""
 
-    def __init__(self, owner: SdfElement, origin: str) -> None:
-        self._owner = owner
+    def __init__(self, owner: SdfElement, origin: str, nested: Sequence[FrameScope] = ()) -> None:
+        self.owner = owner
+        self.nested = nested
         self._origin = origin
         self._frames: dict[str, _Frame] = {}
         self._nested: dict[str, FrameScope] = {}
         self._known: dict[str, Pose] = {}
         self.canonical_link: str | None = None
+
+    def add_nested(self) -> None:
+        for scope in self.nested:
+            self.add(scope.owner, nested=scope)
+
+    def add_frames(self) -> None:
+        """Add the plain frames of a world or model."""
+        for frame in self.owner.children("frame"):
+            self.add(frame, base=frame.attribute("attached_to") or None)
 
     def add(
         self, element: SdfElement, base: str | None = None, link: str | None = None, nested: FrameScope | None = None
@@ -310,7 +325,7 @@ class FrameScope:
         if earlier is not None:
             if earlier[0].tag == element.tag:
                 raise element.error(
-                    f"there are two <{element.shown_tag}> {shown(name)} in this <{self._owner.shown_tag}>"
+                    f"there are two <{element.shown_tag}> {shown(name)} in this <{self.owner.shown_tag}>"
                 )
             return  # Older files call a joint like its link. The name means the link.
         self._frames[name] = (element, base, link)

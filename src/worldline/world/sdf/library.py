@@ -15,6 +15,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from worldline.model.errors import shortened, shown
+from worldline.world.description import LoadingNote
 from worldline.world.sdf.element import SdfElement, WorldFileError
 
 # Turns the XML of a world's file into elements: tolerant of Gazebo's habits, deaf to hostile files.
@@ -60,8 +61,8 @@ def read_content(path: Path, owner: str) -> bytes:
     return content
 
 
-def parse(content: bytes, owner: str, numbers: Iterator[int]) -> SdfElement:
-    """Return the root element of an XML file. `numbers` count the elements of all files of a world."""
+def parse(content: bytes, owner: str, numbers: Iterator[int], notes: list[LoadingNote]) -> SdfElement:
+    """Return the root element of an XML file. `numbers` and `notes` are those of all files of a world."""
     root: list[SdfElement] = []
     opened: list[tuple[SdfElement, list[str]]] = []  # With the texts in each.
     parser = expat.ParserCreate()
@@ -75,7 +76,7 @@ def parse(content: bytes, owner: str, numbers: Iterator[int]) -> SdfElement:
             refuse(f"there are more than {ELEMENTS_MAX} elements")
         if len(opened) >= DEPTH_MAX:
             refuse(f"elements are nested more than {DEPTH_MAX} deep")
-        element = SdfElement(tag, attributes, parser.CurrentLineNumber, owner)
+        element = SdfElement(tag, attributes, parser.CurrentLineNumber, owner, notes)
         (opened[-1][0].content if opened else root).append(element)
         opened.append((element, []))
 
@@ -150,6 +151,7 @@ class SdfLibrary:
 
     def __init__(self, world: Path, resources: Sequence[Path] = ()) -> None:
         self.roots: list[SdfElement] = []
+        self.notes: list[LoadingNote] = []
         self._places = [world.parent, *resources]
         self._allowed = [os.path.realpath(each) for each in self._places]
         self._numbers = count(1)  # Of elements.
@@ -163,7 +165,7 @@ class SdfLibrary:
         if path not in self._contents:
             self._contents[path] = read_content(path, owner)
         self._folders[owner] = path.parent
-        root = parse(self._contents[path], owner, self._numbers)
+        root = parse(self._contents[path], owner, self._numbers, self.notes)
         self.roots.append(root)
         if root.tag not in ("sdf", "gazebo"):
             raise root.error(f"this is <{root.shown_tag}>, not <sdf>")
@@ -249,7 +251,7 @@ class SdfLibrary:
         if not config.is_file():
             return None
         owner = shortened(str(config))
-        files = parse(read_content(config, owner), owner, self._numbers).children("sdf")
+        files = parse(read_content(config, owner), owner, self._numbers, self.notes).children("sdf")
         return config.parent / max(files, key=_version_of).word() if files else None
 
     def _is_allowed(self, path: Path) -> bool:

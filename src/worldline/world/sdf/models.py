@@ -21,7 +21,6 @@ from worldline.world.description import (
     Friction,
     Joint,
     JointKind,
-    LoadingNote,
     RigidLink,
     Visual,
     WorldModel,
@@ -237,13 +236,12 @@ def _automatic(
 _UNSUPPORTED = ("gearbox", "revolute2", "screw", "universal")
 
 
-def read_joint(element: SdfElement, scope: FrameScope, prefix: str, notes: list[LoadingNote]) -> Joint | None:
+def read_joint(element: SdfElement, scope: FrameScope, prefix: str) -> Joint | None:
     """Read a joint; return None if it is of a kind that isn't supported, which is then noted."""
     name, kind = element.name(), element.attribute("type")
     if kind in _UNSUPPORTED:
         element.discard()
-        problem = f"joint {shown(name)} is of type {kind}, which isn't supported: it connects nothing"
-        notes.append(LoadingNote(element.line, problem, element.owner))
+        element.note(f"joint {shown(name)} is of type {kind}, which isn't supported: it connects nothing")
         return None
     if kind == "continuous":
         kind = "revolute"
@@ -315,45 +313,30 @@ def _limits(axis: SdfElement, *, is_continuous: bool) -> dict[str, Any]:
 _NESTED_MAX = 20
 
 
-@dataclass(slots=True)
-class ModelOutline:
-    """A model's elements and the names in it, before any of its poses can be worked out."""
-
-    element: SdfElement
-    frames: FrameScope
-    nested: list[ModelOutline]
-
-
-def outline(element: SdfElement, library: SdfLibrary, depth: int = 0) -> ModelOutline:
+def outline(element: SdfElement, library: SdfLibrary, depth: int = 0) -> FrameScope:
     """Collect all names in a model and in those nested in it, for poses may name what is written later."""
     if depth > _NESTED_MAX:
         raise element.error(f"models are nested more than {_NESTED_MAX} deep", "does a file include itself?")
-    frames = FrameScope(element, MODEL_FRAME)
     links = element.children("link")
+    frames = FrameScope(
+        element, MODEL_FRAME, [outline(each, library, depth + 1) for each in library.models_in(element)]
+    )
     for link in links:
         frames.add(link, link=link.name())
-    nested = [outline(each, library, depth + 1) for each in library.models_in(element)]
-    for inner in nested:
-        frames.add(inner.element, nested=inner.frames)
+    frames.add_nested()
     for joint in element.children("joint"):
         child = joint.child("child")
         held = child.word() if child is not None else None
         frames.add(joint, base=held, link=held)
-    add_frames(element, frames)
+    frames.add_frames()
     canonical = element.attribute("canonical_link")
     if canonical:
         frames.canonical_link = frames.link_of(canonical, element)
     elif links:
         frames.canonical_link = links[0].name()
-    elif nested:
-        frames.canonical_link = frames.link_of(nested[0].element.name(), element)
-    return ModelOutline(element, frames, nested)
-
-
-def add_frames(element: SdfElement, frames: FrameScope) -> None:
-    """Add the plain frames of a world or model."""
-    for frame in element.children("frame"):
-        frames.add(frame, base=frame.attribute("attached_to") or None)
+    elif frames.nested:
+        frames.canonical_link = frames.link_of(frames.nested[0].owner.name(), element)
+    return frames
 
 
 @dataclass(slots=True)
@@ -366,16 +349,16 @@ class _Parts:
     about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
 
 
-def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> WorldModel:
+def read_model(model: FrameScope, pose: Pose) -> WorldModel:
     """Read a model of the world, at its pose there."""
-    element = model.element
+    element = model.owner
     is_static = element.boolean_in("static")
     parts = _Parts(is_static)
-    _collect(model, ORIGIN, "", parts, notes)
-    movers = read_plugins(element, parts.joints, is_static, notes)
+    _collect(model, ORIGIN, "", parts)
+    movers = read_plugins(element, parts.joints, is_static)
     _note_unused_speeds(parts, movers)
     for inner in model.nested:
-        _note_nested(inner, is_static, notes)
+        _note_nested(inner, is_static)
     with element.blamed(parts.about | movers.about):
         return WorldModel(
             name=element.name(),
@@ -384,7 +367,7 @@ def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> Wor
             self_collide=element.boolean_in("self_collide"),
             links=tuple(parts.links),
             joints=tuple(parts.joints),
-            canonical_link=model.frames.canonical_link or "",
+            canonical_link=model.canonical_link or "",
             drive=movers.drive,
             commands=movers.commands,
             motion=movers.motion,
@@ -393,22 +376,22 @@ def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> Wor
         )
 
 
-def _collect(model: ModelOutline, placed: Pose, prefix: str, parts: _Parts, notes: list[LoadingNote]) -> None:
+def _collect(model: FrameScope, placed: Pose, prefix: str, parts: _Parts) -> None:
     """Add the links and joints of a model whose frame is `placed` in the outermost one."""
-    model.frames.check()
-    for element in model.element.children("link"):
+    model.check()
+    for element in model.owner.children("link"):
         parts.about["link", len(parts.links)] = element
-        parts.links.append(read_link(element, model.frames, placed, prefix, static=parts.static))
-    for element in model.element.children("joint"):
-        joint = read_joint(element, model.frames, prefix, notes)
+        parts.links.append(read_link(element, model, placed, prefix, static=parts.static))
+    for element in model.owner.children("joint"):
+        joint = read_joint(element, model, prefix)
         if joint is not None:
             parts.about["joint", len(parts.joints)] = element
             parts.joints.append(joint)
     for inner in model.nested:
-        name = inner.element.name()
-        with inner.element.blamed():
-            inner_placed = placed.compose(model.frames.pose_of(name, inner.element))
-        _collect(inner, inner_placed, f"{prefix}{name}::", parts, notes)
+        name = inner.owner.name()
+        with inner.owner.blamed():
+            inner_placed = placed.compose(model.pose_of(name, inner.owner))
+        _collect(inner, inner_placed, f"{prefix}{name}::", parts)
 
 
 def _note_unused_speeds(parts: _Parts, movers: Movers) -> None:
@@ -423,13 +406,12 @@ def _note_unused_speeds(parts: _Parts, movers: Movers) -> None:
                 velocity.remark("<velocity> in <limit> isn't simulated for joints that nothing moves at a speed")
 
 
-def _note_nested(inner: ModelOutline, is_static: bool, notes: list[LoadingNote]) -> None:
+def _note_nested(inner: FrameScope, is_static: bool) -> None:
     """Note what a nested model asks for that only an outermost one can have."""
-    static = inner.element.child("static")
+    static = inner.owner.child("static")
     if static is not None and static.boolean() and not is_static:
-        text = "a model nested in one that moves can't be static: it moves along"
-        notes.append(LoadingNote(static.line, text, static.owner))
-    for plugin in inner.element.children("plugin"):
-        note_plugin(plugin, notes)
+        static.note("a model nested in one that moves can't be static: it moves along")
+    for plugin in inner.owner.children("plugin"):
+        note_plugin(plugin)
     for each in inner.nested:
-        _note_nested(each, is_static, notes)
+        _note_nested(each, is_static)

@@ -30,7 +30,6 @@ from worldline.world.description import (
     DriveCommand,
     Joint,
     JointMotor,
-    LoadingNote,
     MotorCommand,
     PidGains,
     ScriptedMotion,
@@ -80,16 +79,15 @@ def plugin_name(element: SdfElement) -> str:
     return "gz::sim" + name.removeprefix("ignition::gazebo") if name.startswith("ignition::gazebo") else name
 
 
-def note_plugin(element: SdfElement, notes: list[LoadingNote]) -> None:
+def note_plugin(element: SdfElement) -> None:
     """Note that a plugin isn't supported, unless it asks for what there is anyway."""
     name = plugin_name(element)
     element.discard()
     if name not in _BUILT_IN:
-        text = f"plugin {shown(name)} isn't supported"
-        notes.append(LoadingNote(element.line, text, element.owner, name in _COSMETIC))
+        element.note(f"plugin {shown(name)} isn't supported", is_cosmetic=name in _COSMETIC)
 
 
-def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool, notes: list[LoadingNote]) -> Movers:
+def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool) -> Movers:
     movers = Movers()
     kinds: set[str] = set()
     controllers: list[SdfElement] = []
@@ -100,7 +98,7 @@ def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool, no
             controllers.append(element)
             continue
         if kind is None:
-            note_plugin(element, notes)
+            note_plugin(element)
             continue
         if kind in kinds:
             raise element.error(f"this model has a {kind} already")

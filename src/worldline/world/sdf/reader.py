@@ -13,11 +13,11 @@ from pathlib import Path
 
 from worldline.model.errors import shown
 from worldline.model.time import MS, format_time
-from worldline.world.description import Level, LoadingNote, Performer, WorldDescription
+from worldline.world.description import Level, Performer, WorldDescription
 from worldline.world.pose import UPRIGHT
 from worldline.world.sdf.element import WORLD_FRAME, FrameScope, SdfElement, local_pose
 from worldline.world.sdf.library import SdfLibrary, resource_paths
-from worldline.world.sdf.models import add_frames, outline, read_box, read_model
+from worldline.world.sdf.models import outline, read_box, read_model
 from worldline.world.sdf.plugins import note_plugin, plugin_name
 
 _GRAVITY = (0.0, 0.0, -9.8)  # As SDF says.
@@ -29,14 +29,17 @@ def read_world(path: str | Path) -> WorldDescription:
     root = library.open(Path(path))
     with root.blamed():
         world = _read(root, library)
-    notes = [*world.notes, *(note for each in library.roots for note in each.unread())]
+    notes = [*library.notes, *(note for each in library.roots for note in each.unread())]
     own = [replace(note, file="") if note.file == root.owner else note for note in notes]
     return replace(world, notes=tuple(own))
 
 
 def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
-    notes: list[LoadingNote] = []
-    _check_version(root, notes)
+    version = root.attribute("version")
+    if version in ("1.0", "1.2", "1.3", "1.4"):
+        root.note(
+            f"this is SDF {version}; the axes of its joints are read as in 1.5 and later, in the joints' own frames"
+        )
     worlds = root.children("world")
     if not worlds:
         raise root.error("there is no <world> in this file")
@@ -44,16 +47,14 @@ def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
         raise worlds[1].error("there is a second <world>, and only one can be simulated")
     world = worlds[0]
     name = world.name()
-    frames = FrameScope(world, WORLD_FRAME)
-    outlines = [outline(each, library) for each in library.models_in(world)]
-    for each in outlines:
-        frames.add(each.element, nested=each.frames)
-    add_frames(world, frames)
+    frames = FrameScope(world, WORLD_FRAME, [outline(each, library) for each in library.models_in(world)])
+    frames.add_nested()
+    frames.add_frames()
     frames.check()
     models = {}
-    for each in outlines:
-        with each.element.blamed():
-            model = read_model(each, frames.pose_of(each.element.name(), each.element), notes)
+    for each in frames.nested:
+        with each.owner.blamed():
+            model = read_model(each, frames.pose_of(each.owner.name(), each.owner))
         models[model.name] = model
     unsimulated = {each.attributes.get("name", "") for each in world.content if each.tag in ("actor", "light")}
     about: dict[tuple[str, int], SdfElement] = {}
@@ -61,15 +62,15 @@ def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
     performers: list[Performer] = []
     for plugin in world.children("plugin"):
         if plugin_name(plugin) != LEVELS_PLUGIN:
-            note_plugin(plugin, notes)
+            note_plugin(plugin)
             continue
         for element in plugin.children("performer"):
             about["performer", len(performers)] = element
             performers.append(_performer(element))
         for element in plugin.children("level"):
             about["level", len(levels)] = element
-            levels.append(_level(element, unsimulated - models.keys(), notes))
-    step, factor = _physics(world, notes)
+            levels.append(_level(element, unsimulated - models.keys()))
+    step, factor = _physics(world)
     with world.blamed(about):
         return WorldDescription(
             name=name,
@@ -79,18 +80,10 @@ def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
             models=models,
             levels=tuple(levels),
             performers=tuple(performers),
-            notes=tuple(notes),
         )
 
 
-def _check_version(root: SdfElement, notes: list[LoadingNote]) -> None:
-    version = root.attribute("version")
-    if version in ("1.0", "1.2", "1.3", "1.4"):
-        text = f"this is SDF {version}; the axes of its joints are read as in 1.5 and later, in the joints' own frames"
-        notes.append(LoadingNote(root.line, text, root.owner))
-
-
-def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
+def _physics(world: SdfElement) -> tuple[int, float]:
     """Return the step in nanoseconds and the real-time factor. Of several <physics>, the default one or the first."""
     profiles = world.children("physics")
     if not profiles:
@@ -99,7 +92,7 @@ def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
     for each in profiles:
         if each is not chosen:
             each.discard()
-            notes.append(LoadingNote(each.line, "this <physics> isn't the one that is used", each.owner))
+            each.note("this <physics> isn't the one that is used")
     chosen.attribute("name")
     chosen.attribute("type")
     step, factor = chosen.child("max_step_size"), chosen.child("real_time_factor")
@@ -109,8 +102,7 @@ def _physics(world: SdfElement, notes: list[LoadingNote]) -> tuple[int, float]:
         if nanoseconds == 0:
             raise step.error(f"a step of {shown(step.word())} s is too small", "the least is a nanosecond")
         if not step.is_whole_nanoseconds():
-            text = f"a step of {shown(step.word())} s is rounded to {format_time(nanoseconds)}"
-            notes.append(LoadingNote(step.line, text, step.owner))
+            step.note(f"a step of {shown(step.word())} s is rounded to {format_time(nanoseconds)}")
     if factor is not None and factor.number() < 0:
         raise factor.error(f"a real-time factor must be at least 0, not {shown(factor.word())}")
     return nanoseconds, 1.0 if factor is None else factor.number()
@@ -131,21 +123,16 @@ def _performer(element: SdfElement) -> Performer:
         )
 
 
-def _level(element: SdfElement, unsimulated: Container[str], notes: list[LoadingNote]) -> Level:
+def _level(element: SdfElement, unsimulated: Container[str]) -> Level:
     name = element.name()
     pose = element.child("pose")
     placed = local_pose(pose)
     if pose is not None and placed.quaternion != UPRIGHT:
-        notes.append(
-            LoadingNote(
-                pose.line, f"level {shown(name)} is turned; its box lies along the axes all the same", pose.owner
-            )
-        )
+        pose.note(f"level {shown(name)} is turned; its box lies along the axes all the same")
     entities = []
     for ref in element.children("ref"):
         if ref.word() in unsimulated:
-            problem = f"level {shown(name)} names {shown(ref.word())}, which isn't simulated"
-            notes.append(LoadingNote(ref.line, problem, ref.owner))
+            ref.note(f"level {shown(name)} names {shown(ref.word())}, which isn't simulated")
         else:
             entities.append(ref.word())
     with element.blamed():
