@@ -106,7 +106,7 @@ def test_a_performer_in_two_levels_brings_both_to_one_secondary_and_is_there_onc
     )
     course = course_of(world, ("a", "b"))
     orders = course.begin(1)
-    assert course.cast.levels_of("between") == ("A", "B")
+    assert course.cast.levels.of("between") == ("A", "B")
     assert course.affinities == {"between": "a", "left": "a", "right": "a", "apart": "b"}
     movers = [mover for order in orders.values() for group in order.load for mover in group.movers]
     assert sorted(movers) == ["apart", "between", "left", "right"]

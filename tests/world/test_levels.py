@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.world.plain import UNIT, PlainLevel, along_x, at, world
-from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError
+from worldline.model.errors import ModelError, UsageError, WorldlineError
 from worldline.world.levels import Levels, Point
 
 
@@ -292,14 +292,3 @@ def test_an_update_that_is_not_legal_changes_nothing(arguments: dict[str, Any], 
 def test_nobody_asks_for_the_levels_of_a_stranger() -> None:
     with pytest.raises(UsageError, match="no performer 'x'"):
         chain().of("x")
-
-
-def test_levels_have_names_of_their_own_and_entities_that_exist() -> None:
-    with pytest.raises(ConfigurationError, match="two levels named 'A'"):
-        world(along_x("A", 0, 1), along_x("A", 2, 3))
-    with pytest.raises(ConfigurationError, match=r"level 'A' can't have center .* buffer -1"):
-        world(along_x("A", 0, 1, -1))
-    with pytest.raises(ConfigurationError, match=r"level 'A' can't have center .nan"):
-        world(along_x("A", nan, 1))
-    with pytest.raises(ConfigurationError, match="names 'tree', and there is no such entity"):
-        Levels([along_x("A", 0, 1, 0, "tree")])

@@ -34,5 +34,5 @@ def test_all_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
             lifeline = Lifeline()
             lifeline.hand_over()
             said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process.
-            secondaries._processes.append(local._LocalProcess(name, process, lifeline, said))
+            secondaries._processes.append((name, process, lifeline, said))
     assert Stubborn.now == local._GRACE_S

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from msgspec import json
 
 from tests.world.small_worlds import Listener
 from worldline.federation.address import Address
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.world.description import WorldDescription
-from worldline.world.distributed import SecondaryTask, local_secondaries
+from worldline.world.distributed import local_secondaries
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.sdf import read_world
+from worldline.world.secondary import secondary_command
 
 LEVELS = Path(__file__).parents[2] / "examples" / "world" / "levels.sdf"
 PATIENCE_S = 60.0
@@ -52,9 +52,7 @@ def _end(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def start(address: object, name: str, file: Path = LEVELS, *, engine: str = "kinematic") -> subprocess.Popen[str]:
-    task = SecondaryTask(str(file), engine, str(address), name, "", 30.0)
-    command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(secondary_command(file, engine, address, name, 30), stderr=subprocess.PIPE, text=True)
 
 
 @contextmanager
@@ -188,8 +186,7 @@ def test_a_primary_that_goes_ends_its_secondaries(number: signal.Signals, told: 
     try:
         assert primary.stdout is not None
         address = primary.stdout.readline().strip()
-        task = SecondaryTask(str(LEVELS), "kinematic", address, "a", "", 1.0)
-        command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
+        command = secondary_command(LEVELS, "kinematic", address, "a", 1)
         secondary = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert primary.stdout.readline() == "runs\n"
         primary.send_signal(number)

@@ -1,4 +1,4 @@
-"""Network roles, as somebody writes them."""
+"""Network roles, as they are written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_variables_still_work_and_warn() -> None:
             "WORLDLINE_NETWORK_SECONDARIES is deprecated: use --network-secondaries=3",
         ),
     )
-    assert network_part(None, None, {ROLE_VARIABLE: "secondary"}).role is PeerRole.SECONDARY
+    assert network_part(None, None, {ROLE_VARIABLE: "secondary"})[0] is PeerRole.SECONDARY
 
 
 def test_options_come_before_variables() -> None:

@@ -636,7 +636,7 @@ class Course:
             if mover in put:  # It may be in other levels there.
                 moved[mover] = (x, y, z)
         if moved:
-            self._note_levels({mover: at for mover, at in moved.items() if mover in self.cast.performers})
+            self._note_levels({mover: at for mover, at in moved.items() if mover in self.cast.levels.performers()})
 
     def _regroup(self) -> None:
         """Work out groups, placement and what secondaries have to be told of both."""
@@ -648,7 +648,7 @@ class Course:
             for name in wanted
             if name not in statics
         }
-        performers, active = frozenset(cast.performers), frozenset(cast.active_levels)
+        performers, active = frozenset(cast.levels.performers()), frozenset(cast.levels.active())
         if self._looks.last < self.iteration:
             self._looks.leeway = 1
         movers = [
@@ -657,7 +657,7 @@ class Course:
                 seen.extent.center,
                 seen.extent.half,
                 seen.extent.speed * self._looks.leeway,
-                levels=cast.levels_of(name)
+                levels=cast.levels.of(name)
                 if name in performers
                 else tuple(level for level in cast.levels_naming(name) if level in active),
                 performs=name in performers,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
 from math import cos, inf, isfinite, sin
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.message import check_name
@@ -21,13 +21,7 @@ from worldline.model.time import MS, format_time, is_time
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, length
 from worldline.world.shapes import UNIT_INERTIA, Inertia, PlaneShape, Shape, check_size
 
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-_NamedPart = TypeVar("_NamedPart", bound=_Named)
+_NamedPart = TypeVar("_NamedPart", "Collision", "Visual", "RigidLink", "Joint", "Level", "Performer")
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, from 0 to 1."""

@@ -120,7 +120,7 @@ class World:
 
     @property
     def performers(self) -> tuple[str, ...]:
-        return self._course.cast.performers
+        return self._course.cast.levels.performers()
 
     @property
     def affinities(self) -> dict[str, str]:
@@ -133,7 +133,7 @@ class World:
 
     @property
     def active_levels(self) -> tuple[str, ...]:
-        return self._course.cast.active_levels
+        return self._course.cast.levels.active()
 
     @property
     def positions(self) -> dict[str, Vector]:
@@ -141,7 +141,7 @@ class World:
         return self._course.positions()
 
     def levels_of(self, performer: str) -> tuple[str, ...]:
-        return self._course.cast.levels_of(performer)
+        return self._course.cast.levels.of(performer)
 
     def __repr__(self) -> str:
         state = "ended" if self._over else "paused" if self.is_paused else "playing"

@@ -7,7 +7,7 @@ between them say.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar, cast
 
@@ -28,7 +28,7 @@ from worldline.world.description import (
 from worldline.world.pose import ORIGIN, Pose, Vector, length
 from worldline.world.sdf.element import MODEL_FRAME, FrameScope, SdfElement, local_pose
 from worldline.world.sdf.library import SdfLibrary
-from worldline.world.sdf.plugins import Movers, note_plugin, read_plugins
+from worldline.world.sdf.plugins import ModelParts, note_plugin, read_plugins
 from worldline.world.shapes import (
     UNIT_INERTIA,
     WATER,
@@ -339,27 +339,17 @@ def outline(element: SdfElement, library: SdfLibrary, depth: int = 0) -> FrameSc
     return frames
 
 
-@dataclass(slots=True)
-class _Parts:
-    """What a model and those nested in it have, and the elements it was read from."""
-
-    static: bool
-    links: list[RigidLink] = field(default_factory=list)
-    joints: list[Joint] = field(default_factory=list)
-    about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
-
-
 def read_model(model: FrameScope, pose: Pose) -> WorldModel:
     """Read a model of the world, at its pose there."""
     element = model.owner
     is_static = element.boolean_in("static")
-    parts = _Parts(is_static)
+    parts = ModelParts(is_static)
     _collect(model, ORIGIN, "", parts)
-    movers = read_plugins(element, parts.joints, is_static)
-    _note_unused_speeds(parts, movers)
+    read_plugins(element, parts)
+    _note_unused_speeds(parts)
     for inner in model.nested:
         _note_nested(inner, is_static)
-    with element.blamed(parts.about | movers.about):
+    with element.blamed(parts.about):
         return WorldModel(
             name=element.name(),
             pose=pose,
@@ -368,15 +358,15 @@ def read_model(model: FrameScope, pose: Pose) -> WorldModel:
             links=tuple(parts.links),
             joints=tuple(parts.joints),
             canonical_link=model.canonical_link or "",
-            drive=movers.drive,
-            commands=movers.commands,
-            motion=movers.motion,
-            motors=tuple(movers.motors),
-            motor_commands=movers.motor_commands,
+            drive=parts.drive,
+            commands=parts.commands,
+            motion=parts.motion,
+            motors=tuple(parts.motors),
+            motor_commands=parts.motor_commands,
         )
 
 
-def _collect(model: FrameScope, placed: Pose, prefix: str, parts: _Parts) -> None:
+def _collect(model: FrameScope, placed: Pose, prefix: str, parts: ModelParts) -> None:
     """Add the links and joints of a model whose frame is `placed` in the outermost one."""
     model.check()
     for element in model.owner.children("link"):
@@ -394,11 +384,11 @@ def _collect(model: FrameScope, placed: Pose, prefix: str, parts: _Parts) -> Non
         _collect(inner, inner_placed, f"{prefix}{name}::", parts)
 
 
-def _note_unused_speeds(parts: _Parts, movers: Movers) -> None:
+def _note_unused_speeds(parts: ModelParts) -> None:
     """Note limits of speed that aren't simulated: those of joints that nothing moves at a speed."""
-    paced = {motor.joint for motor in movers.motors if motor.sets_speed}
-    if isinstance(movers.drive, DiffDrive):
-        paced.update(movers.drive.left_joints, movers.drive.right_joints)
+    paced = {motor.joint for motor in parts.motors if motor.sets_speed}
+    if isinstance(parts.drive, DiffDrive):
+        paced.update(parts.drive.left_joints, parts.drive.right_joints)
     for index, joint in enumerate(parts.joints):
         if joint.velocity < inf and not (joint.is_locked or joint.name in paced or parts.static):
             velocity = parts.about["joint", index].at("axis", "limit", "velocity")

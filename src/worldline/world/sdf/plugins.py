@@ -19,7 +19,6 @@ and the rate of turning. A <command> with a <topic> and a <value> tells the moto
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 
@@ -32,6 +31,7 @@ from worldline.world.description import (
     JointMotor,
     MotorCommand,
     PidGains,
+    RigidLink,
     ScriptedMotion,
     SpeedLimits,
     VelocityDrive,
@@ -59,9 +59,12 @@ _SYSTEM_FILE = re.compile(r"(?:lib)?(?:gz-sim|ignition-gazebo)[0-9]*-([a-z0-9-]{
 
 
 @dataclass(slots=True)
-class Movers:
-    """What a model's plugins say, and the elements that what they name was read from."""
+class ModelParts:
+    """What a model and those nested in it have, what its plugins say, and the elements that it was read from."""
 
+    static: bool
+    links: list[RigidLink] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
     drive: Drive | None = None
     commands: tuple[DriveCommand, ...] = ()
     motion: ScriptedMotion | None = None
@@ -87,8 +90,7 @@ def note_plugin(element: SdfElement) -> None:
         element.note(f"plugin {shown(name)} isn't supported", is_cosmetic=name in _COSMETIC)
 
 
-def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool) -> Movers:
-    movers = Movers()
+def read_plugins(model: SdfElement, parts: ModelParts) -> None:
     kinds: set[str] = set()
     controllers: list[SdfElement] = []
     for element in model.children("plugin"):
@@ -105,17 +107,17 @@ def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool) ->
         kinds.add(kind)
         with element.blamed():
             if name == _DIFF_DRIVE:
-                movers.drive = _diff_drive(element)
+                parts.drive = _diff_drive(element)
                 wheels = element.children("left_joint") + element.children("right_joint")
-                movers.about |= {("wheel", index): each for index, each in enumerate(wheels)}
+                parts.about |= {("wheel", index): each for index, each in enumerate(wheels)}
             elif name == _VELOCITY_CONTROL:
                 linear, angular = (element.vector_in(f"initial_{which}", ZERO) for which in ("linear", "angular"))
-                movers.drive = VelocityDrive(linear=linear, angular=angular)
+                parts.drive = VelocityDrive(linear=linear, angular=angular)
             elif name == _COMMANDS:
                 commands = element.children("command")
                 told = [each for each in commands if each.child("topic") is not None]
                 driven = [each for each in commands if each not in told]
-                movers.commands = tuple(
+                parts.commands = tuple(
                     DriveCommand(
                         time=each.needed("time").nanoseconds(),
                         linear=_velocity(each.child("linear"), 0),
@@ -123,7 +125,7 @@ def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool) ->
                     )
                     for each in driven
                 )
-                movers.motor_commands = tuple(
+                parts.motor_commands = tuple(
                     MotorCommand(
                         time=each.needed("time").nanoseconds(),
                         topic=_own(each.needed("topic").word(), model.name()),
@@ -131,33 +133,32 @@ def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool) ->
                     )
                     for each in told
                 )
-                movers.about |= {("command", index): each for index, each in enumerate(driven)}
-                movers.about |= {("motor command", index): each for index, each in enumerate(told)}
+                parts.about |= {("command", index): each for index, each in enumerate(driven)}
+                parts.about |= {("motor command", index): each for index, each in enumerate(told)}
             else:
-                movers.motion = _motion(element)
-    movable = {} if is_static else {each.name: each for each in joints}
-    _leave_out_locked_drive(movers, movable)
-    _add_motors(movers, controllers, model.name(), movable)
-    return movers
+                parts.motion = _motion(element)
+    movable = {} if parts.static else {each.name: each for each in parts.joints}
+    _leave_out_locked_drive(parts, movable)
+    _add_motors(parts, controllers, model.name(), movable)
 
 
-def _leave_out_locked_drive(movers: Movers, joints: dict[str, Joint]) -> None:
+def _leave_out_locked_drive(parts: ModelParts, joints: dict[str, Joint]) -> None:
     """Leave out a drive, and what it is told, if one of its wheels can't turn."""
-    if not isinstance(movers.drive, DiffDrive):
+    if not isinstance(parts.drive, DiffDrive):
         return
-    for index, wheel in enumerate((*movers.drive.left_joints, *movers.drive.right_joints)):
+    for index, wheel in enumerate((*parts.drive.left_joints, *parts.drive.right_joints)):
         joint = joints.get(wheel)
         if joint is not None and joint.kind == "revolute" and joint.is_locked:
-            movers.about["wheel", index].remark(
+            parts.about["wheel", index].remark(
                 f"nothing is moved by a drive of joint {shown(wheel)}: its limits leave it a single position"
             )
-            movers.drive, movers.commands = None, ()
+            parts.drive, parts.commands = None, ()
             return
 
 
-def _add_motors(movers: Movers, plugins: list[SdfElement], model: str, joints: dict[str, Joint]) -> None:
+def _add_motors(parts: ModelParts, plugins: list[SdfElement], model: str, joints: dict[str, Joint]) -> None:
     """Add the motors of joints. Gazebo goes on without those that can't move anything, and complains; so does this."""
-    paced = {*movers.drive.left_joints, *movers.drive.right_joints} if isinstance(movers.drive, DiffDrive) else set()
+    paced = {*parts.drive.left_joints, *parts.drive.right_joints} if isinstance(parts.drive, DiffDrive) else set()
     for element in plugins:
         with element.blamed():
             motors = _motors(element, model)
@@ -172,7 +173,7 @@ def _add_motors(movers: Movers, plugins: list[SdfElement], model: str, joints: d
             elif motor.sets_speed and motor.joint in paced:
                 named.remark(f"joint {shown(motor.joint)} moves at a speed already, and another motor doesn't count")
             else:
-                movers.motors.append(motor)
+                parts.motors.append(motor)
                 if motor.sets_speed:
                     paced.add(motor.joint)
 
