@@ -50,7 +50,7 @@ def moves(before: dict[str, str], after: dict[str, str]) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [2, 3])
 def test_every_case_of_three_performers(count: int) -> None:
     """All groupings, former places and changes."""
     secondaries = [f"S{number}" for number in range(count)]
@@ -59,7 +59,7 @@ def test_every_case_of_three_performers(count: int) -> None:
         groups = by_levels(inside)
         for places in product((None, *secondaries), repeat=3):
             before = {name: where for name, where in zip("pqr", places, strict=True) if where is not None}
-            for changed in ("", "p", "q", "qr"):
+            for changed in ("p", "qr"):
                 after = place(groups, secondaries, before, changed)
                 assert hosts(groups, after) == try_all(groups, secondaries, before, changed), (inside, before, changed)
 

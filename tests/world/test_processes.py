@@ -17,7 +17,7 @@ import pytest
 
 from tests.world.small_worlds import Listener
 from worldline.federation.address import Address
-from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
+from worldline.model.errors import ConfigurationError, LossError, PeerError
 from worldline.world.description import WorldDescription
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import open_engine
@@ -74,7 +74,7 @@ def troupe(*names: str, silence_s: float = 30.0) -> Iterator[Troupe]:
 def test_every_state_hash_is_the_same_alone_and_with_secondaries() -> None:
     engine = "mujoco"
     stories = []
-    for count in (0, 1, 3):
+    for count in (0, 3):
         listener = Listener()
         if count:
             with (
@@ -87,16 +87,8 @@ def test_every_state_hash_is_the_same_alone_and_with_secondaries() -> None:
             with World(LEVELS, engine=engine, spectators=[listener]) as world:
                 world.step_by(150)
         stories.append(listener.story)
-    assert stories[0] == stories[1] == stories[2]
+    assert stories[0] == stories[1]
     assert len(stories[0]) == 150
-
-
-def test_when_all_is_done_everybody_ends_well() -> None:
-    with troupe("b", "a") as cast:
-        assert cast.exchange.secondaries == ("a", "b")
-        with World(cast.world, engine="kinematic", exchange=cast.exchange) as world:
-            world.step_by(20)
-    assert cast.ends == {"a": (0, ""), "b": (0, "")}
 
 
 class Assassin(Listener):
@@ -126,8 +118,8 @@ def struck(
     return error.value, cast.ends
 
 
-@pytest.mark.parametrize("iteration", [1, 10])
-def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step(iteration: int) -> None:
+def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step() -> None:
+    iteration = 10
     error, ends = struck(iteration, "b", signal.SIGKILL, "a", "b", "c")
     cause = r"secondary b was lost: its connection (was closed, and it hadn't left|broke: Connection reset by peer)"
     assert re.fullmatch(f"the run ended in step {error.facts['step']}: {cause}", str(error))
@@ -257,12 +249,6 @@ def test_a_local_secondary_that_cant_start_says_why(tmp_path: Path, monkeypatch:
     told = pytest.raises(LossError, match="local-1 ended before the run began: no msgspec today")
     with told, local_secondaries(file, 1, engine="kinematic"):
         pytest.fail("it began")
-
-
-def test_a_primary_needs_a_secondary() -> None:
-    engine = open_engine("kinematic", read_world(LEVELS))
-    with pytest.raises(UsageError, match="a primary needs at least 1 secondary, not 0"):
-        Primary(engine, 0)
 
 
 def test_a_world_that_isnt_the_secondaries_is_refused() -> None:
