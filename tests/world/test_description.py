@@ -147,7 +147,7 @@ def test_a_near_name_is_offered() -> None:
                 "joints": (joint("i", "z", "x"), joint("j", "x", "y"), joint("k", "y", "x")),
             },
             "circle",
-            ("joint", 0),
+            ("joint", 1),
         ),
         ({"joints": (joint("j", "body", "body"),)}, "circle", ("joint", 0)),
         (
