@@ -1,8 +1,8 @@
 """A world as messages that Foxglove's 3-D panel draws: transforms of links, and a scene of their shapes.
 
 A link of a mover is a frame, named "model/link", whose parent is "world". Its shapes are in that frame and follow it,
-so the scene is told again only when other models are loaded. A scene is always whole, since whoever jumps to a time is
-shown the last one before it and nothing else.
+so the scene is told again only when other models are loaded. A scene is always whole, since a viewer that jumps to
+a time shows the last one before it and nothing else.
 
 Equal worlds are equal bytes: fields have a fixed order, and floats one spelling.
 """
@@ -266,13 +266,13 @@ def _pose(pose: Pose) -> _Json:
 # Tells an observer of a history, such as a recorder, what happens in a world, as messages of one member.
 
 WORLD_MEMBER = "world"
-"""The member that a world is to whoever observes its history."""
+"""The member that a world is to observers of its history."""
 
 
 class WorldTeller(Spectator):
     """Messages are sent at iteration × step size, so their times rise even when the world is reset.
 
-    A recorder needs WORLD_SCHEMAS and WORLD_ENCODINGS to say what they are. Nobody receives them: they are final as
+    A recorder needs WORLD_SCHEMAS and WORLD_ENCODINGS to say what they are. They have no receiver, so they are final as
     soon as the next iteration has begun. States are told in every iteration, poses in `every` so many. Who simulates
     what isn't told: it is no part of the history.
     """
@@ -305,7 +305,7 @@ class WorldTeller(Spectator):
     def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
         self._chain = chained(self._chain, state_hash)
         at = self._reach(iteration)
-        if poses:  # First, so that whoever looks for what differs finds who it is before the hash.
+        if poses:  # First, so that a comparison finds the mover that differs before the hash.
             self._send(TF, at, self._transforms.encode(at, poses))
         self._send(STATE, at, _encode({"iteration": iteration, "step": step, "state_hash": state_hash.hex()}))
 

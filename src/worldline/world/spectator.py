@@ -1,4 +1,4 @@
-"""Spectators: whoever looks on at a world while it runs, such as a recording, a picture or an animation."""
+"""Spectators: observers of a world while it runs, such as a recording, a picture or an animation."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Spectator:
         """A step is done.
 
         `poses` has 7 little-endian doubles for each link of each mover (x, y, z, and the quaternion's w, x, y, z),
-        relative to the world, in the order of the model's links. It is empty if nobody wants poses of this iteration.
+        relative to the world, in the order of the model's links. It is empty if no spectator wants poses of this iteration.
         """
 
     def interacted(self, iteration: int, step: int, interaction: Interaction) -> None:
-        """Somebody has interfered, before the next step."""
+        """An interaction has taken effect, before the next step."""
 
     def ended(self, iteration: int, step: int) -> None:
         """The run is over."""

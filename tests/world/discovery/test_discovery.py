@@ -209,7 +209,7 @@ def test_a_missing_primary(place: str, stack: ExitStack) -> None:
     )
     a.close()
     b.wait_for_departure(a.me.instance, PATIENCE_S)
-    with pytest.raises(LossError, match=r"seen: nobody; gone: secondary a \(announcement\) "):
+    with pytest.raises(LossError, match=r"seen: none; gone: secondary a \(announcement\) "):
         b.find_primary(0.0)
 
 

@@ -214,7 +214,7 @@ class Discovery:
         intruders = {conflict.intruder.instance for conflict in self._roster.conflicts()}
         seen = [f"{'another ' * (peer.instance in intruders)}{peer}" for peer in self._roster.present()]
         facts = [f"{what} of federation {shown(self.me.federation)} after {patience_s:g} seconds"]
-        facts.append(f"seen: {_listed(seen) or 'nobody'}")
+        facts.append(f"seen: {_listed(seen) or 'none'}")
         if gone := [f"{each.peer} ({each.how})" for each in self._roster.gone()]:
             facts.append(f"gone: {_listed(gone)}")
         if hearsay := self._roster.hearsay():
