@@ -34,7 +34,7 @@ class Spectator:
         """A step is done.
 
         `poses` has 7 little-endian doubles for each link of each mover (x, y, z, and the quaternion's w, x, y, z),
-        relative to the world, in the order of the model's links. It is empty if no spectator wants poses of this iteration.
+        relative to the world, in the order of the model's links. It is empty if no poses of this iteration are wanted.
         """
 
     def interacted(self, iteration: int, step: int, interaction: Interaction) -> None:
