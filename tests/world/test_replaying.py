@@ -20,7 +20,7 @@ from worldline.world.console import (
     read_interactions,
     replay,
 )
-from worldline.world.foxglove import WORLD_ENCODINGS, WORLD_MEMBER, WORLD_SCHEMAS, WorldTeller
+from worldline.world.foxglove import WORLD_ENCODINGS, WORLD_SCHEMAS, WorldTeller
 from worldline.world.interactions import (
     AnyInteraction,
     Begin,
@@ -35,6 +35,7 @@ from worldline.world.interactions import (
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO
+from worldline.world.spectator import WORLD_MEMBER
 
 MODELS = ("robot_1", "robot_2", "x", "y", "mover_0", "mover_1", "mover_2")
 places = st.tuples(st.sampled_from([-9.0, -0.5, 0.0, 1.1, 1.3, 2.0, 4.0]), st.just(0.0), st.just(1.0))

@@ -47,14 +47,14 @@ from worldline.world.discovery import DiscoveryOptions, PeerRole
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import ENGINES, first_notes, open_engine
 from worldline.world.engines.engine import PhysicsEngine
-from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
+from worldline.world.foxglove import WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
 from worldline.world.primary import Primary
 from worldline.world.report import load_remarks, world_report
 from worldline.world.run import World
 from worldline.world.sdf import read_world
 from worldline.world.secondary import PRIMARY, SILENCE_S, Secondary, network_part
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import WORLD_MEMBER, Spectator
 
 if TYPE_CHECKING:
     from worldline.world.discovery import Discovery

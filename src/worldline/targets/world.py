@@ -19,10 +19,11 @@ from worldline.processes.executor import Executor, Inline, Processes, as_executo
 from worldline.processes.status_timer import looks
 from worldline.targets.ready import Ready, RunOptions, end_of
 from worldline.world.description import WorldDescription
-from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
+from worldline.world.foxglove import WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
 from worldline.world.run import World
 from worldline.world.sdf import read_world
+from worldline.world.spectator import WORLD_MEMBER
 
 if TYPE_CHECKING:
     from worldline.recording.output import RecordingTarget

@@ -27,7 +27,7 @@ from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.time import TimeLike, format_time
 from worldline.recording import Recording
 from worldline.world.description import WorldDescription
-from worldline.world.foxglove import INTERACTIONS, WORLD_MEMBER
+from worldline.world.foxglove import INTERACTIONS
 from worldline.world.interactions import (
     AnyInteraction,
     Begin,
@@ -47,7 +47,7 @@ from worldline.world.interactions import (
 )
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector
 from worldline.world.run import World
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import WORLD_MEMBER, Spectator
 
 # The console's language: one command per line, read into interactions and queries, and written back.
 

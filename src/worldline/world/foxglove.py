@@ -34,7 +34,7 @@ from worldline.world.shapes import (
     Shape,
     SphereShape,
 )
-from worldline.world.spectator import POSE_NUMBERS, Spectator
+from worldline.world.spectator import POSE_NUMBERS, WORLD_MEMBER, Spectator
 
 TF, SCENE, STATE, INTERACTIONS = "/tf", "/scene", "worldline/state", "worldline/interactions"
 
@@ -264,10 +264,6 @@ def _pose(pose: Pose) -> _Json:
 
 
 # Tells an observer of a history, such as a recorder, what happens in a world, as messages of one member.
-
-WORLD_MEMBER = "world"
-"""The member that a world is to observers of its history."""
-
 
 class WorldTeller(Spectator):
     """Messages are sent at iteration × step size, so their times rise even when the world is reset.

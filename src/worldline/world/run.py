@@ -20,7 +20,6 @@ from worldline.world.course import Course
 from worldline.world.description import WorldDescription
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, agreement
-from worldline.world.foxglove import WORLD_MEMBER
 from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.interactions import (
     AnyInteraction,
@@ -40,7 +39,7 @@ from worldline.world.interactions import (
 )
 from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
 from worldline.world.sdf import read_world
-from worldline.world.spectator import SeveralSpectators, Spectator
+from worldline.world.spectator import WORLD_MEMBER, SeveralSpectators, Spectator
 
 _ROUND_MAX = 1 << 30
 

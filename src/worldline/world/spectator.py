@@ -11,6 +11,9 @@ from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.interactions import Interaction
 from worldline.world.pose import Pose, Vector, cross
 
+WORLD_MEMBER = "world"
+"""The member that a world is to observers of its history."""
+
 
 class Spectator:
     """Sees a world from its beginning to its end. Derive from it; what isn't overridden does nothing.
