@@ -40,7 +40,7 @@ def hall() -> WorldDescription:
     )
 
 
-@pytest.mark.parametrize(("names", "run_ahead"), zip(SECONDARIES, (64, 3, LOOK_EVERY), strict=True))
+@pytest.mark.parametrize(("names", "run_ahead"), list(zip(SECONDARIES, (64, 3, LOOK_EVERY), strict=True)))
 def test_every_state_hash_is_the_same_for_any_number_of_secondaries(names: tuple[str, ...], run_ahead: int) -> None:
     alone = played(hall(), 500)
     assert played(hall(), 500, names, run_ahead=run_ahead).story == alone.story
@@ -214,7 +214,7 @@ class FragileEngine(KinematicEngine):
         return group
 
 
-@pytest.mark.parametrize(("names", "run_ahead"), zip(SECONDARIES, (1, 7, 50), strict=True))
+@pytest.mark.parametrize(("names", "run_ahead"), list(zip(SECONDARIES, (1, 7, 50), strict=True)))
 def test_a_model_that_cant_be_computed_ends_the_run_by_name(names: tuple[str, ...], run_ahead: int) -> None:
     """Also where levels change in between, and what was computed ahead doesn't count."""
     world = stage(
@@ -253,7 +253,7 @@ class HastyEngine(KinematicEngine):
         return group
 
 
-@pytest.mark.parametrize(("names", "run_ahead"), zip(SECONDARIES, (1, 4, 10), strict=True))
+@pytest.mark.parametrize(("names", "run_ahead"), list(zip(SECONDARIES, (1, 4, 10), strict=True)))
 def test_before_somebody_is_too_fast_it_looks_again(names: tuple[str, ...], run_ahead: int) -> None:
     world = stage([runner("near", 0.0, 0.0, 1.0), runner("far", 30.0, 0.0, 1.0)], [], ["near", "far"])
     listener = Listener()

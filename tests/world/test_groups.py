@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.model.errors import ModelError, UsageError
+from worldline.model.errors import ModelError
 from worldline.model.time import MS, SECOND
 from worldline.world.groups import Group, Mover, find_groups
 
@@ -76,11 +76,6 @@ def test_figures_must_be_finite(bad: Mover, text: str) -> None:
 def test_huge_figures_that_are_finite_do_no_harm() -> None:
     assert members([robot("a", 1e308), robot("b", 1e308), robot("c", -1e308, speed=1e308)]) == ["a b", "c"]
     assert members([robot("a", 1e308), robot("c", -1e308, speed=1e308)], 10**18) == ["a c"]
-
-
-def test_names_differ() -> None:
-    with pytest.raises(UsageError, match="two movers named 'a'"):
-        find_groups([robot("a", 0), box("a", 9)], MS)
 
 
 # --- Against a naive model ---

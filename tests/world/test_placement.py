@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from tests.world.plain import UNIT, along_x, at, world
-from worldline.model.errors import ConfigurationError, UsageError
 from worldline.world.groups import Group, Mover, find_groups, place
-from worldline.world.levels import Levels, Point
+from worldline.world.levels import Levels
+from worldline.world.pose import Vector as Point
 
 # Where to stand on the x axis to be in these levels; they don't touch, except L3 and L4.
 LEVELS = (along_x("L1", 0, 10), along_x("L2", 20, 30), along_x("L3", 40, 50), along_x("L4", 50, 60))
@@ -118,17 +118,3 @@ def test_loose_entities_elsewhere_stay_or_are_dealt() -> None:
 def test_loose_entities_keep_nobody_busy() -> None:
     groups = [group("a", "L1"), group("b", "L2"), group("", "", "box")]
     assert placed(groups, "S1 S2", "a:S1 b:S1 box:S2", "b") == "a:S1 b:S2 box:S2"
-
-
-# --- What can't be ---
-
-
-def test_bad_input_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no secondary"):
-        place([], [])
-    with pytest.raises(UsageError, match="'a' is on 'S9', which isn't among the secondaries"):
-        place([group("a")], ["S1"], {"b": "S9", "a": "S9"})
-    with pytest.raises(UsageError, match="level 'L1' belongs to groups 'a' and 'b'"):
-        place([group("a", "L1"), group("b", "L1")], ["S1"])
-    with pytest.raises(UsageError, match="'a' belongs to groups 'a' and 'a'"):
-        place([group("a", "L1"), group("a b", "L2")], ["S1"])

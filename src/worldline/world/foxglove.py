@@ -201,7 +201,7 @@ def _draw(entity: _Json, shape: Shape, pose: Pose, color: _Json) -> None:
             for end in (height / 2, -height / 2):
                 entity["spheres"].append(_ball(pose.compose(Pose((0.0, 0.0, end))), (radius, radius, radius), color))
         case PlaneShape(normal, (width, depth)):
-            slab = pose.compose(_facing(normal)).compose(Pose((0.0, 0.0, -_PLANE_THICK / 2)))
+            slab = pose.compose(Pose.facing(normal)).compose(Pose((0.0, 0.0, -_PLANE_THICK / 2)))
             entity["cubes"].append(_solid(slab, (width, depth, _PLANE_THICK), color))
 
 
@@ -218,14 +218,6 @@ def _ball(pose: Pose, radii: Vector, color: _Json) -> _Json:
 def _column(pose: Pose, radius: float, height: float, color: _Json) -> _Json:
     size = _xyz((2 * radius, 2 * radius, height))
     return {"pose": _pose(pose), "size": size, "bottom_scale": 1.0, "top_scale": 1.0, "color": color}
-
-
-def _facing(normal: Vector) -> Pose:
-    """Return the pose whose z axis is this normal."""
-    x, y, z = normal
-    if z < -1 + 1e-9:
-        return Pose(quaternion=(0.0, 1.0, 0.0, 0.0))
-    return Pose.from_quaternion((0.0, 0.0, 0.0), (1.0 + z, -y, x, 0.0))
 
 
 def _level_entity(stamp: _Json, level: Level) -> _Json:
@@ -264,6 +256,7 @@ def _pose(pose: Pose) -> _Json:
 
 
 # Tells an observer of a history, such as a recorder, what happens in a world, as messages of one member.
+
 
 class WorldTeller(Spectator):
     """Messages are sent at iteration × step size, so their times rise even when the world is reset.

@@ -32,14 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from heapq import nsmallest
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import inf, isfinite, nextafter
 from operator import mul
 from typing import NamedTuple
 
-from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
+from worldline.model.errors import ModelError, shown
 from worldline.model.time import SECOND
-from worldline.world.levels import Point
+from worldline.world.pose import Vector
 
 
 class Mover(NamedTuple):
@@ -49,8 +49,8 @@ class Mover(NamedTuple):
     """
 
     name: str
-    center: Point
-    half: Point
+    center: Vector
+    half: Vector
     speed: float
     levels: tuple[str, ...] = ()
     performs: bool = False
@@ -71,9 +71,6 @@ class Group(NamedTuple):
 def find_groups(movers: Iterable[Mover], span_ns: int) -> tuple[Group, ...]:
     """Return the groups, by name. `span_ns` is the time until they are looked at again."""
     ordered = sorted(movers, key=lambda mover: mover.name)
-    for mover, other in pairwise(ordered):
-        if mover.name == other.name:
-            raise UsageError(f"there are two movers named {shown(mover.name)}", advice="give each a name of its own")
     union = _Union(len(ordered))
     _join_by_levels(ordered, union)
     _join_by_boxes([_grown(mover, span_ns) for mover in ordered], union)
@@ -201,7 +198,7 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # Secondaries are ordered by name. Groups are ordered by their least level, then those without levels by name. In the
 # beginning all groups are fresh, and P5 deals out first the levels, then the performers without one, in turn.
 #
-# No two groups may have performers in one level; `groups` sees to it. So a level is on one secondary if groups are.
+# No two groups have performers in one level (G1). So a level is on one secondary if groups are.
 #
 # How it is found, and why that is right
 # --------------------------------------
@@ -244,8 +241,8 @@ def place(
     """
     ordered = sorted(groups, key=_order)
     names = sorted(set(secondaries))
-    before = _ranks(names, affinities or {})
-    _check_placement(ordered, names)
+    ranks_of = {name: rank for rank, name in enumerate(names)}
+    before = {member: ranks_of[secondary] for member, secondary in (affinities or {}).items()}
     loads = [0] * len(names)  # By rank: how many groups a secondary has.
     hosts: dict[str, int] = {}
 
@@ -271,35 +268,6 @@ def place(
 
 def _order(group: Group) -> tuple[bool, str, str]:
     return (not group.levels, group.levels[0] if group.levels else "", group.name)
-
-
-def _ranks(names: list[str], affinities: Mapping[str, str]) -> dict[str, int]:
-    ranks = {name: rank for rank, name in enumerate(names)}
-    try:
-        return {member: ranks[secondary] for member, secondary in affinities.items()}
-    except KeyError:
-        gone, where = min((member, where) for member, where in affinities.items() if where not in ranks)
-        raise UsageError(
-            f"{shown(gone)} is on {shown(where)}, which isn't among the secondaries",
-            advice="they stay the same in a run",
-        ) from None
-
-
-def _check_placement(groups: list[Group], names: list[str]) -> None:
-    if not names:
-        raise ConfigurationError("there is no secondary", advice="at least one must simulate")
-    _check_owners("", ((member, group) for group in groups for member in (group.name, *group.members())))
-    _check_owners("level ", ((level, group) for group in groups if group.performers for level in group.levels))
-
-
-def _check_owners(what: str, owned: Iterable[tuple[str, Group]]) -> None:
-    owners: dict[str, Group] = {}
-    for name, group in owned:
-        if (owner := owners.setdefault(name, group)) is not group:
-            raise UsageError(
-                f"{what}{shown(name)} belongs to groups {shown(owner.name)} and {shown(group.name)}",
-                advice="make them one group",
-            )
 
 
 def _stakes(

@@ -47,8 +47,7 @@ from typing import NamedTuple
 
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.world.description import Level
-
-Point = tuple[float, float, float]
+from worldline.world.pose import Vector
 
 _LEAST = nextafter(-inf, 0.0)  # Of all finite doubles.
 
@@ -64,7 +63,7 @@ class Levels:
         self._entities = {level.name: level.entities for level in self._levels}
         named = {entity for entities in self._entities.values() for entity in entities}
         self.default = tuple(sorted(set(entities).difference(named)))
-        self._grids: dict[Point, _Grid] = {}  # By the size of performers.
+        self._grids: dict[Vector, _Grid] = {}  # By the size of performers.
         self._tracks: dict[str, _Track] = {}
 
     # --- What is ---
@@ -89,9 +88,9 @@ class Levels:
 
     def update(
         self,
-        positions: Mapping[str, Point],
+        positions: Mapping[str, Vector],
         *,
-        added: Mapping[str, tuple[Point, Point]] | None = None,
+        added: Mapping[str, tuple[Vector, Vector]] | None = None,
         removed: Iterable[str] = (),
     ) -> tuple[str, ...]:
         """Take the new positions, and return whose levels that changes; performers that aren't named haven't moved.
@@ -104,16 +103,14 @@ class Levels:
             self._track(name)
             tracks[name] = None
         for name, (size, position) in sorted((added or {}).items()):
-            if name in self._tracks and name not in tracks:
-                raise UsageError(f"there is a performer {shown(name)} already", advice="use another name")
-            tracks[name] = self._grid(name, size).track(name, position, ())
+            tracks[name] = self._grid(size).track(name, position, ())
         for name in self._strayed(positions):
             if name not in tracks:
                 track = self._track(name)
                 tracks[name] = track.grid.track(name, positions[name], track.levels)
         return self._commit(tracks) if tracks else ()
 
-    def _strayed(self, positions: Mapping[str, Point]) -> list[str]:
+    def _strayed(self, positions: Mapping[str, Vector]) -> list[str]:
         """Return those that aren't in their cells any more, and those that aren't known."""
         strayed = []
         for name, position in positions.items():
@@ -141,11 +138,7 @@ class Levels:
         except KeyError:
             raise UsageError(f"there is no performer {shown(name)}", advice="add it first") from None
 
-    def _grid(self, name: str, size: Point) -> _Grid:
-        if not all(isfinite(length) and length >= 0 for length in size):
-            raise UsageError(
-                f"performer {shown(name)} can't be of size {shown(size)}", advice="use lengths of at least 0"
-            )
+    def _grid(self, size: Vector) -> _Grid:
         if size not in self._grids:
             self._grids[size] = _Grid(self._levels, size)
         return self._grids[size]
@@ -166,7 +159,7 @@ class _Track(NamedTuple):
 class _Grid:
     """What the levels are for performers of one size: boxes for points, and the cells that these form."""
 
-    def __init__(self, levels: Iterable[Level], size: Point) -> None:
+    def __init__(self, levels: Iterable[Level], size: Vector) -> None:
         self.size = size
         self._boxes = [
             (level.name, _box_for_points(level, size, 0.0), _box_for_points(level, size, level.buffer))
@@ -178,7 +171,7 @@ class _Grid:
             sorted({_LEAST, inf, *(edge for box in bounds for edge in box[axis : axis + 2])}) for axis in (0, 2, 4)
         ]
 
-    def track(self, name: str, position: Point, before: tuple[str, ...]) -> _Track:
+    def track(self, name: str, position: Vector, before: tuple[str, ...]) -> _Track:
         """Return the track of a performer that has got there, and was in these levels before (L1)."""
         if not all(isfinite(coordinate) for coordinate in position):
             raise ModelError(f"performer {shown(name)} is at {shown(position)}", advice="positions must be finite")
@@ -196,7 +189,7 @@ class _Grid:
         return _Track(self, (x[0], x[1], y[0], y[1], z[0], z[1]), levels)
 
 
-def _box_for_points(level: Level, size: Point, buffer: float) -> _Bounds:
+def _box_for_points(level: Level, size: Vector, buffer: float) -> _Bounds:
     """Return where the positions are at which performers of a size touch a level's box grown by a buffer."""
     x, y, z = (
         _interval(Fraction(center), (Fraction(length) + Fraction(performer)) / 2 + Fraction(buffer))
@@ -221,7 +214,7 @@ def _least_double_from(exact: Fraction) -> float:
     return near if near >= exact else nextafter(near, inf)
 
 
-def _holds(bounds: _Bounds, position: Point) -> bool:
+def _holds(bounds: _Bounds, position: Vector) -> bool:
     x_start, x_stop, y_start, y_stop, z_start, z_stop = bounds
     x, y, z = position
     return x_start <= x < x_stop and y_start <= y < y_stop and z_start <= z < z_stop

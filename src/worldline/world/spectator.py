@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.interactions import Interaction
-from worldline.world.pose import Pose, Vector, cross
+from worldline.world.pose import Vector, cross
 
 WORLD_MEMBER = "world"
 """The member that a world is to observers of its history."""
@@ -83,10 +83,6 @@ class SeveralSpectators(Spectator):
 
 POSE_NUMBERS = 7
 _ONE = Struct(f"<{POSE_NUMBERS}d")
-
-
-def pack_poses(poses: Iterable[Pose]) -> bytes:
-    return b"".join(_ONE.pack(*pose.position, *pose.quaternion) for pose in poses)
 
 
 class Sighting(NamedTuple):

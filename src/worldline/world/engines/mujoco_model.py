@@ -26,7 +26,7 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
+from worldline.world.pose import ORIGIN, Pose
 from worldline.world.shapes import (
     BoxShape,
     CapsuleShape,
@@ -263,17 +263,9 @@ def _add_geom(body: Any, collision: Collision) -> None:
             kind, size = kinds.mjGEOM_ELLIPSOID, radii
         case PlaneShape(normal):
             kind, size = kinds.mjGEOM_PLANE, (0, 0, 1)  # Without end.
-            pose = pose.compose(_turned_to(normal))
+            pose = pose.compose(Pose.facing(normal))
     mu, torsion = min(collision.friction.mu, collision.friction.mu2), collision.friction.torsion
     geom = body.add_geom(type=kind, size=size, pos=pose.position, quat=pose.quaternion)
     geom.friction = (mu, torsion, 0.0)
     geom.condim = 4 if torsion else 3 if mu else 1
     geom.priority = -int.from_bytes(pack(">f", min(mu, 1e30)))  # The bits of floats above 0 have the order of floats.
-
-
-def _turned_to(normal: Vector) -> Pose:
-    """Return a turn that takes z to a direction."""
-    x, y, z = normal
-    if z < -0.999999:
-        return Pose(ZERO, (0.0, 1.0, 0.0, 0.0))
-    return Pose.from_quaternion(ZERO, (1 + z, -y, x, 0.0))
