@@ -110,17 +110,6 @@ def test_a_recording(tmp_path: Path) -> None:
             assert stamps == [{"sec": at // SECOND, "nsec": at % SECOND}] * 5
 
 
-def test_poses_are_recorded_as_often_as_is_asked(tmp_path: Path) -> None:
-    topics = [topic for topic, _, _, _ in recorded(tmp_path / "a.mcap", every=10)]
-    assert (topics.count(TF), topics.count(STATE)) == (11, 101)
-
-
-def test_a_recording_is_always_the_same(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        recorded(tmp_path / f"{name}.mcap")
-    assert (tmp_path / "a.mcap").read_bytes() == (tmp_path / "b.mcap").read_bytes()
-
-
 def test_interactions_and_a_reset_are_told_at_rising_times(tmp_path: Path) -> None:
     path = tmp_path / "a.mcap"
     recorder = Recorder(path, PLAN, encodings=WORLD_ENCODINGS, schemas=WORLD_SCHEMAS)
@@ -165,16 +154,6 @@ def test_transforms_are_the_poses_of_all_links() -> None:
     assert told[0]["timestamp"] == {"sec": 1, "nsec": 500_000_000}
     assert told[2]["translation"]["z"] == pytest.approx(0.2)
     assert told[2]["rotation"]["z"] == pytest.approx(0.149438, abs=1e-6)
-
-
-def test_only_movers_whose_poses_are_given_are_told() -> None:
-    models = stage().models
-    encoder = TransformsEncoder(models)
-    poses = poses_at(models, 0.0)
-    whole = encoder.encode(0, poses)
-    only = json.loads(encoder.encode(0, {"west_box": poses["west_box"]}))["transforms"]
-    assert [each["child_frame_id"] for each in only] == ["west_box/body"]
-    assert encoder.encode(0, poses) == whole
 
 
 def test_every_scene_is_whole_and_deletes_what_is_gone() -> None:
@@ -232,13 +211,6 @@ def test_a_plane_is_a_thin_slab_below_its_surface(normal: Any, center: Any, turn
     assert slab["size"] == {"x": 100.0, "y": 100.0, "z": 0.01}
     assert tuple(slab["pose"]["position"].values()) == pytest.approx(center)
     assert tuple(slab["pose"]["orientation"].values()) == pytest.approx(turn)
-
-
-def test_levels_are_translucent_and_have_their_names() -> None:
-    level = json.loads(SceneEncoder(stage().levels).encode(0, {}))["entities"][0]
-    assert level["cubes"][0]["size"] == {"x": 6.0, "y": 10.0, "z": 4.0}
-    assert 0 < level["cubes"][0]["color"]["a"] < 0.5
-    assert level["texts"][0]["text"] == "east"
 
 
 def test_no_two_links_share_a_frame() -> None:

@@ -22,7 +22,7 @@ from worldline.world.description import (
     WorldModel,
 )
 from worldline.world.engines import open_engine
-from worldline.world.engines.drives import command_steps, pose_at, ramped, wheel_speeds
+from worldline.world.engines.drives import command_steps, pose_at, ramped
 from worldline.world.engines.engine import SimulatedGroup, link_radius
 from worldline.world.engines.kinematic import moved_by
 from worldline.world.pose import Pose
@@ -204,10 +204,3 @@ def test_ramps_end_exactly_where_they_lead_to() -> None:
     assert ramped(limits, 0.3, -7.0, 1.0) == -1.0
     assert ramped(SpeedLimits(), 0.1, 0.3, 1e-3) == 0.3
     assert ramped(SpeedLimits(acceleration_max=inf), 0.1, 0.7, 1.0) == 0.7
-
-
-def test_wheels_turn_against_each_other_to_turn() -> None:
-    drive = robot("r", 0, 0, 0, 0).drive
-    assert wheel_speeds(drive, 0.3, 0.0) == (2.0, 2.0)  # type: ignore[arg-type]
-    left, right = wheel_speeds(drive, 0.0, 1.0)  # type: ignore[arg-type]
-    assert left == -right < 0

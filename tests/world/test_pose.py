@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model.errors import ConfigurationError
-from worldline.world.pose import ORIGIN, UPRIGHT, ZERO, Pose, Vector
+from worldline.world.pose import ZERO, Pose, Vector
 
 angles = st.floats(-pi, pi)
 lengths = st.floats(-100, 100)
@@ -42,16 +42,6 @@ def test_a_composed_pose_places_like_one_after_the_other(outer: Pose, inner: Pos
 @given(poses, st.tuples(lengths, lengths, lengths))
 def test_an_inverse_takes_points_back(pose: Pose, point: Vector) -> None:
     assert pose.inverse().place(pose.place(point)) == near(point)
-
-
-@given(poses)
-def test_the_origin_changes_nothing(pose: Pose) -> None:
-    assert ORIGIN.compose(pose) == pose
-    assert pose.compose(ORIGIN) == pose
-
-
-def test_no_turn_is_exact() -> None:
-    assert Pose.from_rpy((1, 2, 3), 0, 0, 0) == Pose((1, 2, 3), UPRIGHT)
 
 
 def test_quaternions_of_any_length_are_taken() -> None:

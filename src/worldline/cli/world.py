@@ -426,22 +426,17 @@ class WorldSession:
             yield None
 
     def _spectators(self) -> Iterator[Spectator]:
-        if self.outputs.paths is not None:
-            picture = PathsPicture(title=self.description.name)
-            self._written.append((picture.write, self.outputs.paths))
-            yield picture
-        if self.outputs.animation is not None:
-            animated = Animation(title=self.description.name)
-            self._written.append((animated.write, self.outputs.animation))
-            yield animated
-        if self.outputs.hashes is not None:
-            lines = HashLines()
-            self._written.append((lines.write, self.outputs.hashes))
-            yield lines
-        if self.outputs.interactions is not None:
-            log = InteractionsLog()
-            self._written.append((lambda path: log.history.save(path), self.outputs.interactions))
-            yield log
+        """Yield what writes files, and remember to have them written."""
+        title, outputs = self.description.name, self.outputs
+        for path, spectator in (
+            (outputs.paths, PathsPicture(title=title)),
+            (outputs.animation, Animation(title=title)),
+            (outputs.hashes, HashLines()),
+            (outputs.interactions, InteractionsLog()),
+        ):
+            if path is not None:
+                self._written.append((spectator.write, path))
+                yield spectator
 
     # --- Running ---
 

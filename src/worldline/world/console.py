@@ -566,6 +566,9 @@ class InteractionsLog(Spectator):
         """Return what has happened so far."""
         return _history(self._entries, "the log")
 
+    def write(self, path: Path) -> None:
+        self.history.save(path)
+
 
 def read_interactions(path: Path | str) -> InteractionHistory:
     """Read a log, or the interactions in a recording."""
