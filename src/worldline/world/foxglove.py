@@ -139,22 +139,18 @@ class TransformsEncoder:
         return _encode({"transforms": told})
 
 
-class SceneEncoder:
-    """Encodes what there is to see. It remembers what was, to have it removed when it is there no longer."""
-
-    def __init__(self, levels: Iterable[Level]) -> None:
-        self._levels = list(levels)
-        self._shown: list[str] = []
-
-    def encode(self, time: int, models: Mapping[str, WorldModel]) -> bytes:
-        stamp = _time(time)
-        entities = [_level_entity(stamp, level) for level in self._levels]
-        for name, model in sorted(models.items()):
-            entities += [_link_entity(stamp, name, model, link) for link in model.links]
-        before, self._shown = self._shown, [entity["id"] for entity in entities]
-        shown = set(self._shown)
-        deletions = [{"timestamp": stamp, "type": _MATCHING_ID, "id": gone} for gone in before if gone not in shown]
-        return _encode({"deletions": deletions, "entities": entities})
+def encoded_scene(
+    time: int, levels: Iterable[Level], models: Mapping[str, WorldModel], before: Iterable[str] = ()
+) -> tuple[bytes, list[str]]:
+    """Return all that there is to see, and the ids of its parts; those of `before` that are gone are removed."""
+    stamp = _time(time)
+    entities = [_level_entity(stamp, level) for level in levels]
+    for name, model in sorted(models.items()):
+        entities += [_link_entity(stamp, name, model, link) for link in model.links]
+    shown = [entity["id"] for entity in entities]
+    there = set(shown)
+    deletions = [{"timestamp": stamp, "type": _MATCHING_ID, "id": each} for each in before if each not in there]
+    return _encode({"deletions": deletions, "entities": entities}), shown
 
 
 def _entity(stamp: _Json, frame: str, name: str) -> _Json:
@@ -273,12 +269,13 @@ class WorldTeller(Spectator):
         self._chain = bytes(HASH_SIZE)
         self._models: Mapping[str, WorldModel] | None = None
         self._step_ns = 0
-        self._scene = SceneEncoder(())
+        self._levels: tuple[Level, ...] = ()
+        self._shown: list[str] = []  # What the last scene had, to be removed when it is there no longer.
         self._transforms = TransformsEncoder({})
 
     def began(self, description: WorldDescription) -> None:
         self._step_ns = description.step
-        self._scene = SceneEncoder(description.levels)
+        self._levels = description.levels
         self._observer.began(WORLD_MEMBER, 0)
 
     def changed(
@@ -289,7 +286,8 @@ class WorldTeller(Spectator):
         self._models = dict(models)
         self._transforms = TransformsEncoder(models)
         at = self._reach(iteration)
-        self._send(SCENE, at, self._scene.encode(at, models))
+        scene, self._shown = encoded_scene(at, self._levels, models, self._shown)
+        self._send(SCENE, at, scene)
 
     def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
         self._chain = chained(self._chain, state_hash)

@@ -71,12 +71,12 @@ class Group(NamedTuple):
 def find_groups(movers: Iterable[Mover], span_ns: int) -> tuple[Group, ...]:
     """Return the groups, by name. `span_ns` is the time until they are looked at again."""
     ordered = sorted(movers, key=lambda mover: mover.name)
-    union = _Union(len(ordered))
-    _join_by_levels(ordered, union)
-    _join_by_boxes([_grown(mover, span_ns) for mover in ordered], union)
+    parents = list(range(len(ordered)))  # Disjoint parts, which are trees; the root of each is its least number.
+    _join_by_levels(ordered, parents)
+    _join_by_boxes([_grown(mover, span_ns) for mover in ordered], parents)
     parts: dict[int, list[Mover]] = {}
     for number, mover in enumerate(ordered):
-        parts.setdefault(union.root(number), []).append(mover)
+        parts.setdefault(_root(parents, number), []).append(mover)
     return tuple(_group(part) for part in parts.values())
 
 
@@ -109,29 +109,24 @@ def _group(part: list[Mover]) -> Group:
     )
 
 
-class _Union:
-    """Disjoint parts of 0, 1, 2, …; the root of each is its least number."""
-
-    def __init__(self, size: int) -> None:
-        self._parents = list(range(size))
-
-    def root(self, number: int) -> int:
-        parents = self._parents
-        while (parent := parents[number]) != number:
-            parents[number] = number = parents[parent]
-        return number
-
-    def join(self, one: int, other: int) -> None:
-        one, other = self.root(one), self.root(other)
-        self._parents[max(one, other)] = min(one, other)
+def _root(parents: list[int], number: int) -> int:
+    """Return the least number of the part that a number is in, and make the way there shorter."""
+    while (parent := parents[number]) != number:
+        parents[number] = number = parents[parent]
+    return number
 
 
-def _join_by_levels(movers: list[Mover], union: _Union) -> None:
+def _join(parents: list[int], one: int, other: int) -> None:
+    one, other = _root(parents, one), _root(parents, other)
+    parents[max(one, other)] = min(one, other)
+
+
+def _join_by_levels(movers: list[Mover], parents: list[int]) -> None:
     first: dict[str, int] = {}
     for number, mover in enumerate(movers):
         if mover.performs:
             for level in mover.levels:
-                union.join(first.setdefault(level, number), number)
+                _join(parents, first.setdefault(level, number), number)
 
 
 _GrownBox = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
@@ -160,7 +155,7 @@ def _check(mover: Mover) -> None:
             )
 
 
-def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
+def _join_by_boxes(boxes: list[_GrownBox], parents: list[int]) -> None:
     """Join all whose boxes touch, by a sweep along the axis on which they are spread most."""
     if not boxes:
         return
@@ -174,7 +169,7 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
         swept = [other for other in swept if other[0] >= start]
         for _, other_low, other_high, other_bottom, other_top, other_number in swept:
             if other_low <= high and low <= other_high and other_bottom <= top and bottom <= other_top:
-                union.join(other_number, number)
+                _join(parents, other_number, number)
         swept.append((stop, low, high, bottom, top, number))
 
 
