@@ -71,26 +71,6 @@ def troupe(*names: str, silence_s: float = 30.0) -> Iterator[Troupe]:
             cast.ends[name] = _end(process)
 
 
-def test_every_state_hash_is_the_same_alone_and_with_secondaries() -> None:
-    engine = "mujoco"
-    stories = []
-    for count in (0, 3):
-        listener = Listener()
-        if count:
-            with (
-                local_secondaries(LEVELS, count, engine=engine) as exchange,
-                World(LEVELS, engine=engine, exchange=exchange, spectators=[listener], run_ahead=count) as world,
-            ):
-                world.step_by(150)
-                assert len(set(world.affinities.values())) == count
-        else:
-            with World(LEVELS, engine=engine, spectators=[listener]) as world:
-                world.step_by(150)
-        stories.append(listener.story)
-    assert stories[0] == stories[1]
-    assert len(stories[0]) == 150
-
-
 class Assassin(Listener):
     """Does something to a process at an iteration, in the middle of a round."""
 
