@@ -20,7 +20,7 @@ from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome, Status, Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.model import UsageError, as_time, plan
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
@@ -28,6 +28,7 @@ from worldline.pictures.world.animation import Animation
 from worldline.pictures.world.paths import PathsPicture
 from worldline.recording import Recorder, Shelf
 from worldline.recording.output import RecordingTarget
+from worldline.targets.world import watched
 from worldline.world.cast import Cast
 from worldline.world.console import (
     ConsoleSession,
@@ -321,7 +322,6 @@ class WorldOutputs(Struct, frozen=True, kw_only=True):
 
 # One run of a world: set up, shown, and written to files.
 
-_LOOK_EVERY_S = 0.1
 _PROMPT = "> "
 
 
@@ -452,23 +452,10 @@ class WorldSession:
             console = PlainConsole().print
             ConsoleSession(world, feed, console, pace=course.realtime, until=course.end, prompt=prompt).run()
         else:
-            looks = None if watch is None or self.outputs.quiet else self._looks(world, watch)
-            world.play(course.end, pace=course.realtime, between=looks)
+            end = FOREVER if course.end is None else course.end
+            between = watched(world, None if self.outputs.quiet else watch, end)
+            world.play(course.end, pace=course.realtime, between=between)
         return world.end()
-
-    def _looks(self, world: World, watch: Watch) -> Callable[[], None]:
-        """Return what shows now and then how far a world is."""
-        shown = time.monotonic()
-        end = FOREVER if self.course.end is None else self.course.end
-
-        def look() -> None:
-            nonlocal shown
-            now = time.monotonic()
-            if now - shown > _LOOK_EVERY_S:
-                shown = now
-                watch(Status(world.time, end, world.iteration))
-
-        return look
 
     # --- Ending ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,18 @@ _ENGINE, _RUN_AHEAD = "engine", "run-ahead"
 _PARAMETERS = {_ENGINE: "mujoco", _RUN_AHEAD: 1}
 
 
+def watched(world: World, watch: Watch | None, end: int) -> Callable[[], None]:
+    """Return what tells a watcher between steps, now and then, how far a world is."""
+    look, due = looks(watch, end), 0
+
+    def between() -> None:
+        nonlocal due
+        if world.iteration >= due:
+            due = world.iteration + look(world.time, world.iteration)
+
+    return between
+
+
 class ReadyWorld(Ready):
     """A world that can be run until `end`. It draws nothing, so there is only one seed."""
 
@@ -67,18 +80,10 @@ class ReadyWorld(Ready):
         return tuple(each for each in self.options.settings if each.partition("=")[0].strip() != _RUN_AHEAD)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        look = looks(watch, self._end)
         with self._exchange() as exchange:
             world = self._made(observer, exchange)
-            due = look(world.time, world.iteration)
-
-            def between() -> None:
-                nonlocal due
-                if world.iteration >= due:
-                    due = world.iteration + look(world.time, world.iteration)
-
             try:
-                return world.run(self._end, between=between)
+                return world.run(self._end, between=watched(world, watch, self._end))
             except ModelError as error:
                 if error.of_observer:
                     raise
