@@ -370,6 +370,18 @@ def test_it_ends_once_and_nothing_can_be_done_after() -> None:
     assert (world.iteration, len(notes.hashes)) == (4, 4)
 
 
+def test_run_goes_to_a_time_and_ends_it() -> None:
+    world = open_lane(run_ahead=4)
+    assert repr(world) == "<World 'lane': paused at step 0 (0s)>"
+    assert repr(world.description) == "<WorldDescription 'lane': 10 models, 3 levels, 2 performers>"
+    seen: list[int] = []
+    outcome = world.run("9ms", between=lambda: seen.append(world.step))
+    assert (outcome.events, outcome.digest, seen) == (5, world.digest, [4, 5])
+    assert repr(world) == "<World 'lane': ended at step 5 (10ms)>"
+    with pytest.raises(UsageError, match="the run is over"):
+        world.run("1s")
+
+
 def test_a_with_block_ends_it_unless_it_fails() -> None:
     notes = Notes()
     with open_lane([notes]) as world:

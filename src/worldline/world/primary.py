@@ -72,6 +72,11 @@ class Primary:
         )
         self._server.known_as = federation or "world"
 
+    def __repr__(self) -> str:
+        return (
+            f"<Primary of {counted(self._count, 'secondary', 'secondaries')}: {', '.join(self.secondaries) or 'none'}>"
+        )
+
     def open(self) -> Address:
         """Let secondaries connect; return where to."""
         return self._server.open()

@@ -138,6 +138,9 @@ class Secondary:
             told = None if advice is None else in_world_terms(advice)
             raise type(error)(in_world_terms(error.problem), advice=told, **error.facts) from error
 
+    def __repr__(self) -> str:
+        return f"<Secondary {shown(self.name)}: at step {self.step}>"
+
     def run(self) -> None:
         """Do what the primary says until the run is over; raise if it doesn't end well."""
         try:
