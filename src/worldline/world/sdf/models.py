@@ -27,7 +27,6 @@ from worldline.world.description import (
 )
 from worldline.world.pose import ORIGIN, Pose, Vector, length
 from worldline.world.sdf.element import MODEL_FRAME, FrameScope, SdfElement, local_pose
-from worldline.world.sdf.library import SdfLibrary
 from worldline.world.sdf.plugins import ModelParts, note_plugin, read_plugins
 from worldline.world.shapes import (
     UNIT_INERTIA,
@@ -313,14 +312,15 @@ def _limits(axis: SdfElement, *, is_continuous: bool) -> dict[str, Any]:
 _NESTED_MAX = 20
 
 
-def outline(element: SdfElement, library: SdfLibrary, depth: int = 0) -> FrameScope:
-    """Collect all names in a model and in those nested in it, for poses may name what is written later."""
+def outline(element: SdfElement, models_in: Callable[[SdfElement], list[SdfElement]], depth: int = 0) -> FrameScope:
+    """Collect all names in a model and in those nested in it, for poses may name what is written later.
+
+    `models_in` returns the models that an element has or includes.
+    """
     if depth > _NESTED_MAX:
         raise element.error(f"models are nested more than {_NESTED_MAX} deep", "does a file include itself?")
     links = element.children("link")
-    frames = FrameScope(
-        element, MODEL_FRAME, [outline(each, library, depth + 1) for each in library.models_in(element)]
-    )
+    frames = FrameScope(element, MODEL_FRAME, [outline(each, models_in, depth + 1) for each in models_in(element)])
     for link in links:
         frames.add(link, link=link.name())
     frames.add_nested()
