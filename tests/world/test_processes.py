@@ -1,4 +1,4 @@
-"""Primary and secondaries as real processes: one history, and a clear end for everybody when one of them goes."""
+"""Primary and secondaries as real processes: one history, and a clear end for all when one of them goes."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.world.small_worlds import Listener
 from worldline.federation.address import Address
 from worldline.model.errors import ConfigurationError, LossError, PeerError
+from worldline.processes.lifeline import Lifeline
+from worldline.world import distributed as local
 from worldline.world.description import WorldDescription
-from worldline.world.distributed import local_secondaries
+from worldline.world.discovery import PeerRole
+from worldline.world.distributed import LocalSecondaries, local_secondaries
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.sdf import read_world
-from worldline.world.secondary import secondary_command
+from worldline.world.secondary import ROLE_VARIABLE, SECONDARIES_VARIABLE, network_part, secondary_command
 
 LEVELS = Path(__file__).parents[2] / "examples" / "world" / "levels.sdf"
 PATIENCE_S = 60.0
@@ -292,3 +297,76 @@ def test_a_primary_that_takes_its_time_loses_nobody_on_its_own_machine() -> None
             sum(range(1000))
         world.step_by(1)
         assert world.step == 2
+
+
+class Stubborn:
+    """A process that ends only when it has to, and a clock that moves while somebody waits for it."""
+
+    now = 0.0
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is not None:
+            Stubborn.now += timeout
+            raise subprocess.TimeoutExpired("secondary", timeout)
+        return -9
+
+
+def test_all_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local.time, "monotonic", lambda: Stubborn.now)
+    with LocalSecondaries(Path("any.sdf"), "kinematic", 5) as secondaries:
+        for name in secondaries.names:
+            process: Any = Stubborn()
+            lifeline = Lifeline()
+            lifeline.hand_over()
+            said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process.
+            secondaries._processes.append((name, process, lifeline, said))
+    assert Stubborn.now == local._GRACE_S
+
+
+@pytest.mark.parametrize("text", ["primary", "PRIMARY", "Primary", " pRiMaRy "])
+def test_capitals_dont_matter(text: str) -> None:
+    assert network_part(text, 2, {}) == (PeerRole.PRIMARY, 2, ())
+
+
+def test_a_secondary_has_no_count_and_without_a_role_there_is_no_network() -> None:
+    assert network_part("SeCoNdArY", None, {}) == (PeerRole.SECONDARY, 0, ())
+    assert network_part(None, None, {}) == (None, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("role", "count", "problem"),
+    [
+        ("primary", 0, "a primary can't do with 0 secondaries"),
+        ("primary", -3, "a primary can't do with -3 secondaries"),
+        ("primary", None, "a primary has to know how many secondaries to wait for"),
+        ("secondary", 2, "a secondary doesn't decide how many secondaries there are"),
+        (None, 2, "only a primary decides how many secondaries there are"),
+        ("tertiary", None, "there is no network role 'tertiary'"),
+        ("", None, "there is no network role ''"),
+        ("primry", 1, r"\(did you mean 'primary'\?\)"),
+    ],
+)
+def test_what_cant_be_is_refused(role: str | None, count: int | None, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        network_part(role, count, {})
+
+
+def test_variables_still_work_and_warn() -> None:
+    variables = {ROLE_VARIABLE: "PRIMARY", SECONDARIES_VARIABLE: "3"}
+    assert network_part(None, None, variables) == (
+        PeerRole.PRIMARY,
+        3,
+        (
+            "WORLDLINE_NETWORK_ROLE is deprecated: use --network-role=primary",
+            "WORLDLINE_NETWORK_SECONDARIES is deprecated: use --network-secondaries=3",
+        ),
+    )
+    assert network_part(None, None, {ROLE_VARIABLE: "secondary"})[0] is PeerRole.SECONDARY
+
+
+def test_options_come_before_variables() -> None:
+    variables = {ROLE_VARIABLE: "PRIMARY", SECONDARIES_VARIABLE: "many"}
+    assert network_part("secondary", None, variables) == (PeerRole.SECONDARY, 0, ())
+    assert network_part("primary", 1, variables) == (PeerRole.PRIMARY, 1, ())
+    with pytest.raises(ConfigurationError, match="WORLDLINE_NETWORK_SECONDARIES is 'many'"):
+        network_part("primary", None, variables)
