@@ -129,7 +129,7 @@ def test_the_moves_are_those_of_the_placement() -> None:
         changed = levels.update(positions)
         after = place(together(levels, positions), SECONDARIES, distribution, changed)
         others = [name for name, where in after.items() if distribution[name] != where]
-        assert " and ".join(others) == moved.replace("nobody", "")
+        assert " and ".join(others) == moved.replace("none", "")
         assert ", ".join(f"{name} on {where}" for name, where in after.items()) == then
 
 
