@@ -10,7 +10,6 @@ from worldline.lock.states import State
 from worldline.lock.why.reasons import Cause, Hop, Situation, Standing
 from worldline.lock.why.words import chains, headline, holder_in_words, holds, seconds
 from worldline.model.time import format_time
-from worldline.pictures.plane import Point, between
 from worldline.pictures.svg import (
     ALARM,
     FAINT,
@@ -18,8 +17,10 @@ from worldline.pictures.svg import (
     PALETTE,
     PAPER,
     SOFT,
+    Point,
     arrow_end,
     arrow_head,
+    between,
     document,
     element,
     fitted,

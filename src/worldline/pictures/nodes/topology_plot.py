@@ -4,163 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.text import counted
 from worldline.nodes.topology import Edge, Topology
-from worldline.pictures.nodes.layout import apart, arranged
-from worldline.pictures.plane import (
-    Curve,
-    Disc,
-    LabelSpace,
-    Point,
-    at_origin,
-    between,
-    distance,
-    distance_from_line,
-    on_curve,
-    text_discs,
-    toward,
-)
+from worldline.pictures.nodes.layout import bends_around, framed
 from worldline.pictures.sheet import Sheet
 from worldline.pictures.svg import (
     FAINT,
     INK,
     PAPER,
     SOFT,
+    Curve,
+    LabelSpace,
+    Point,
     Value,
     arrow_end,
     arrow_head,
+    between,
+    distance,
+    distance_from_line,
     element,
     haloed,
     hover,
+    line_discs,
     number,
+    on_curve,
     text_at,
+    text_discs,
     text_width,
+    toward,
     way,
 )
 
-# Chooses where a topology's nodes stand in its picture, how large they are, and which way edges take around them.
-
-_MARGIN = 30.0
-_SHORTEST, _LONGEST = 300.0, 1350.0  # The longer side, before the margins.
-_TREE_ASPECT = 2.2
-_BENT_UP_TO = 3_000  # Edges.
-
-
-class TopologyLayout(NamedTuple):
-    """Where everything is, in pixels, without title and caption."""
-
-    places: list[Point]
-    radius: float
-    width: float
-    height: float
-
-
-def framed(topology: Topology, around: float, outside: float) -> TopologyLayout:
-    """Choose places and sizes: nodes as large as their number allows, and none over another.
-
-    `around` is the room for labels between nodes, in radiuses, `outside` the width of what is beyond the outermost.
-    """
-    given = topology.positions
-    is_given = given is not None and not _coincide(given)
-    places = at_origin(given if given is not None and is_given else arranged(topology))
-    if is_given and len(topology.weights) == topology.num_nodes - 1:
-        places = _stretched(places)
-    n = topology.num_nodes
-    radius = 17.0 if n <= 12 else 14.0 if n <= 40 else 11.0 if n <= 120 else 8.5 if n <= 500 else 5.0
-    extent = _extent(places)
-    scale = radius * (3.0 + (around if is_given or n <= 40 else 0.0)) / _usual_gap(places) if n > 1 else 1.0
-    if extent > 0:
-        scale = max(min(scale, _LONGEST / extent), min(_SHORTEST / extent, 5 * scale))
-    spread = [(x * scale, y * scale) for x, y in places]
-    gap = _usual_gap(spread) if n > 1 else 4 * radius
-    # Where some stand close together they are pushed apart: all needn't be as small as that for it.
-    roomy = 0.17 * math.sqrt(scale * scale * _area(places) / n)
-    radius = max(2.0, min(radius, max(gap * 0.36, roomy)))
-    spread = at_origin(apart(spread, radius * 2.7))
-    margin = _MARGIN + radius + outside
-    width = max(x for x, _ in spread) + 2 * margin
-    height = max(y for _, y in spread) + 2 * margin
-    return TopologyLayout([(x + margin, y + margin) for x, y in spread], radius, width, height)
-
-
-def _area(places: Sequence[Point]) -> float:
-    return max(x for x, _ in places) * max(y for _, y in places)
-
-
-def _stretched(places: Sequence[Point]) -> list[Point]:
-    """Make a tree higher that would be flat; how far levels are from each other means nothing."""
-    width, height = max(x for x, _ in places), max(y for _, y in places)
-    factor = max(1.0, width / (_TREE_ASPECT * height)) if height > 1e-9 else 1.0
-    return [(x, y * factor) for x, y in places]
-
-
-def _coincide(places: Sequence[Point]) -> bool:
-    """Whether two nodes would stand on the same spot, as far as anybody can see."""
-    moved = at_origin(places)
-    grain = max(_extent(moved), 1e-9) * 1e-6
-    return len({(round(x / grain), round(y / grain)) for x, y in moved}) < len(moved)
-
-
-def _extent(places: Sequence[Point]) -> float:
-    """Return the longer side of what begins at (0, 0)."""
-    return max(max(point) for point in places)
-
-
-def _usual_gap(places: Sequence[Point]) -> float:
-    """Return how far nodes usually are from the nearest other: fewer than one in ten has less room."""
-    ordered = sorted(places)
-    gaps = []
-    for place, (x, _) in enumerate(ordered):
-        nearest = math.inf
-        for step in (1, -1):
-            other = place + step
-            while 0 <= other < len(ordered) and abs(ordered[other][0] - x) < nearest:
-                nearest = min(nearest, distance(ordered[other], ordered[place]))
-                other += step
-        gaps.append(nearest)
-    return max(sorted(gaps)[len(gaps) // 10], 1e-9)
-
-
-def bends_around(frame: TopologyLayout, edges: Sequence[Edge], room: LabelSpace) -> dict[Edge, Point]:
-    """Return control points for edges that would run over other nodes, so that they go around these."""
-    if len(edges) > _BENT_UP_TO:
-        return {}
-    found: dict[Edge, Point] = {}
-    for edge in edges:
-        start, end = frame.places[edge[0]], frame.places[edge[1]]
-        length = distance(start, end)
-        for aside in (0.0, 2.4, -2.4, 3.6, -3.6, 5.0, -5.0):
-            if abs(aside) * frame.radius <= length * 0.4:
-                share = aside * frame.radius / length
-                x, y = between(start, end, 0.5)
-                bend = x - (end[1] - start[1]) * share, y + (end[0] - start[0]) * share
-                if _is_clear((start, bend, end), frame.radius, room):
-                    if aside:
-                        found[edge] = bend
-                    break
-    return found
-
-
-def _is_clear(curve: Curve, radius: float, room: LabelSpace) -> bool:
-    """Whether a curve touches no nodes but those at its ends."""
-    length = distance(curve[0], curve[2])
-    count = math.ceil(length / (radius * 0.9))
-    near = radius * 1.9 / (length or 1.0)
-    return all(
-        room.clearance(Disc(*on_curve(curve, place / count), radius * 0.15)) >= 0
-        for place in range(1, count)
-        if near < place / count < 1 - near
-    )
-
-
 NODES_MAX = 5_000
 EDGES_MAX = 30_000
-"""More than that isn't drawn: nobody could see it, and viewers would take minutes."""
+"""More than that isn't drawn: it couldn't be seen, and viewers would take minutes."""
 
 _IDS_UP_TO = 500
 _DISTANCES_UP_TO = 200
@@ -170,7 +51,6 @@ _LINK = 8.5  # The size of their numbers.
 _HOVER_UP_TO = 3_000  # Edges.
 _STUB = 20.0  # How far edges go that go around a torus.
 _NARROWEST = 380.0
-_TITLE = 26.0  # Its base line.
 
 _ROUTE = "#0072b2"
 _ROOT = "#08415c"
@@ -201,7 +81,9 @@ def routes_to(root: int, tables: Sequence[Sequence[tuple[int | None, int | None]
 def topology_svg(topology: Topology, *, routes: Routes | None = None, title: str = "") -> str:
     """Draw a topology; with routes, what leads to their root stands out."""
     if topology.num_nodes > NODES_MAX:
-        return _too_large(topology, title)
+        too_many = f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw."
+        lines = [too_many, f"Pictures have up to {NODES_MAX:,} nodes."]
+        return Sheet(title or topology.name, 480).text([], lines, 56, kind="topology", untitled="Topology")
     steps = _steps(topology, routes)
     return _Plot(topology, routes, steps, title or topology.name).text()
 
@@ -233,34 +115,24 @@ class _Plot:
         around = 2.4 if self.shows_weights else 1.6 if self.shows_links else 1.2 if self.shows_distances else 0.4
         self.frame = framed(topology, around, 24.0 if self.wraps else 0.0)
         self.room = LabelSpace()
-        self.room.take(Disc(x, y, self.frame.radius) for x, y in self.frame.places)
+        self.room.take((x, y, self.frame.radius) for x, y in self.frame.places)
         self.bends = bends_around(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
         self.shows_edges = len(self.edges) <= EDGES_MAX
 
     def text(self) -> str:
         width = max(self.frame.width, _NARROWEST)
-        sheet = Sheet(self.title, width, heading=_TITLE)
-        caption = self._caption()
-        height = self.frame.height + 40 + 17 * len(caption)
         links = self._link_numbers()  # They find their room first: they have to be at their ends.
-        content = [
-            element(
-                "g",
-                [
-                    *self._edges(),
-                    *self._routes(),
-                    *links,
-                    *self._weights(),
-                    *self._nodes(),
-                    *self._distances(),
-                ],
-                transform=f"translate({number((width - self.frame.width) / 2)} 36)",
-            ),
-            *sheet.caption(caption, self.frame.height + 44),
-        ]
-        style = ".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}"
-        heads = element("defs", arrow_head(_ROUTE, self._head)) if self.steps else ""
-        return sheet.text(height, content, kind="topology", untitled="Topology", definitions=heads, style=style)
+        parts = (self._edges(), self._routes(), links, self._weights(), self._nodes(), self._distances())
+        moved = f"translate({number((width - self.frame.width) / 2)} 36)"
+        return Sheet(self.title, width).text(
+            [element("g", (each for part in parts for each in part), transform=moved)],
+            self._caption(),
+            self.frame.height + 44,
+            kind="topology",
+            untitled="Topology",
+            definitions=[arrow_head(_ROUTE, self._head)] if self.steps else [],
+            style=".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}",
+        )
 
     def _caption(self) -> list[str]:
         n, m = self.topology.num_nodes, len(self.edges)
@@ -353,7 +225,7 @@ class _Plot:
                 "marker_end": arrow_end(_ROUTE, self._head) if is_route else None,
             }
             drawn.append(element("path", said, d=way(points), **looks))
-            self.room.take(_along(inner, outer))
+            self.room.take(line_discs((inner, outer), 1.5))
             if self.shows_ids:
                 x, y = self._outside(here, there, _STUB + 8)
                 color = _ROUTE if is_route else SOFT
@@ -477,7 +349,7 @@ class _Plot:
             return []
         size = 10.0 if self.frame.radius > 9 else 8.5
         for a, b in self.steps.items():
-            self.room.take(_along(self.frame.places[a], self.frame.places[b]))
+            self.room.take(line_discs((self.frame.places[a], self.frame.places[b]), 1.5))
         drawn = []
         for node, (x, y) in enumerate(self.frame.places):
             if node == self.routes.root or node not in self.routes.distances:
@@ -492,12 +364,6 @@ class _Plot:
         return haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
 
 
-def _along(start: Point, end: Point) -> list[Disc]:
-    """Cover a line, sparsely: labels should keep off it, where they can."""
-    count = max(2, int(distance(start, end) / 12))
-    return [Disc(*between(start, end, place / count), 1.5) for place in range(1, count)]
-
-
 _AROUND = ((0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
 
 
@@ -509,12 +375,3 @@ def _wraps(topology: Topology) -> frozenset[Edge]:
     return frozenset(
         (a, b) for a, b in topology.edges if abs(places[a][0] - places[b][0]) + abs(places[a][1] - places[b][1]) > 1.5
     )
-
-
-def _too_large(topology: Topology, title: str) -> str:
-    lines = [
-        f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw.",
-        f"Pictures have up to {NODES_MAX:,} nodes.",
-    ]
-    content = [text_at(20, 56 + 18 * place, line, size=12) for place, line in enumerate(lines)]
-    return Sheet(title or topology.name, 480, heading=_TITLE).text(100, content, kind="topology", untitled="Topology")

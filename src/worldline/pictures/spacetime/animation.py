@@ -10,8 +10,15 @@ from worldline.model.errors import UsageError, shown
 from worldline.model.text import counted
 from worldline.pictures.player import player_page
 from worldline.pictures.spacetime.frame import axis_name, check_axis
-from worldline.pictures.spacetime.happenings import Life, SpacetimePicture, failures_of, thinned, told
-from worldline.pictures.spacetime.signs import Looks
+from worldline.pictures.spacetime.happenings import (
+    Life,
+    Looks,
+    SpacetimePicture,
+    chosen_story,
+    failures_of,
+    thinned,
+    told,
+)
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.outcome import AgentRecord, Coordinates
 
@@ -88,20 +95,17 @@ def _checked(axes: Any, n: int) -> tuple[int, ...]:
 
 
 def _thinned(story: SpacetimePicture) -> tuple[SpacetimePicture, list[str]]:
-    lives, cuts = story.lives, []
-    if len(lives) > AGENTS_MAX:
+    shown, cuts = chosen_story(story, AGENTS_MAX, LAMBDAS_MAX), []
+    if len(shown.lives) < len(story.lives):
         cuts.append(f"{AGENTS_MAX:,} of the agents are shown.")
-        lives = thinned(lives, AGENTS_MAX)
-    names = {life.name for life in lives}
-    flights = [each for each in story.flights if each.source in names and each.target in names]
-    if len(flights) > LAMBDAS_MAX:
+    if len(shown.flights) == LAMBDAS_MAX < len(story.flights):
         cuts.append(f"{LAMBDAS_MAX:,} of the lambdas are shown.")
-        flights = thinned(flights, LAMBDAS_MAX)
-    corners = sum(len(life.corners) for life in lives)
+    corners = sum(len(life.corners) for life in shown.lives)
     if corners > CORNERS_MAX:
         cuts.append("Turns are simplified.")
-        lives = [_simpler(life, max(2, len(life.corners) * CORNERS_MAX // corners)) for life in lives]
-    return SpacetimePicture(story.begin, story.end, lives, flights), cuts
+        lives = [_simpler(life, max(2, len(life.corners) * CORNERS_MAX // corners)) for life in shown.lives]
+        shown = shown._replace(lives=lives)
+    return shown, cuts
 
 
 def _simpler(life: Life, most: int) -> Life:
@@ -182,7 +186,7 @@ class _Data:
         return written
 
     def _shown(self) -> list[int]:
-        """Return who is shown how from when on."""
+        """Return how agents are shown, and from when on."""
         places = {kind: place for place, kind in enumerate(self.looks.kinds)}
         return [
             each

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import sqrt
 from typing import NamedTuple
 
-from worldline.pictures.plane import Point
+from worldline.pictures.svg import Point
 from worldline.world.description import RigidLink, WorldModel
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import (

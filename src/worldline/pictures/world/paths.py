@@ -11,21 +11,37 @@ from typing import NamedTuple
 from worldline.files.saving import save
 from worldline.model.text import counted
 from worldline.model.time import MS, format_time
-from worldline.pictures.plane import Disc, LabelSpace, Point, between, distance, looks_of, text_discs
-from worldline.pictures.sheet import GRID, MARGIN, Entry, Sheet, line_sample, ticks_between, upright
+from worldline.pictures.sheet import (
+    MARGIN,
+    SMALL,
+    Sample,
+    Sheet,
+    axes,
+    label_width,
+    left_out,
+    line_sample,
+    ticks_between,
+)
 from worldline.pictures.svg import (
     FAINT,
     PAPER,
     SOFT,
+    LabelSpace,
+    Point,
+    distance,
     element,
     fitted,
     haloed,
     hover,
+    line_discs,
+    looks_of,
     path,
     shortened,
     text_at,
+    text_discs,
     text_width,
     way,
+    without_near,
 )
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
 from worldline.world.description import Level, WorldDescription, WorldModel
@@ -83,9 +99,6 @@ class Track:
 
 _OFTEN = 10 * MS  # A fast vehicle has moved by some centimeters since.
 _SIDE = 720.0  # Pixels, of the longer one.
-_NEAREST = 0.4  # Pixels.
-_GAP = 6.0
-_SMALL = 10.5
 _MARK = 4.5
 _LEVEL = "#56b4e9"
 _BUFFER = "5 4"
@@ -98,11 +111,10 @@ class PathsPicture(Spectator):
         self._title = title
         self._world: WorldDescription | None = None
         self._whereabouts = Whereabouts()
-        self._names: dict[str, str] = {}  # Of those who are drawn, by model.
+        self._names: dict[str, str] = {}  # Of what is drawn, by model.
         self._tracks: dict[str, Track] = {}
         self._statics: dict[str, WorldModel] = {}
         self._broken: set[str] = set()  # Those whose next point isn't reached on any way.
-        self._reset = False
         self._iterations = 0
 
     def began(self, description: WorldDescription) -> None:
@@ -164,7 +176,7 @@ class _PathsDrawing:
         width, height = (high[0] - low[0]) * self.zoom, (high[1] - low[1]) * self.zoom
         self.columns = ticks_between(low[0], high[0], width / 70)
         self.rows = ticks_between(low[1], high[1], height / 50)
-        before = 34.0 + max(text_width(label, _SMALL) for label in self.rows.labels)
+        before = 34.0 + label_width(self.rows.placed(float))
         self.sheet = Sheet(title, max(before + width + MARGIN, 420.0), list(self._entries()))
         self.left, self.top = before, self.sheet.top + 4
         self.right, self.bottom = before + width, self.top + height
@@ -176,8 +188,11 @@ class _PathsDrawing:
     def text(self, took: int) -> str:
         # In the order of their importance: each takes room from those after it.
         marks, level_names, names = list(self._marks()), list(self._level_names()), list(self._names())
+        at_x, at_y = (lambda x: self.at((x, 0.0))[0]), (lambda y: self.at((0.0, y))[1])
+        box = (self.left, self.top, self.right, self.bottom)
+        titles = self.columns.titled("x, in meters"), self.rows.titled("y, in meters")
         content = [
-            self._axes(),
+            *axes(box, self.columns.placed(at_x), self.rows.placed(at_y), titles),
             element(
                 "g",
                 [*self._levels(), *self._statics(), *self._paths()],
@@ -186,77 +201,31 @@ class _PathsDrawing:
             *marks,
             *haloed(level_names, class_="levels", fill=SOFT),
             *haloed(names, class_="names", font_weight=600),
-            text_at(
-                MARGIN, self.bottom + 62, self._caption(took, len(self.tracks) - len(names)), size=_SMALL, fill=SOFT
-            ),
         ]
-        area = element("defs", element("clipPath", self._area(), id="worldline-paths-area"))
+        area = element("rect", x=self.left, y=self.top, width=self.right - self.left, height=self.bottom - self.top)
+        caption = f"{counted(len(self.tracks), 'path')} over {format_time(took)}, seen from above."
         return self.sheet.text(
-            self.bottom + 76, content, kind="paths", untitled="Paths", definitions=area, style=_STYLE
+            content,
+            [" ".join([caption, *left_out(names.count(""))])],
+            self.bottom + 62,
+            kind="paths",
+            untitled="Paths",
+            definitions=[element("clipPath", area, id="worldline-paths-area")],
+            style=".worldline-paths .path:hover{stroke-width:4}",
         )
 
-    def _caption(self, took: int, missing: int) -> str:
-        left_out = "a name is" if missing == 1 else f"{missing:,} names are"
-        rest = f" For want of room, {left_out} left out." if missing else ""
-        return f"{counted(len(self.tracks), 'path')} over {format_time(took)}, seen from above.{rest}"
-
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[tuple[str, Sample]]:
         if list(self.looks) != [""]:
             for owner, look in self.looks.items():
-                yield Entry(shortened(owner or "alone", 24), line_sample(look.color, 2, look.dashes))
+                yield shortened(owner or "alone", 24), line_sample(look.color, 2, look.dashes)
         if self.tracks:
-            yield Entry("start", lambda x, y: _mark(x + 12, y, SOFT, is_end=False))
-            yield Entry("end", lambda x, y: _mark(x + 12, y, SOFT, is_end=True))
+            yield "start", lambda x, y: _mark(x + 12, y, SOFT, is_end=False)
+            yield "end", lambda x, y: _mark(x + 12, y, SOFT, is_end=True)
         if self.levels:
-            yield Entry("level", lambda x, y: _box(x, y - 5, 24, 10))
-            yield Entry("its buffer", lambda x, y: _box(x, y - 5, 24, 10, is_buffer=True))
+            yield "level", lambda x, y: _box(x, y - 5, 24, 10)
+            yield "its buffer", lambda x, y: _box(x, y - 5, 24, 10, is_buffer=True)
         if self.statics:
-            yield Entry("static", lambda x, y: element("rect", x=x, y=y - 5, width=24, height=10, **_FAINTLY))
-
-    # -- Around
-
-    def _area(self) -> str:
-        return element("rect", x=self.left, y=self.top, width=self.right - self.left, height=self.bottom - self.top)
-
-    def _axes(self) -> str:
-        xs = [self.at((x, 0.0))[0] for x in self.columns.values]
-        ys = [self.at((0.0, y))[1] for y in self.rows.values]
-        grid = "".join(way(((x, self.top), (x, self.bottom))) for x in xs)
-        grid += "".join(way(((self.left, y), (self.right, y))) for y in ys)
-        labels = [
-            text_at(x, self.bottom + 15, label, size=_SMALL, text_anchor="middle")
-            for x, label in zip(xs, self.columns.labels, strict=True)
-        ]
-        labels += [
-            text_at(self.left - 6, y + 3.5, label, size=_SMALL, text_anchor="end")
-            for y, label in zip(ys, self.rows.labels, strict=True)
-        ]
-        middle = (self.left + self.right) / 2, (self.top + self.bottom) / 2
-        titles = [
-            text_at(
-                middle[0],
-                self.bottom + 33,
-                self.columns.titled("x, in meters"),
-                size=_SMALL,
-                text_anchor="middle",
-                font_style="italic",
-            ),
-            upright(14, middle[1], self.rows.titled("y, in meters")),
-        ]
-        return element(
-            "g",
-            [
-                element("path", d=grid, stroke=GRID, stroke_width=1),
-                path(
-                    ((self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)),
-                    stroke=FAINT,
-                    stroke_width=1,
-                    fill="none",
-                ),
-                element("g", [*labels, *titles], fill=SOFT),
-            ],
-            class_="axes",
-        )
+            yield "static", lambda x, y: element("rect", x=x, y=y - 5, width=24, height=10, **_FAINTLY)
 
     def _levels(self) -> Iterator[str]:
         for level in self.levels:
@@ -274,10 +243,10 @@ class _PathsDrawing:
         for level in self.levels:
             (left, bottom), (right, top) = _level_box(level, 0.0)
             (x, y), (end, _) = self.at((left, top)), self.at((right, bottom))
-            text = fitted(level.name, max(24.0, end - x - 8), _SMALL)
-            width = text_width(text, _SMALL)
-            self.space.take(text_discs((x + 5 + width / 2, y + 10), width, _SMALL))
-            yield text_at(x + 5, y + 14, text, size=_SMALL)
+            text = fitted(level.name, max(24.0, end - x - 8), SMALL)
+            width = text_width(text, SMALL)
+            self.space.take(text_discs((x + 5 + width / 2, y + 10), width, SMALL))
+            yield text_at(x + 5, y + 14, text, size=SMALL)
 
     def _statics(self) -> Iterator[str]:
         drawn = []
@@ -310,11 +279,11 @@ class _PathsDrawing:
                 line.append(spot)
                 continue
             if len(line) > 1:
-                yield owner, _thinned_line(line)
+                yield owner, without_near(line)
             line = [line[-1], spot] if line and not point.jumped else [spot]
             owner = point.owner
         if len(line) > 1:
-            yield owner, _thinned_line(line)
+            yield owner, without_near(line)
 
     def _marks(self) -> Iterator[str]:
         for is_end in (False, True):
@@ -323,7 +292,7 @@ class _PathsDrawing:
                 point = points[-1 if is_end else 0]
                 x, y = self.at(point.at)
                 drawn.append(_mark(x, y, self.looks[point.owner].color, is_end=is_end))
-                self.space.take([Disc(x, y, _MARK)])
+                self.space.take([(x, y, _MARK)])
             if drawn:
                 yield element("g", drawn, class_="ends" if is_end else "starts")
 
@@ -332,23 +301,20 @@ class _PathsDrawing:
         lines = LabelSpace()
         for points in self.tracks.values():
             for _, line in self._strokes(points):
-                lines.take(Disc(*spot, 2.0) for spot in _evenly(line))
+                lines.take(line_discs(line))
         for name, points in self.tracks.items():
             text = shortened(name, 24)
-            width = text_width(text, _SMALL) * 1.16
-            room = [
-                (x, y, discs)
-                for x, y in _beside([self.at(points[-1].at), self.at(points[0].at)], width)
-                if self.left < x < self.sheet.width - width - 2
-                and self.space.is_free(discs := text_discs((x + width / 2, y - 4), width, _SMALL))
+            width = text_width(text, SMALL, bold=True)
+            spots = [
+                spot
+                for x, y in (self.at(points[-1].at), self.at(points[0].at))
+                for spot in ((x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17))
             ]
-            if room:
-                x, y, discs = next((each for each in room if lines.is_free(each[2])), room[0])
-                self.space.take(discs)
-                yield text_at(x, y, text, size=_SMALL, fill=self.looks[points[-1].owner].color)
+            color = self.looks[points[-1].owner].color
+            edges = (self.left, self.sheet.width - 2)
+            yield self.space.written(text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=color)
 
 
-_STYLE = ".worldline-paths .path:hover{stroke-width:4}"
 _FAINTLY: dict[str, str | float] = {"fill": FAINT, "fill_opacity": 0.25, "stroke": FAINT, "stroke_width": 1}
 
 
@@ -389,35 +355,6 @@ def _mark(x: float, y: float, color: str, *, is_end: bool) -> str:
     if is_end:
         return element("circle", cx=x, cy=y, r=_MARK, fill=color, stroke=PAPER, stroke_width=1)
     return element("circle", cx=x, cy=y, r=_MARK - 0.8, fill=PAPER, stroke=color, stroke_width=1.8)
-
-
-def _beside(spots: Iterable[Point], width: float) -> Iterator[Point]:
-    """Yield where a text of this width might begin, near some points."""
-    for x, y in spots:
-        yield x + 8, y + 4
-        yield x - 8 - width, y + 4
-        yield x - width / 2, y - 9
-        yield x - width / 2, y + 17
-
-
-def _evenly(line: Sequence[Point]) -> Iterator[Point]:
-    """Yield points along a line that leave no gap for a text."""
-    last = line[0]
-    yield last
-    for spot in line[1:]:
-        count = int(distance(last, spot) / _GAP)
-        if count:
-            yield from (between(last, spot, step / count) for step in range(1, count + 1))
-            last = spot
-
-
-def _thinned_line(line: Sequence[Point]) -> list[Point]:
-    """Leave out points that can't be told from the one before."""
-    kept = [line[0]]
-    for spot in line[1:-1]:
-        if distance(kept[-1], spot) >= _NEAREST:
-            kept.append(spot)
-    return [*kept, line[-1]]
 
 
 def _told(name: str, points: Sequence[TrackPoint]) -> str:
