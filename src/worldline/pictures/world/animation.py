@@ -19,40 +19,6 @@ from worldline.world.levels import Levels
 from worldline.world.pose import ORIGIN, Pose, Vector
 from worldline.world.spectator import Sighting, Spectator
 
-# Which levels of a world are active, as far as the poses show that a spectator was given.
-
-
-class ActiveLevels:
-    """Follows performers through levels, by the rules of `levels`.
-
-    Entities that are loaded don't tell: a level may have none, two may share them, and somebody may remove them.
-    """
-
-    def __init__(self, world: WorldDescription) -> None:
-        self._world = world
-        self._sizes = {performer.model: performer.size for performer in world.performers}
-        self._numbers = {level.name: number for number, level in enumerate(world.levels)}
-        self._levels = self._fresh()
-
-    def reset(self) -> None:
-        """Forget who was where: the world begins anew."""
-        self._levels = self._fresh()
-
-    def update(self, positions: Mapping[str, Vector]) -> frozenset[int]:
-        """Take the positions of models, and return the numbers of the levels that are active then."""
-        here = {model: at for model, at in positions.items() if model in self._sizes}
-        known = dict.fromkeys(self._levels.performers())
-        self._levels.update(
-            {model: at for model, at in here.items() if model in known},
-            added={model: (self._sizes[model], at) for model, at in here.items() if model not in known},
-            removed=[model for model in known if model not in here],
-        )
-        return frozenset(self._numbers[name] for name in self._levels.active())
-
-    def _fresh(self) -> Levels:
-        return Levels(self._world.levels, (name for name in self._world.models if name not in self._sizes))
-
-
 # The frames of an animation: what was where at some moments, in whole numbers, and never too many of them.
 
 NUMBERS_MAX = 900_000
@@ -129,7 +95,7 @@ class Animation(Spectator):
         self._title = title
         self._world = WorldDescription(name="world", models={})
         self._whereabouts = Whereabouts()
-        self._levels = ActiveLevels(self._world)
+        self._levels = Levels((), ())
         self._film = Film(1)
         self._epoch = 0
         self._movers: dict[_Drawn, int] = {}
@@ -143,7 +109,7 @@ class Animation(Spectator):
         self.every = -(-SECOND // (FRAMES_PER_SECOND * description.step))
         self._world = description
         self._film = Film(self.every)
-        self._levels = ActiveLevels(description)
+        self._levels = self._fresh_levels()
 
     def changed(
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
@@ -160,13 +126,32 @@ class Animation(Spectator):
     def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
         if self._whereabouts.is_reset(step):
             self._epoch += 1
-            self._levels.reset()
+            self._levels = self._fresh_levels()
         if iteration % self.every:
             return
         found = dict(self._whereabouts.sightings(poses))
         spots = {self._numbers[name]: _spot(seen) for name, seen in found.items()}
-        active = self._levels.update({name: seen.position for name, seen in found.items()})
+        active = self._active_levels({name: seen.position for name, seen in found.items()})
         self._film.add(FilmFrame(iteration, step, self._epoch, spots, self._owners, self._loaded, active))
+
+    def _fresh_levels(self) -> Levels:
+        performers = {performer.model for performer in self._world.performers}
+        return Levels(self._world.levels, (name for name in self._world.models if name not in performers))
+
+    def _active_levels(self, positions: Mapping[str, Vector]) -> frozenset[int]:
+        """Follow performers through levels, by the rules of `levels`; return the numbers of those that are active.
+
+        Entities that are loaded don't tell: a level may have none, two may share them, and they may be removed.
+        """
+        sizes = {each.model: each.size for each in self._world.performers if each.model in positions}
+        known = dict.fromkeys(self._levels.performers())
+        self._levels.update(
+            {model: positions[model] for model in sizes if model in known},
+            added={model: (size, positions[model]) for model, size in sizes.items() if model not in known},
+            removed=[model for model in known if model not in sizes],
+        )
+        active = self._levels.active()
+        return frozenset(number for number, level in enumerate(self._world.levels) if level.name in active)
 
     def html(self) -> str:
         """Return the page. It needs nothing from elsewhere, and nothing in it depends on the machine."""
