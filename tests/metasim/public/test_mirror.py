@@ -71,7 +71,7 @@ class Memory:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     outlet = Memory()
-    monkeypatch.setattr("worldline.metasim.public.mirror.open_outlet", lambda _: outlet)
+    monkeypatch.setattr("worldline.metasim.public.mirror.open_port", lambda _: outlet)
     return outlet
 
 
@@ -201,7 +201,7 @@ def test_a_broker_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     with PublicLcm(serve="127.0.0.1:0") as mirror:
         broker = mirror._broker
         assert broker is not None
-        eventually(lambda: broker._ended)
+        eventually(lambda: broker._state == "ended")
         assert run(loop(), observer=mirror).digest == run(loop()).digest
     expected, url = len(seen_by_participants(loop())), mirror.url
     assert mirror.lost == expected

@@ -26,12 +26,12 @@ from worldline.metasim.public.broker import TcpqBroker
 from worldline.metasim.public.tcpq import (
     CHANNEL_BYTES_MAX,
     TIME_CHANNEL,
-    LcmOutlet,
-    Outlet,
+    LcmLibraryPort,
     PublicName,
+    TcpqPort,
     check_participant,
     check_public_names,
-    open_outlet,
+    open_port,
 )
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError, shortened, shown
 from worldline.model.time import FOREVER
@@ -184,7 +184,11 @@ class Feed:
     """Passes events on to an outlet. `count` are out, `lost` never will be; `nameless` have too long a name for LCM."""
 
     def __init__(
-        self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX, linger_s: float | None = LINGER_S
+        self,
+        outlet: TcpqBroker | TcpqPort | LcmLibraryPort,
+        *,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        linger_s: float | None = LINGER_S,
     ) -> None:
         self.outlet = outlet
         self.count = 0
@@ -312,9 +316,9 @@ class PublicLcm(Observer):
             for path in self._paths:
                 self._logs.append(PublicLog(path))
             for url in self._urls:
-                outlet = open_outlet(url)
+                outlet = open_port(url)
                 # Multicast is paced, and never blocks: all of it gets out.
-                linger_s = None if isinstance(outlet, LcmOutlet) else self._linger_s
+                linger_s = None if isinstance(outlet, LcmLibraryPort) else self._linger_s
                 self._feeds.append(self._feed(outlet, linger_s=linger_s))
             if self._broker is not None:
                 self._feeds.append(self._feed(self._broker.open()))
