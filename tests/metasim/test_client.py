@@ -203,7 +203,7 @@ def test_a_subscriber_that_was_renamed() -> None:
     subscriber = builder.AddSystem(LcmSubscriberSystem.Make("COMMAND", lcmt_drake_signal, mine.lcm))
     subscriber.set_name("commands")
     builder.ExportOutput(subscriber.get_output_port())
-    with pytest.raises(UsageError, match="nobody knows which channel 'commands' subscribes to"):
+    with pytest.raises(UsageError, match="it isn't known which channel 'commands' subscribes to"):
         mine.complete(builder.Build())
 
 

@@ -387,7 +387,7 @@ def test_one_that_gets_nowhere_is_named() -> None:
 
     raised, _ = failing({"a": Stuck("A", 10 * MS), "b": Counter("B", 10 * MS)}, act)
     assert re.fullmatch(
-        r"nobody has got any farther for 0\.3 seconds \(they wait: b at \d+ms waits for its next message until \d+ms"
+        r"no client has got any farther for 0\.3 seconds \(they wait: b at \d+ms waits for its next message until \d+ms"
         r": a \(computing\) may still send from 30ms on, so everything is known only before 40ms; "
         r"via a → b \(A, 10ms\)\)",
         str(raised),

@@ -171,7 +171,7 @@ class Steering:
                     "the run had ended before its first step",
                     participant=name,
                     at=moment.now,
-                    advice="end it later, or start sooner; without a step, somebody has to send it a message",
+                    advice="end it later, or start sooner; without a step, another has to send it a message",
                 )
         return moments
 

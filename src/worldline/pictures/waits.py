@@ -1,7 +1,7 @@
-"""A situation as a picture: who holds whom, from left to right, with the links between them.
+"""A situation as a picture: which participant holds which, from left to right, with the links between them.
 
-Holders are at the left. Everybody else is as many columns to the right of its root as there are links between them, so
-an arrow always leads from whoever is waited for to whoever waits.
+Holders are at the left. All others are as many columns to the right of their roots as there are links between them, so
+an arrow always leads from the one that is waited for to the one that waits.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _hops(situation: Situation) -> list[Hop]:
 
 
 def _columns(situation: Situation) -> list[list[str]]:
-    """Put everybody into a column: as many links from its root as there are on the longest of its chains."""
+    """Put each participant into a column: as many links from its root as there are on the longest of its chains."""
     depth: dict[str, int] = {hold.root: 0 for hold in holds(situation) if hold.root is not None}
     for chain in sorted(chains(situation.whys), key=lambda each: len(each.whys)):
         links = [hop for why in reversed(chain.whys) for hop in why.path]

@@ -1,4 +1,4 @@
-"""The public LCM: everything that the server of a run receives and delivers, for whoever looks on.
+"""The public LCM: everything that the server of a run receives and delivers, for programs that look on.
 
 It is an observer of the run. A multicast group or a broker is shown everything as it becomes settled, in the order of
 simulated time (`timeline`, `feed`); a log is written for later (`log`). To look on changes nothing in the run. It may
@@ -75,7 +75,7 @@ def decode_time(data: bytes) -> tuple[int, int]:
 #
 # Unlike a recorder, which writes all that becomes of a message in one place, this needn't wait for the last arrival of
 # a message: what happens before the time that has passed is settled (H3). So messages that are under way for long, or
-# held back by an outage, hold up nobody who looks on.
+# held back by an outage, hold up no program that looks on.
 
 # When it happens; 0 for a delivery, 1 for a send; sender, number, receiver, copy.
 _Key = tuple[int, int, str, int, str, int]
@@ -259,7 +259,7 @@ class Feed:
             self._lose(shortened(f"{error!r}"))
 
     def _lose(self, reason: str) -> None:
-        with self._changed:  # Whoever puts in more counts, too.
+        with self._changed:  # `put` counts, too.
             self.lost += 1
             self.trouble = self.trouble or reason
 
@@ -403,9 +403,9 @@ class PublicLcm(Observer):
         check_public_names(publishes, subscribes)
 
     def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
-        """Wait until somebody at the broker has subscribed to each channel; return those that nobody has.
+        """Wait until each channel has a subscriber at the broker; return those that have none.
 
-        For whoever wants a logger to see everything from the start.
+        So a logger can see everything from the start.
         """
         if self._broker is None:
             raise UsageError("only a broker knows its subscribers", advice='give serve="127.0.0.1:0"')
@@ -546,7 +546,7 @@ def _opened(path: Path) -> FileIO:
     if not to.is_new and not _is_log(to.file):
         raise UsageError(f"{path} isn't an LCM log", advice="remove it, or choose another name")
     try:
-        to.file.unlink(missing_ok=True)  # Not emptied: whoever still reads the old one keeps it.
+        to.file.unlink(missing_ok=True)  # Not emptied: a program that still reads the old one keeps it.
         return to.file.open("xb", buffering=0)
     except OSError as error:
         raise refusal(path, error.strerror or str(error)) from error
