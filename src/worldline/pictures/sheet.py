@@ -6,23 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from worldline.pictures.svg import (
-    ALARM,
-    SOFT,
-    Value,
-    arrow_end,
-    document,
-    element,
-    escaped,
-    fading,
-    fitted,
-    number,
-    path,
-    text_at,
-    text_width,
-    way,
-    wrapped,
-)
+from worldline.pictures import svg
+from worldline.pictures.svg import Value
 
 MARGIN = 20.0
 SMALL = 10.5
@@ -63,17 +48,19 @@ class Sheet:
         Its kind is its CSS class, and `untitled` what it is called without a title.
         """
         room = self.width - 2 * MARGIN
-        title = text_at(MARGIN, 28, fitted(self.title, room, 15), size=15, font_weight=600) if self.title else ""
-        lines = [(line, ALARM) for alarm in alarms for line in wrapped(alarm, room, _CAPTION)]
-        lines += [(fitted(line, room, _CAPTION), SOFT) for line in caption]
+        title = (
+            svg.text_at(MARGIN, 28, svg.fitted(self.title, room, 15), size=15, font_weight=600) if self.title else ""
+        )
+        lines = [(line, svg.ALARM) for alarm in alarms for line in svg.wrapped(alarm, room, _CAPTION)]
+        lines += [(svg.fitted(line, room, _CAPTION), svg.SOFT) for line in caption]
         written = [
-            text_at(MARGIN, top + _LINE * place, line, size=_CAPTION, fill=color)
+            svg.text_at(MARGIN, top + _LINE * place, line, size=_CAPTION, fill=color)
             for place, (line, color) in enumerate(lines)
         ]
         defined = "".join(definitions)
-        whole = (element("defs", defined) if defined else "", title, *self._legend, *content, *written)
+        whole = (svg.element("defs", defined) if defined else "", title, *self._legend, *content, *written)
         height = top + _LINE * len(lines)
-        return document(self.width, height, whole, kind=kind, title=self.title or untitled, style=style)
+        return svg.document(self.width, height, whole, kind=kind, title=self.title or untitled, style=style)
 
 
 class Lines(NamedTuple):
@@ -86,7 +73,9 @@ class Lines(NamedTuple):
     def drawn(self, colored: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
         """Draw groups of lines, each with its color."""
         for color, lines in colored:
-            yield element("g", lines, fill="none", stroke=color, stroke_width=self.stroke, stroke_opacity=self.opacity)
+            yield svg.element(
+                "g", lines, fill="none", stroke=color, stroke_width=self.stroke, stroke_opacity=self.opacity
+            )
 
 
 def chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:
@@ -116,24 +105,24 @@ def legend(entries: Entries, top: float, width: float, margin: float = MARGIN) -
     parts = []
     x = margin
     for text, sample in entries:
-        wide = 46 + text_width(text, 11)
+        wide = 46 + svg.text_width(text, 11)
         if x > margin and x + wide > width - margin:
             x, top = margin, top + _ROW
-        parts.append(element("g", (sample(x, top - 4), text_at(x + 30, top, text, size=11))))
+        parts.append(svg.element("g", (sample(x, top - 4), svg.text_at(x + 30, top, text, size=11))))
         x += wide
-    return ([element("g", parts, class_="legend")], top + _ROW) if parts else ([], top)
+    return ([svg.element("g", parts, class_="legend")], top + _ROW) if parts else ([], top)
 
 
 def line_sample(color: str, width: float, dashes: str | None, head: float | None = None) -> Sample:
     """Return how a legend shows a line; with a head, it is an arrow."""
-    end = None if head is None else arrow_end(color, head)
-    return lambda x, y: path(
+    end = None if head is None else svg.arrow_end(color, head)
+    return lambda x, y: svg.path(
         ((x, y), (x + 24, y)), stroke=color, stroke_width=width, stroke_dasharray=dashes, marker_end=end
     )
 
 
 def fading_sample(width: float) -> Sample:
-    return lambda x, y: element("g", fading((x, y), (x + 24, y)), stroke=SOFT, stroke_width=width)
+    return lambda x, y: svg.element("g", svg.fading((x, y), (x + 24, y)), stroke=svg.SOFT, stroke_width=width)
 
 
 # Axes.
@@ -148,26 +137,28 @@ def axes(
     """Draw a grid in a box (left, top, right, bottom), with labels below its columns and to the left of its rows."""
     left, top, right, bottom = box
     columns = list(columns)
-    grid = [way(((left, y), (right, y))) for y, _ in rows] + [way(((x, top), (x, bottom))) for x, _ in columns]
-    texts = [text_at(left - 6, y + 3.5, label, size=SMALL, text_anchor="end") for y, label in rows]
-    texts += [text_at(x, bottom + 15, label, size=SMALL, text_anchor="middle") for x, label in columns]
-    turned = f"matrix(0 -1 1 0 {number(left - 16 - label_width(rows))} {number((top + bottom) / 2)})"
+    grid = [svg.way(((left, y), (right, y))) for y, _ in rows] + [svg.way(((x, top), (x, bottom))) for x, _ in columns]
+    texts = [svg.text_at(left - 6, y + 3.5, label, size=SMALL, text_anchor="end") for y, label in rows]
+    texts += [svg.text_at(x, bottom + 15, label, size=SMALL, text_anchor="middle") for x, label in columns]
+    turned = f"matrix(0 -1 1 0 {svg.number(left - 16 - label_width(rows))} {svg.number((top + bottom) / 2)})"
     places: list[dict[str, Value]] = [{"x": (left + right) / 2, "y": bottom + 32}, {"transform": turned}]
     for title, place in zip(titles, places, strict=True):
         if title:
             texts.append(
-                element("text", escaped(title), **place, font_size=SMALL, text_anchor="middle", font_style="italic")
+                svg.element(
+                    "text", svg.escaped(title), **place, font_size=SMALL, text_anchor="middle", font_style="italic"
+                )
             )
     edge = ((left, top), (left, bottom), (right, bottom)) if rows else ((left, bottom), (right, bottom))
     return [
-        element("path", d="".join(grid), stroke=_GRID, stroke_width=1),
-        path(edge, stroke="#8a96a3", stroke_width=1, fill="none"),
-        element("g", texts, class_="axis", fill=SOFT),
+        svg.element("path", d="".join(grid), stroke=_GRID, stroke_width=1),
+        svg.path(edge, stroke="#8a96a3", stroke_width=1, fill="none"),
+        svg.element("g", texts, class_="axis", fill=svg.SOFT),
     ]
 
 
 def label_width(ticks: Iterable[tuple[float, str]]) -> float:
-    return max((text_width(label, SMALL) for _, label in ticks), default=0.0)
+    return max((svg.text_width(label, SMALL) for _, label in ticks), default=0.0)
 
 
 # An axis of numbers of any size: where its ticks are, and what is written at them.

@@ -11,6 +11,7 @@ from worldline.model.errors import WorldlineError
 from worldline.model.text import counted
 from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, US, format_time
 from worldline.nodes.trace import NodeRecord
+from worldline.pictures import svg
 from worldline.pictures.sheet import (
     SMALL,
     Lines,
@@ -23,36 +24,7 @@ from worldline.pictures.sheet import (
     line_sample,
     ticks_between,
 )
-from worldline.pictures.svg import (
-    ALARM,
-    INK,
-    PAPER,
-    SOFT,
-    LabelSpace,
-    Look,
-    Parts,
-    Point,
-    arrow_end,
-    arrow_head,
-    between,
-    cross,
-    distance,
-    element,
-    escaped,
-    fading,
-    fitted,
-    haloed,
-    hover,
-    looks_of,
-    number,
-    path,
-    shortened,
-    sign,
-    text_at,
-    text_discs,
-    text_width,
-    way,
-)
+from worldline.pictures.svg import LabelSpace, Look, Parts, Point
 
 # Reads a trace: which messages there were and what became of them, and what else happened to which nodes.
 
@@ -231,13 +203,13 @@ _UNITS = {"d": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ms": MS, "µs": US, 
 
 # What stands for an event that isn't a message: its name, its color and its sign. The last is for all others.
 _SIGNS: dict[str, tuple[str, str, Parts]] = {
-    "Start": ("start", INK, (("bar", 5, 2),)),
-    "Timer": ("timer", INK, (("rhomb", 4, 1),)),
-    "Crash": ("crash", ALARM, (("cross", 5, 2.6),)),
+    "Start": ("start", svg.INK, (("bar", 5, 2),)),
+    "Timer": ("timer", svg.INK, (("rhomb", 4, 1),)),
+    "Crash": ("crash", svg.ALARM, (("cross", 5, 2.6),)),
     "Recover": ("recovery", _WELL, (("ring", 4.5, 2),)),
-    "LinkDown": ("link down", ALARM, (("plug", 6, 2),)),
+    "LinkDown": ("link down", svg.ALARM, (("plug", 6, 2),)),
     "LinkUp": ("link up", _WELL, (("plus", 6, 2),)),
-    "": ("other event", SOFT, (("full square", 3, 0),)),
+    "": ("other event", svg.SOFT, (("full square", 3, 0),)),
 }
 
 
@@ -271,11 +243,11 @@ class _NodesDiagram:
         self.failure = failure if failure is not None and failure.at is not None else None
         self.num_nodes = num_nodes
         self.room = LabelSpace()
-        self.looks = looks_of(story.kinds)
+        self.looks = svg.looks_of(story.kinds)
         self.lines = chosen(_LINES, len(story.messages))
         self.gap = chosen(_GAPS, num_nodes)
         self.shows_texts = len(story.messages) <= _LABELS_UP_TO
-        self.left = 34.0 + text_width(str(num_nodes - 1), 12)
+        self.left = 34.0 + svg.text_width(str(num_nodes - 1), 12)
         self.right = self.left + self._chosen_width()
         self.is_wide = self.right - self.left >= _NAMES_AGAIN_FROM
         self.usual_way = self._usual_way()
@@ -313,7 +285,7 @@ class _NodesDiagram:
         story = self.story
         sent = [message.record.what for message in story.messages]
         for kind, look in list(self.looks.items())[:_KINDS_UP_TO]:
-            text = f"{shortened(kind, 40)} ({sent.count(kind):,})"
+            text = f"{svg.shortened(kind, 40)} ({sent.count(kind):,})"
             yield text, line_sample(look.color, 1.6, look.dashes, self.lines.head)
         if len(self.looks) > _KINDS_UP_TO:
             yield f"and {len(self.looks) - _KINDS_UP_TO} other kinds", lambda _x, _y: ""
@@ -327,7 +299,7 @@ class _NodesDiagram:
             if what in shown:
                 yield name, lambda x, y, what=what: _glyph(what, x + 12, y)  # type: ignore[misc]
         if story.notes:
-            yield "logged", lambda x, y: element("circle", cx=x + 12, cy=y, r=2.2)
+            yield "logged", lambda x, y: svg.element("circle", cx=x + 12, cy=y, r=2.2)
         if self.failure is not None:
             yield "here it went wrong", lambda x, y: _failure_sign(x + 12, y)
 
@@ -365,7 +337,7 @@ class _NodesDiagram:
             kind="diagram",
             untitled="Space-time diagram",
             alarms=[] if self.failure is None else [str(self.failure)],
-            definitions=[arrow_head(color, self.lines.head) for color in self._colors()],
+            definitions=[svg.arrow_head(color, self.lines.head) for color in self._colors()],
             style=style,
         )
 
@@ -388,7 +360,7 @@ class _NodesDiagram:
         at = (self.left - 8, self.floor + 15)
         return [
             *axes(box, ticks.placed(lambda time: self.x(time * size)), (), ("", "")),
-            text_at(*at, unit, size=SMALL, fill=SOFT, text_anchor="end", font_style="italic"),
+            svg.text_at(*at, unit, size=SMALL, fill=svg.SOFT, text_anchor="end", font_style="italic"),
         ]
 
     def _lifelines(self) -> list[str]:
@@ -402,18 +374,18 @@ class _NodesDiagram:
             parts = []
             for start, end in (*downs.get(node, ()), (self.right + _BEYOND, self.right + _BEYOND)):
                 if start > at:
-                    parts.append(path(((at, y), (start, y)), stroke=_LIFE))
+                    parts.append(svg.path(((at, y), (start, y)), stroke=_LIFE))
                 if end > start:
-                    parts.append(path(((start, y), (end, y)), class_="down", stroke=_DEAD, stroke_dasharray="2 4"))
+                    parts.append(svg.path(((start, y), (end, y)), class_="down", stroke=_DEAD, stroke_dasharray="2 4"))
                 at = max(at, end)
-            drawn.append(element("g", parts, class_="lifeline", stroke_width=1.3))
+            drawn.append(svg.element("g", parts, class_="lifeline", stroke_width=1.3))
         size = min(12.0, self.gap - 1)
         names = [
-            text_at(x, self.y(node) + size * 0.36, str(node), size=size, text_anchor=anchor)
+            svg.text_at(x, self.y(node) + size * 0.36, str(node), size=size, text_anchor=anchor)
             for x, anchor in ((self.left - 14, "end"), (self.right + _BEYOND + 6, "start"))[: 2 if self.is_wide else 1]
             for node in range(self.num_nodes)
         ]
-        return [*drawn, element("g", names, class_="names", font_weight=600)]
+        return [*drawn, svg.element("g", names, class_="names", font_weight=600)]
 
     # -- Messages
 
@@ -425,22 +397,24 @@ class _NodesDiagram:
 
     def _arrow(self, message: DrawnMessage, look: Look) -> str:
         start, end = self._ends(message)
-        parts = [hover(str(message))]
+        parts = [svg.hover(str(message))]
         if len(self.story.messages) <= _WIDE_TARGETS_UP_TO:
-            parts.append(path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
+            parts.append(svg.path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
         if message.fate == "received":
             parts.append(
-                path((start, end), stroke_dasharray=look.dashes, marker_end=arrow_end(look.color, self.lines.head))
+                svg.path(
+                    (start, end), stroke_dasharray=look.dashes, marker_end=svg.arrow_end(look.color, self.lines.head)
+                )
             )
         elif message.fate == "under way":
-            parts += fading(start, end)
+            parts += svg.fading(start, end)
         else:
             arm = self.lines.head * 0.48
-            parts.append(path((start, end), stroke_dasharray="4 3"))
+            parts.append(svg.path((start, end), stroke_dasharray="4 3"))
             parts.append(
-                element("path", d=cross(*end, arm), stroke_width=max(1.4, self.lines.stroke), stroke_opacity=1)
+                svg.element("path", d=svg.cross(*end, arm), stroke_width=max(1.4, self.lines.stroke), stroke_opacity=1)
             )
-        return element("g", parts, class_=f"message {message.fate.replace(' ', '-')}")
+        return svg.element("g", parts, class_=f"message {message.fate.replace(' ', '-')}")
 
     def _ends(self, message: DrawnMessage) -> tuple[Point, Point]:
         """Return where a message's line begins and how far it gets."""
@@ -451,12 +425,12 @@ class _NodesDiagram:
         if message.fate == "received":
             return start, goal
         if message.fate == "dropped":
-            return start, between(start, goal, max(0.0, 1 - 6.0 / distance(start, goal)))
+            return start, svg.between(start, goal, max(0.0, 1 - 6.0 / svg.distance(start, goal)))
         limit = self.right + _BEYOND - 4
         if message.fate == "under way":
-            return start, between(start, goal, min(0.9, (limit - start[0]) / max(arrival - start[0], 1.0)))
+            return start, svg.between(start, goal, min(0.9, (limit - start[0]) / max(arrival - start[0], 1.0)))
         # What didn't get there should cover as little as possible.
-        x, y = between(start, goal, min(0.5, max(90.0, self.gap) / distance(start, goal)))
+        x, y = svg.between(start, goal, min(0.5, max(90.0, self.gap) / svg.distance(start, goal)))
         return start, (min(x, limit), y)
 
     def _usual_way(self) -> float:
@@ -473,18 +447,18 @@ class _NodesDiagram:
         self.room.take((*self._ends(message)[1], 5.0) for message in self.story.messages)
         for message in self.story.messages:
             start, end = self._ends(message)
-            length = distance(start, end)
-            text = fitted(message.record.text, min(190.0, length - 34), 10) if length > 60 else ""
+            length = svg.distance(start, end)
+            text = svg.fitted(message.record.text, min(190.0, length - 34), 10) if length > 60 else ""
             if not text or (len(text) < 3 and text != message.record.text):
                 continue
             along = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
-            spot = self._free_spot(start, along, length, text_width(text, 10))
+            spot = self._free_spot(start, along, length, svg.text_width(text, 10))
             if spot is not None:
                 turn = " ".join(f"{value:.4f}" for value in (*along, -along[1], along[0]))
-                turned = f"matrix({turn} {number(spot[0])} {number(spot[1])})"
+                turned = f"matrix({turn} {svg.number(spot[0])} {svg.number(spot[1])})"
                 color = self.looks[message.record.what].color
-                drawn.append(element("text", escaped(text), transform=turned, font_size=10, fill=color))
-        return haloed(drawn, class_="texts", text_anchor="middle")
+                drawn.append(svg.element("text", svg.escaped(text), transform=turned, font_size=10, fill=color))
+        return svg.haloed(drawn, class_="texts", text_anchor="middle")
 
     def _free_spot(self, start: Point, along: Point, length: float, width: float) -> Point | None:
         """Find a base line for a text just above a line, or below it."""
@@ -494,7 +468,7 @@ class _NodesDiagram:
                     continue
                 x = start[0] + along[0] * length * share - along[1] * aside
                 y = start[1] + along[1] * length * share + along[0] * aside
-                discs = text_discs((x + along[1] * 3.5, y - along[0] * 3.5), width, 10, along)
+                discs = svg.text_discs((x + along[1] * 3.5, y - along[0] * 3.5), width, 10, along)
                 if self.room.is_free(discs):
                     self.room.take(discs)
                     return x, y
@@ -508,18 +482,18 @@ class _NodesDiagram:
         for mark in self.story.marks:
             assert mark.node is not None
             x, y = self.x(mark.at), self.y(mark.node)
-            said = hover(f"{mark.node}: {mark.text}, at {format_time(mark.at)}")
-            drawn.append(element("g", (said, _glyph(mark.what, x, y)), class_="mark"))
+            said = svg.hover(f"{mark.node}: {mark.text}, at {format_time(mark.at)}")
+            drawn.append(svg.element("g", (said, _glyph(mark.what, x, y)), class_="mark"))
         if len(named) > _MARKS_UP_TO:
             return drawn
         labels = []
         for mark in named:
-            text = shortened(mark.text, 24)
+            text = svg.shortened(mark.text, 24)
             x, y = self.x(mark.at), self.y(mark.node or 0)
-            color = ALARM if mark.what in ("Crash", "LinkDown") else INK
-            spots = ((x + 6, y - 6), (x - 6 - text_width(text, 9), y - 6))
+            color = svg.ALARM if mark.what in ("Crash", "LinkDown") else svg.INK
+            spots = ((x + 6, y - 6), (x - 6 - svg.text_width(text, 9), y - 6))
             labels.append(self.room.written(text, spots, 9, fill=color, within=(-math.inf, self.sheet.width)))
-        return [*drawn, *haloed(labels, class_="mark-texts")]
+        return [*drawn, *svg.haloed(labels, class_="mark-texts")]
 
     def _notes(self) -> list[str]:
         """Draw a dot under the lifeline for what was logged, and write it there if it isn't much."""
@@ -530,14 +504,14 @@ class _NodesDiagram:
         for (at, node), lines in self.story.notes.items():
             x, y = self.x(at), self.y(node) + below
             text = "; ".join(lines)
-            said = hover(f"{node}, at {format_time(at)}: {text}")
-            dots.append(element("circle", said, cx=x, cy=y, r=radius, class_="note"))
-            shown = shortened(text, 30)
-            spots = ((x + 5, y + 4), (x + 5, y + 15), (x - 5 - text_width(shown, 9.5), y + 4))
+            said = svg.hover(f"{node}, at {format_time(at)}: {text}")
+            dots.append(svg.element("circle", said, cx=x, cy=y, r=radius, class_="note"))
+            shown = svg.shortened(text, 30)
+            spots = ((x + 5, y + 4), (x + 5, y + 15), (x - 5 - svg.text_width(shown, 9.5), y + 4))
             if writes:
                 edges = (self.left, self.sheet.width - 4)
                 labels.append(self.room.written(shown, spots, 9.5, fill="#52606d", within=edges))
-        return [element("g", dots, fill=INK), *haloed(labels, class_="note-texts")]
+        return [svg.element("g", dots, fill=svg.INK), *svg.haloed(labels, class_="note-texts")]
 
     def _failure(self) -> list[str]:
         """Draw when something turned out to be wrong, and at which node, if it was at one that is drawn."""
@@ -547,13 +521,13 @@ class _NodesDiagram:
         node = int(name) if name.isdecimal() and int(name) < self.num_nodes else None
         x = self.x(self.failure.at)
         parts = [
-            hover(str(self.failure)),
-            path(((x, self.ceiling), (x, self.floor)), stroke=ALARM, stroke_width=1.6, stroke_dasharray="7 3"),
+            svg.hover(str(self.failure)),
+            svg.path(((x, self.ceiling), (x, self.floor)), stroke=svg.ALARM, stroke_width=1.6, stroke_dasharray="7 3"),
         ]
         if node is not None:
-            parts.append(element("circle", cx=x, cy=self.y(node), r=13, fill=ALARM, fill_opacity=0.18))
+            parts.append(svg.element("circle", cx=x, cy=self.y(node), r=13, fill=svg.ALARM, fill_opacity=0.18))
         parts.append(_failure_sign(x, self.ceiling if node is None else self.y(node)))
-        return [element("g", parts, class_="failure")]
+        return [svg.element("g", parts, class_="failure")]
 
     # -- What happened to the network
 
@@ -564,7 +538,7 @@ class _NodesDiagram:
         for at, text in self.story.happened:
             x = self.x(at)
             found.append(next((lane for lane, end in enumerate(ends) if end <= x), _LANES - 1))
-            ends[found[-1]] = x + text_width(shortened(text, _HAPPENED_UP_TO), 10) + 12
+            ends[found[-1]] = x + svg.text_width(svg.shortened(text, _HAPPENED_UP_TO), 10) + 12
         return found
 
     def _network(self) -> list[str]:
@@ -576,33 +550,36 @@ class _NodesDiagram:
             bands = [(self.ceiling, self.floor - self.ceiling, _BAND)]
             bands += [(self.y(node) - half, 2 * half, _BAND_GROUP) for node in span.nodes if node < self.num_nodes]
             drawn_bands = [
-                element("rect", x=start, width=end - start, y=y, height=height, fill=fill) for y, height, fill in bands
+                svg.element("rect", x=start, width=end - start, y=y, height=height, fill=fill)
+                for y, height, fill in bands
             ]
-            drawn.append(element("g", (hover(span.text), *drawn_bands), class_="partition"))
+            drawn.append(svg.element("g", (svg.hover(span.text), *drawn_bands), class_="partition"))
         for (at, text), lane in zip(self.story.happened, self.lanes, strict=True):
-            label = shortened(text, _HAPPENED_UP_TO)
+            label = svg.shortened(text, _HAPPENED_UP_TO)
             x, base = self.x(at), self.ceiling - 5 - lane * _LANE
-            said = hover(f"{text}, at {format_time(at)}")
-            line = path(((x, base + 2), (x, self.floor)), stroke=_BAND_INK, stroke_width=1, stroke_dasharray="5 4")
-            written = text_at(
-                min(x + 4, self.sheet.width - text_width(label, 10) - 4), base, label, size=10, fill=_BAND_INK
+            said = svg.hover(f"{text}, at {format_time(at)}")
+            line = svg.path(((x, base + 2), (x, self.floor)), stroke=_BAND_INK, stroke_width=1, stroke_dasharray="5 4")
+            written = svg.text_at(
+                min(x + 4, self.sheet.width - svg.text_width(label, 10) - 4), base, label, size=10, fill=_BAND_INK
             )
-            drawn.append(element("g", (said, line, written), class_="happened"))
+            drawn.append(svg.element("g", (said, line, written), class_="happened"))
         return drawn
 
 
 def _glyph(what: str, x: float, y: float) -> str:
     _, color, parts = _SIGNS.get(what, _SIGNS[""])
-    return sign(parts, x, y, color)
+    return svg.sign(parts, x, y, color)
 
 
 def _failure_sign(x: float, y: float) -> str:
     """Draw what stands for a property that doesn't hold, or an error."""
-    triangle = f"{way(((x, y - 9), (x + 9, y + 7), (x - 9, y + 7)))}z"
-    mark = f"{way(((x, y - 3.5), (x, y + 2)))}{way(((x, y + 4), (x, y + 5.4)))}"
-    return element("path", d=triangle, fill=ALARM) + element("path", d=mark, stroke=PAPER, stroke_width=1.8)
+    triangle = f"{svg.way(((x, y - 9), (x + 9, y + 7), (x - 9, y + 7)))}z"
+    mark = f"{svg.way(((x, y - 3.5), (x, y + 2)))}{svg.way(((x, y + 4), (x, y + 5.4)))}"
+    return svg.element("path", d=triangle, fill=svg.ALARM) + svg.element(
+        "path", d=mark, stroke=svg.PAPER, stroke_width=1.8
+    )
 
 
 def _lost_sample(x: float, y: float) -> str:
-    line = path(((x, y), (x + 20, y)), stroke=SOFT, stroke_width=1.4, stroke_dasharray="4 3")
-    return line + element("path", d=cross(x + 20, y, 3.6), stroke=SOFT, stroke_width=1.6)
+    line = svg.path(((x, y), (x + 20, y)), stroke=svg.SOFT, stroke_width=1.4, stroke_dasharray="4 3")
+    return line + svg.element("path", d=svg.cross(x + 20, y, 3.6), stroke=svg.SOFT, stroke_width=1.6)

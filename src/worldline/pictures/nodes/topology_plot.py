@@ -10,34 +10,10 @@ from msgspec import Struct
 from worldline.model.errors import ConfigurationError
 from worldline.model.text import counted
 from worldline.nodes.topology import Edge, Topology
+from worldline.pictures import svg
 from worldline.pictures.nodes.layout import bends_around, framed
 from worldline.pictures.sheet import Sheet
-from worldline.pictures.svg import (
-    FAINT,
-    INK,
-    PAPER,
-    SOFT,
-    Curve,
-    LabelSpace,
-    Point,
-    Value,
-    arrow_end,
-    arrow_head,
-    between,
-    distance,
-    distance_from_line,
-    element,
-    haloed,
-    hover,
-    line_discs,
-    number,
-    on_curve,
-    text_at,
-    text_discs,
-    text_width,
-    toward,
-    way,
-)
+from worldline.pictures.svg import Curve, LabelSpace, Point, Value
 
 NODES_MAX = 5_000
 EDGES_MAX = 30_000
@@ -123,14 +99,14 @@ class _Plot:
         width = max(self.frame.width, _NARROWEST)
         links = self._link_numbers()  # They find their room first: they have to be at their ends.
         parts = (self._edges(), self._routes(), links, self._weights(), self._nodes(), self._distances())
-        moved = f"translate({number((width - self.frame.width) / 2)} 36)"
+        moved = f"translate({svg.number((width - self.frame.width) / 2)} 36)"
         return Sheet(self.title, width).text(
-            [element("g", (each for part in parts for each in part), transform=moved)],
+            [svg.element("g", (each for part in parts for each in part), transform=moved)],
             self._caption(),
             self.frame.height + 44,
             kind="topology",
             untitled="Topology",
-            definitions=[arrow_head(_ROUTE, self._head)] if self.steps else [],
+            definitions=[svg.arrow_head(_ROUTE, self._head)] if self.steps else [],
             style=".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}",
         )
 
@@ -167,20 +143,20 @@ class _Plot:
         crowd = len(self.edges) / self.topology.num_nodes * (4 if self.topology.num_nodes > _IDS_UP_TO else 1)
         looks: dict[str, Value] = {
             "fill": "none",
-            "stroke": FAINT if self.routes is not None else "#8795a3",
+            "stroke": svg.FAINT if self.routes is not None else "#8795a3",
             "stroke_width": 1.4 if crowd < 6 else 0.9,
             "stroke_opacity": max(0.18, min(1.0, 8 / max(crowd, 0.1))),
         }
         if len(self.edges) <= _HOVER_UP_TO:
             drawn = [
-                element("path", hover(self._said(a, b)), class_="edge", d=self._line((a, b)))
+                svg.element("path", svg.hover(self._said(a, b)), class_="edge", d=self._line((a, b)))
                 for a, b in light
                 if (a, b) not in self.wraps
             ]
         else:
-            drawn = [element("path", d="".join(self._line(edge) for edge in light if edge not in self.wraps))]
+            drawn = [svg.element("path", d="".join(self._line(edge) for edge in light if edge not in self.wraps))]
         stubs = [part for edge in light if edge in self.wraps for part in self._stubs(edge)]
-        return [element("g", [*drawn, *stubs], **looks)]
+        return [svg.element("g", [*drawn, *stubs], **looks)]
 
     def _routes(self) -> list[str]:
         drawn: list[str] = []
@@ -188,14 +164,14 @@ class _Plot:
             if (min(a, b), max(a, b)) in self.wraps:
                 drawn += self._stubs((a, b))
             else:
-                said = hover(f"{a} → {b}")
+                said = svg.hover(f"{a} → {b}")
                 drawn.append(
-                    element(
-                        "path", said, class_="route", d=self._line((a, b)), marker_end=arrow_end(_ROUTE, self._head)
+                    svg.element(
+                        "path", said, class_="route", d=self._line((a, b)), marker_end=svg.arrow_end(_ROUTE, self._head)
                     )
                 )
         width = max(1.2, min(2.6, self.frame.radius / 5))
-        return [element("g", drawn, fill="none", stroke=_ROUTE, stroke_width=width)] if drawn else []
+        return [svg.element("g", drawn, fill="none", stroke=_ROUTE, stroke_width=width)] if drawn else []
 
     def _said(self, a: int, b: int) -> str:
         weight = self.topology.weight(a, b)
@@ -206,10 +182,10 @@ class _Plot:
         start, end = self.frame.places[edge[0]], self.frame.places[edge[1]]
         bend = self.bends.get((min(edge), max(edge)))
         if bend is None:
-            return way((toward(start, end, self.frame.radius), toward(end, start, self.frame.radius + 0.8)))
-        first, last = toward(start, bend, self.frame.radius), toward(end, bend, self.frame.radius + 0.8)
-        points = " ".join(map(number, (*bend, *last)))
-        return f"{way((first,))}Q{points}"
+            return svg.way((svg.toward(start, end, self.frame.radius), svg.toward(end, start, self.frame.radius + 0.8)))
+        first, last = svg.toward(start, bend, self.frame.radius), svg.toward(end, bend, self.frame.radius + 0.8)
+        points = " ".join(map(svg.number, (*bend, *last)))
+        return f"{svg.way((first,))}Q{points}"
 
     def _stubs(self, edge: Edge) -> list[str]:
         """Draw an edge of a torus that goes around: a short line at either end, which says where it leads."""
@@ -218,19 +194,19 @@ class _Plot:
         for here, there, leaves in ((edge[0], edge[1], True), (edge[1], edge[0], False)):
             inner, outer = (self._outside(here, there, distance) for distance in (0.0, _STUB))
             points = (inner, outer) if leaves or not is_route else (outer, inner)
-            said = hover(f"{edge[0]} → {edge[1]}" if is_route else self._said(*edge))
+            said = svg.hover(f"{edge[0]} → {edge[1]}" if is_route else self._said(*edge))
             looks: dict[str, Value | None] = {
                 "class_": "route" if is_route else "edge",
                 "stroke_dasharray": None if is_route else "4 3",
-                "marker_end": arrow_end(_ROUTE, self._head) if is_route else None,
+                "marker_end": svg.arrow_end(_ROUTE, self._head) if is_route else None,
             }
-            drawn.append(element("path", said, d=way(points), **looks))
-            self.room.take(line_discs((inner, outer), 1.5))
+            drawn.append(svg.element("path", said, d=svg.way(points), **looks))
+            self.room.take(svg.line_discs((inner, outer), 1.5))
             if self.shows_ids:
                 x, y = self._outside(here, there, _STUB + 8)
-                color = _ROUTE if is_route else SOFT
-                drawn.append(text_at(x, y + 3, str(there), size=9, fill=color, stroke="none", text_anchor="middle"))
-                self.room.take(text_discs((x, y), text_width(str(there), 9), 9))
+                color = _ROUTE if is_route else svg.SOFT
+                drawn.append(svg.text_at(x, y + 3, str(there), size=9, fill=color, stroke="none", text_anchor="middle"))
+                self.room.take(svg.text_discs((x, y), svg.text_width(str(there), 9), 9))
         return drawn
 
     def _outside(self, here: int, there: int, distance: float) -> Point:
@@ -253,25 +229,25 @@ class _Plot:
                 spot = self._spot_of_link(here, there, text)
                 if spot is not None:
                     radius = _LINK * 0.62 + (len(text) - 1) * 2.2
-                    back = element("circle", cx=spot[0], cy=spot[1], r=radius, fill=PAPER)
-                    said = hover(f"link {text} of {here}, to {there}")
-                    label = text_at(spot[0], spot[1] + _LINK * 0.36, text, size=_LINK)
-                    drawn.append(element("g", (said, back, label), class_="link"))
-        return [element("g", drawn, class_="links", text_anchor="middle", fill=_LINK_INK)]
+                    back = svg.element("circle", cx=spot[0], cy=spot[1], r=radius, fill=svg.PAPER)
+                    said = svg.hover(f"link {text} of {here}, to {there}")
+                    label = svg.text_at(spot[0], spot[1] + _LINK * 0.36, text, size=_LINK)
+                    drawn.append(svg.element("g", (said, back, label), class_="link"))
+        return [svg.element("g", drawn, class_="links", text_anchor="middle", fill=_LINK_INK)]
 
     def _spot_of_link(self, here: int, there: int, text: str) -> Point | None:
         """Find the nearest place to a node, on the line of a link, that covers no other label or node."""
-        width = text_width(text, _LINK)
+        width = svg.text_width(text, _LINK)
         head = self._head if self.steps.get(there) == here else 0.0  # An arrow that ends here isn't covered.
         near = self.frame.radius + 3.0 + max(width, _LINK) / 2 + head
         if (min(here, there), max(here, there)) in self.wraps:
             spots = [self._outside(here, there, near - self.frame.radius)]
         else:
             curve = self._curve((min(here, there), max(here, there)))
-            length = distance(curve[0], curve[2])
+            length = svg.distance(curve[0], curve[2])
             shares = [(near + step) / length for step in (0.0, 3.0, 6.0, 10.0, 14.0, 19.0)]
-            spots = [on_curve(curve, share if here < there else 1 - share) for share in shares if share < 0.5]
-        discs = {spot: text_discs(spot, width, _LINK) for spot in spots}
+            spots = [svg.on_curve(curve, share if here < there else 1 - share) for share in shares if share < 0.5]
+        discs = {spot: svg.text_discs(spot, width, _LINK) for spot in spots}
         free = next((spot for spot, taken in discs.items() if self.room.is_free(taken)), None)
         if free is not None:
             self.room.take(discs[free])
@@ -284,28 +260,28 @@ class _Plot:
         drawn = []
         for edge in self.edges:
             text = str(self.topology.weights[edge])
-            drawn += [text_at(x, y + 3.5, text, size=10) for x, y in self._spots(edge, text_width(text, 10))]
-        return haloed(drawn, class_="weights", text_anchor="middle", fill="#52606d")
+            drawn += [svg.text_at(x, y + 3.5, text, size=10) for x, y in self._spots(edge, svg.text_width(text, 10))]
+        return svg.haloed(drawn, class_="weights", text_anchor="middle", fill="#52606d")
 
     def _spots(self, edge: Edge, width: float) -> list[Point]:
         """Find where a label of this edge covers nothing and is as far as possible from other edges."""
         if edge in self.wraps:
             return [self._outside(here, there, _STUB * 0.45) for here, there in (edge, edge[::-1])]
-        spots = [on_curve(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
-        free = [spot for spot in spots if self.room.is_free(text_discs(spot, width, 11))]
+        spots = [svg.on_curve(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
+        free = [spot for spot in spots if self.room.is_free(svg.text_discs(spot, width, 11))]
         if not free:
             return []
         best = max(free, key=lambda spot: min(9.0, self._distance_from_others(spot, edge)))
-        self.room.take(text_discs(best, width, 11))
+        self.room.take(svg.text_discs(best, width, 11))
         return [best]
 
     def _distance_from_others(self, spot: Point, edge: Edge) -> float:
         lines = [(self.frame.places[a], self.frame.places[b]) for a, b in self.edges if (a, b) != edge]
-        return min((distance_from_line(spot, *line) for line in lines), default=math.inf)
+        return min((svg.distance_from_line(spot, *line) for line in lines), default=math.inf)
 
     def _curve(self, edge: Edge) -> Curve:
         start, end = (self.frame.places[each] for each in edge)
-        return start, self.bends.get(edge, between(start, end, 0.5)), end
+        return start, self.bends.get(edge, svg.between(start, end, 0.5)), end
 
     # -- Nodes
 
@@ -318,23 +294,23 @@ class _Plot:
             fill, stroke, ink = self._colors(node)
             lost = self.routes is not None and node != self.routes.root and node not in self.steps
             dash = "3 2" if lost else None
-            circle = element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_dasharray=dash)
+            circle = svg.element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_dasharray=dash)
             shown = self.shows_ids and size >= 5
-            label = text_at(x, y + size * 0.36, str(node), size=size, fill=ink) if shown else ""
-            drawn.append(element("g", (hover(self._described(node)), circle, label), class_="node"))
-        return [element("g", drawn, text_anchor="middle", stroke_width=max(0.7, min(1.4, radius / 8)))]
+            label = svg.text_at(x, y + size * 0.36, str(node), size=size, fill=ink) if shown else ""
+            drawn.append(svg.element("g", (svg.hover(self._described(node)), circle, label), class_="node"))
+        return [svg.element("g", drawn, text_anchor="middle", stroke_width=max(0.7, min(1.4, radius / 8)))]
 
     def _colors(self, node: int) -> tuple[str, str, str]:
         """Return the colors of a node's inside, of its border and of its id."""
         if self.routes is None:
-            return _NODE, "#52606d", INK
+            return _NODE, "#52606d", svg.INK
         if node == self.routes.root:
-            return _ROOT, _ROOT, PAPER
+            return _ROOT, _ROOT, svg.PAPER
         if node not in self.steps:
-            return PAPER, SOFT, SOFT
+            return svg.PAPER, svg.SOFT, svg.SOFT
         far = max(1, *self.routes.distances.values(), 1)
         share = self.routes.distances.get(node, far) / far
-        return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], _ROUTE, INK
+        return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], _ROUTE, svg.INK
 
     def _described(self, node: int) -> str:
         links = ", ".join(f"{link}-{each}" for link, each in enumerate(self.topology.neighbors[node]))
@@ -349,19 +325,19 @@ class _Plot:
             return []
         size = 10.0 if self.frame.radius > 9 else 8.5
         for a, b in self.steps.items():
-            self.room.take(line_discs((self.frame.places[a], self.frame.places[b]), 1.5))
+            self.room.take(svg.line_discs((self.frame.places[a], self.frame.places[b]), 1.5))
         drawn = []
         for node, (x, y) in enumerate(self.frame.places):
             if node == self.routes.root or node not in self.routes.distances:
                 continue
             text = str(self.routes.distances[node])
-            width = text_width(text, size)
+            width = svg.text_width(text, size)
             out = self.frame.radius + 2 + size * 0.5
             spots = [(x + dx * (out + (width - size * 0.6) / 2), y + dy * out) for dx, dy in _AROUND]
-            best = max(spots, key=lambda spot: min(map(self.room.clearance, text_discs(spot, width, size))))
-            self.room.take(text_discs(best, width, size))
-            drawn.append(text_at(best[0], best[1] + size * 0.36, text, size=size))
-        return haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
+            best = max(spots, key=lambda spot: min(map(self.room.clearance, svg.text_discs(spot, width, size))))
+            self.room.take(svg.text_discs(best, width, size))
+            drawn.append(svg.text_at(best[0], best[1] + size * 0.36, text, size=size))
+        return svg.haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
 
 
 _AROUND = ((0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from worldline.model.text import counted
+from worldline.pictures import svg
 from worldline.pictures.sheet import (
     MARGIN,
     Lines,
@@ -46,33 +47,7 @@ from worldline.pictures.spacetime.happenings import (
     thinned,
     told,
 )
-from worldline.pictures.svg import (
-    ALARM,
-    INK,
-    PAPER,
-    SOFT,
-    LabelSpace,
-    Look,
-    Parts,
-    Point,
-    arrow_end,
-    arrow_head,
-    between,
-    distance,
-    element,
-    fading,
-    fitted,
-    haloed,
-    hover,
-    line_discs,
-    number,
-    path,
-    shortened,
-    sign,
-    text_width,
-    way,
-    without_near,
-)
+from worldline.pictures.svg import LabelSpace, Look, Parts, Point
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import AgentRecord, Coordinates
@@ -183,7 +158,7 @@ def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
         lines.append(f"Of {n - 1} dimensions of space one is seen: lambdas can look slow.")
     if frame.stretch != 1.0:
         larger = frame.stretch > 1
-        times = number(frame.stretch if larger else 1 / frame.stretch)
+        times = svg.number(frame.stretch if larger else 1 / frame.stretch)
         lines.append(f"Space is drawn {times} times {'larger' if larger else 'smaller'} than time.")
     return lines
 
@@ -262,15 +237,15 @@ class _MinkowskiDiagram:
     def _entries(self) -> Iterator[tuple[str, Sample]]:
         """Yield what the legend explains: only what there is."""
         for kind in self.looks.kinds:
-            yield shortened(kind.text, _KIND_UP_TO), line_sample(kind.look.color, 2.4, kind.look.dashes)
+            yield svg.shortened(kind.text, _KIND_UP_TO), line_sample(kind.look.color, 2.4, kind.look.dashes)
         if not self.looks.kinds:
-            yield "worldline", line_sample(INK, 2.0, None)
+            yield "worldline", line_sample(svg.INK, 2.0, None)
         if any(life.jumps for life in self.story.lives):
-            yield "jump", line_sample(INK, 1.4, _JUMP)
+            yield "jump", line_sample(svg.INK, 1.4, _JUMP)
         fates = dict.fromkeys((_dashes_of(flight), flight.fate == "absorbed") for flight in self.story.flights)
         for dashes, name in ((None, "lambda"), (_ATTACH, "end of a channel")):
             if (dashes, True) in fates:
-                yield name, line_sample(SOFT, 1.2, dashes, _HEAD)
+                yield name, line_sample(svg.SOFT, 1.2, dashes, _HEAD)
         if any(not absorbed for _, absorbed in fates):
             yield "never absorbed", fading_sample(1.2)
         if self.has_cones:
@@ -280,15 +255,15 @@ class _MinkowskiDiagram:
         there = {name for _, _, name in self.signs}
         for name, parts in _GLYPHS.items():
             if name in there:
-                color = ALARM if name == FAILURE else INK
-                yield name, lambda x, y, parts=parts, color=color: sign(parts, x + 12, y, color)  # type: ignore[misc]
+                color = svg.ALARM if name == FAILURE else svg.INK
+                yield name, lambda x, y, parts=parts, color=color: svg.sign(parts, x + 12, y, color)  # type: ignore[misc]
 
     def _heads(self) -> list[str]:
         if not self.story.flights:
             return []
         colors = dict.fromkeys(self._color(flight.source, flight.emitted) for flight in self.story.flights)
-        heads = dict.fromkeys([(SOFT, _HEAD), *((color, self.lines.head) for color in colors)])
-        return [arrow_head(color, size) for color, size in heads]
+        heads = dict.fromkeys([(svg.SOFT, _HEAD), *((color, self.lines.head) for color in colors)])
+        return [svg.arrow_head(color, size) for color, size in heads]
 
     # -- Axes
 
@@ -316,14 +291,14 @@ class _MinkowskiDiagram:
             ends = [(frame.x(wall.at(frame.time_at(y))), y) for y in (frame.bottom, frame.top)]
             seen = inside(ends[0], ends[1], frame.left, frame.right)
             if seen is not None:
-                lines.append(element("g", (hover(wall.name), path(seen)), class_="boundary"))
+                lines.append(svg.element("g", (svg.hover(wall.name), svg.path(seen)), class_="boundary"))
                 if len(lines) <= _WALL_NAMES_UP_TO:
-                    places = [between(*seen, share) for share in _WALL_SHARES]
-                    text = fitted(wall.name, frame.width / 2, 9.5)
+                    places = [svg.between(*seen, share) for share in _WALL_SHARES]
+                    text = svg.fitted(wall.name, frame.width / 2, 9.5)
                     texts.append(self._note(places, text, 9.5, avoiding=(self.taken,)))
         return [
-            element("g", lines, stroke=_WALL, stroke_width=1.4, stroke_dasharray=_WALL_DASHES) if lines else "",
-            element("g", texts, class_="boundaries", fill=SOFT) if any(texts) else "",
+            svg.element("g", lines, stroke=_WALL, stroke_width=1.4, stroke_dasharray=_WALL_DASHES) if lines else "",
+            svg.element("g", texts, class_="boundaries", fill=svg.SOFT) if any(texts) else "",
         ]
 
     def _arrows(self) -> Iterator[str]:
@@ -335,13 +310,13 @@ class _MinkowskiDiagram:
 
     def _arrow(self, flight: Flight, color: str) -> str:
         start, end = self.at(flight.source, flight.emitted), self.at(flight.target, flight.end)
-        parts = [hover(str(flight))]
+        parts = [svg.hover(str(flight))]
         if flight.fate == "absorbed":
-            head = arrow_end(color, self.lines.head) if distance(start, end) > self.lines.head else None
-            parts.append(path((start, end), stroke_dasharray=_dashes_of(flight), marker_end=head))
+            head = svg.arrow_end(color, self.lines.head) if svg.distance(start, end) > self.lines.head else None
+            parts.append(svg.path((start, end), stroke_dasharray=_dashes_of(flight), marker_end=head))
         else:
-            parts += fading(start, end)
-        return element("g", parts, class_=f"lambda {flight.fate.replace(' ', '-')}")
+            parts += svg.fading(start, end)
+        return svg.element("g", parts, class_=f"lambda {flight.fate.replace(' ', '-')}")
 
     # -- Worldlines
 
@@ -349,7 +324,7 @@ class _MinkowskiDiagram:
         """Return where a worldline runs; between the pieces it jumps."""
         spots = [self.at(life.name, corner) for corner in life.corners]
         starts = [0, *sorted(life.jumps), len(spots)]
-        return [without_near(spots[start:end]) for start, end in pairwise(starts) if start < end]
+        return [svg.without_near(spots[start:end]) for start, end in pairwise(starts) if start < end]
 
     def _strokes(self, life: Life) -> list[tuple[Look, list[Point]]]:
         """Return the parts of a worldline that are drawn in one way, without its jumps."""
@@ -367,7 +342,7 @@ class _MinkowskiDiagram:
                 strokes.append((look, [end]))
             else:
                 strokes[-1][1].append(end)
-        return [(look, without_near(line)) for look, line in strokes if len(line) > 1]
+        return [(look, svg.without_near(line)) for look, line in strokes if len(line) > 1]
 
     def _color(self, name: str, at: Coordinates) -> str:
         return self.looks.at(self.lives[name], at[0]).color
@@ -377,18 +352,20 @@ class _MinkowskiDiagram:
         is_roomy = len(self.story.lives) <= _WIDE_TARGETS_UP_TO
         for life in self.story.lives:
             pieces = ways[life.name]
-            line = "".join(way(piece) for piece in pieces if len(piece) > 1)
-            jumps = "".join(way((before[-1], after[0])) for before, after in pairwise(pieces))
-            parts = [hover(_biography(life))]
+            line = "".join(svg.way(piece) for piece in pieces if len(piece) > 1)
+            jumps = "".join(svg.way((before[-1], after[0])) for before, after in pairwise(pieces))
+            parts = [svg.hover(_biography(life))]
             if is_roomy and line:
-                parts.append(element("path", d=line, stroke=PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8))
-                parts.append(element("path", d=line, stroke_width=10, stroke_opacity=0))
+                parts.append(
+                    svg.element("path", d=line, stroke=svg.PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8)
+                )
+                parts.append(svg.element("path", d=line, stroke_width=10, stroke_opacity=0))
             strokes: dict[Look, str] = {}
             for look, stroke in self._strokes(life):
-                strokes[look] = strokes.get(look, "") + way(stroke)
+                strokes[look] = strokes.get(look, "") + svg.way(stroke)
             first = self.looks.along(life)[0][1].look.color
             parts += [
-                element(
+                svg.element(
                     "path",
                     d=stroke,
                     class_="way",
@@ -399,25 +376,25 @@ class _MinkowskiDiagram:
             ]
             if jumps:
                 parts.append(
-                    element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=_JUMP)
+                    svg.element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=_JUMP)
                 )
-            drawn.append(element("g", parts, class_="worldline", stroke=first))
-        return [element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
+            drawn.append(svg.element("g", parts, class_="worldline", stroke=first))
+        return [svg.element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
 
     def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
         """Write as many names as there is room for: first those that cover no line, then the others."""
         lines = {name: [spot for piece in pieces for spot in piece] for name, pieces in ways.items()}
         left, right = self.frame.left - 8, self.frame.right
-        self.texts.take(line_discs(((left, self.frame.top), (left, self.floor), (right, self.floor))))
+        self.texts.take(svg.line_discs(((left, self.frame.top), (left, self.floor), (right, self.floor))))
         is_roomy = len(lines) <= _LINES_UP_TO
         if is_roomy:
             for line in lines.values():
-                self.taken.take(line_discs(line))
+                self.taken.take(svg.line_discs(line))
         written: dict[str, str] = {}
         for other in (self.taken, None):
             for name, line in lines.items():
                 if not written.get(name):
-                    text = shortened(name, _NAME_UP_TO)
+                    text = svg.shortened(name, _NAME_UP_TO)
                     spots = islice(_beside(line, text, self.name_size), None if is_roomy else _AT_THE_END)
                     fill = None if self.looks.change else self._color(name, (0.0,))
                     written[name] = self.texts.written(
@@ -425,11 +402,11 @@ class _MinkowskiDiagram:
                     )
         texts = [written[name] for name in lines]
         self.cuts += left_out(texts.count(""))
-        return haloed(texts, class_="names", font_weight=600)
+        return svg.haloed(texts, class_="names", font_weight=600)
 
     def _note(self, places: Sequence[Point], text: str, size: float, avoiding: Sequence[LabelSpace | None] = ()) -> str:
         """Write a text beside one of some points, or nothing if there's no room."""
-        width = text_width(text, size)
+        width = svg.text_width(text, size)
         spots = [(x + dx, y + dy) for x, y in places for dx in (7.0, -7.0 - width) for dy in (3.5, -6.0, 13.0)]
         return self.texts.written(text, spots, size, avoiding=avoiding or (self.taken, None), within=self.edges)
 
@@ -439,12 +416,14 @@ class _MinkowskiDiagram:
         drawn = []
         for life, moment, name in self.signs:
             x, y = self.at(life.name, moment.at)
-            said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
+            said = svg.hover(
+                f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}"
+            )
             is_failure = name == FAILURE
-            color = ALARM if is_failure else self._color(life.name, moment.at)
-            mark = sign(_GLYPHS[name], x, y, color, 1.0 if is_failure else self.sign_size)
-            drawn.append(element("g", (said, mark), class_="event"))
-        return [element("g", drawn, class_="events")] if drawn else []
+            color = svg.ALARM if is_failure else self._color(life.name, moment.at)
+            mark = svg.sign(_GLYPHS[name], x, y, color, 1.0 if is_failure else self.sign_size)
+            drawn.append(svg.element("g", (said, mark), class_="event"))
+        return [svg.element("g", drawn, class_="events")] if drawn else []
 
     def _notes(self) -> list[str]:
         """Write what was logged, if it isn't much."""
@@ -453,8 +432,10 @@ class _MinkowskiDiagram:
         ]
         if not noted or len(noted) > _NOTES_UP_TO:
             return []
-        texts = [self._note([self.at(life.name, moment.at)], shortened(text, 44), 9.5) for life, moment, text in noted]
-        return haloed(texts, class_="notes", fill=SOFT)
+        texts = [
+            self._note([self.at(life.name, moment.at)], svg.shortened(text, 44), 9.5) for life, moment, text in noted
+        ]
+        return svg.haloed(texts, class_="notes", fill=svg.SOFT)
 
     def _failures(self) -> list[str]:
         """Write why the run has failed, where it did."""
@@ -462,9 +443,9 @@ class _MinkowskiDiagram:
         texts = []
         for life, failure in found:
             x, y = self.at(life.name, failure.at)
-            text = fitted(failure.what, self.sheet.width / 2 - 2 * MARGIN, 10.5)
+            text = svg.fitted(failure.what, self.sheet.width / 2 - 2 * MARGIN, 10.5)
             texts.append(self._note([(x + 4, y), (x - 4, y)], text, 10.5))
-        return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
+        return svg.haloed(texts, class_="failures", fill=svg.ALARM, font_weight=600)
 
 
 def _sign_of(moment: Moment, maker: str) -> str:
@@ -499,7 +480,7 @@ def _dashes_of(flight: Flight) -> str | None:
 
 def _cone_sample(x: float, y: float) -> str:
     edge = ((x + 3, y - 5), (x + 12, y + 4), (x + 21, y - 5))
-    return path(edge, fill=LIGHT, fill_opacity=0.3, stroke=LIGHT, stroke_width=1)
+    return svg.path(edge, fill=LIGHT, fill_opacity=0.3, stroke=LIGHT, stroke_width=1)
 
 
 def _biography(life: Life) -> str:
@@ -511,7 +492,7 @@ def _biography(life: Life) -> str:
 
 def _beside(line: Sequence[Point], text: str, size: float) -> Iterator[Point]:
     """Yield where a bold text might begin: over the line's end, beside it, along it, under its start."""
-    width = text_width(text, size, bold=True)
+    width = svg.text_width(text, size, bold=True)
     x, y = line[-1]
     yield x - width / 2, y - 7
     yield x - width / 2, y - 9 - size
@@ -531,5 +512,5 @@ def _along(line: Sequence[Point], share: float) -> Point:
     for place in range(1, len(line)):
         start, end = line[place - 1], line[place]
         if end[1] <= height < start[1]:
-            return between(start, end, (height - start[1]) / (end[1] - start[1]))
+            return svg.between(start, end, (height - start[1]) / (end[1] - start[1]))
     return line[-1]

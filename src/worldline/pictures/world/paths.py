@@ -11,6 +11,7 @@ from typing import NamedTuple
 from worldline.files.saving import save
 from worldline.model.text import counted
 from worldline.model.time import MS, format_time
+from worldline.pictures import svg
 from worldline.pictures.sheet import (
     MARGIN,
     SMALL,
@@ -22,27 +23,7 @@ from worldline.pictures.sheet import (
     line_sample,
     ticks_between,
 )
-from worldline.pictures.svg import (
-    FAINT,
-    PAPER,
-    SOFT,
-    LabelSpace,
-    Point,
-    distance,
-    element,
-    fitted,
-    haloed,
-    hover,
-    line_discs,
-    looks_of,
-    path,
-    shortened,
-    text_at,
-    text_discs,
-    text_width,
-    way,
-    without_near,
-)
+from worldline.pictures.svg import LabelSpace, Point
 from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.spectator import Spectator
@@ -90,7 +71,7 @@ class Track:
     def _take(self, point: TrackPoint) -> None:
         if self._left_out is not None and self._left_out.jumped:
             point = point._replace(jumped=True)
-        if self._points and distance(self._points[-1].at, point.at) < self._apart:
+        if self._points and svg.distance(self._points[-1].at, point.at) < self._apart:
             self._left_out = point
         else:
             self._points.append(point)
@@ -169,7 +150,7 @@ class _PathsDrawing:
         self.statics = statics
         self.tracks = tracks
         owners = sorted({point.owner for points in tracks.values() for point in points})
-        self.looks = looks_of(owners)
+        self.looks = svg.looks_of(owners)
         low, high = _view(levels, statics, tracks)
         self.low = low
         self.zoom = _SIDE / max(high[0] - low[0], high[1] - low[1])
@@ -193,16 +174,16 @@ class _PathsDrawing:
         titles = self.columns.titled("x, in meters"), self.rows.titled("y, in meters")
         content = [
             *axes(box, self.columns.placed(at_x), self.rows.placed(at_y), titles),
-            element(
+            svg.element(
                 "g",
                 [*self._levels(), *self._statics(), *self._paths()],
                 clip_path="url(#worldline-paths-area)",
             ),
             *marks,
-            *haloed(level_names, class_="levels", fill=SOFT),
-            *haloed(names, class_="names", font_weight=600),
+            *svg.haloed(level_names, class_="levels", fill=svg.SOFT),
+            *svg.haloed(names, class_="names", font_weight=600),
         ]
-        area = element("rect", x=self.left, y=self.top, width=self.right - self.left, height=self.bottom - self.top)
+        area = svg.element("rect", x=self.left, y=self.top, width=self.right - self.left, height=self.bottom - self.top)
         caption = f"{counted(len(self.tracks), 'path')} over {format_time(took)}, seen from above."
         return self.sheet.text(
             content,
@@ -210,30 +191,30 @@ class _PathsDrawing:
             self.bottom + 62,
             kind="paths",
             untitled="Paths",
-            definitions=[element("clipPath", area, id="worldline-paths-area")],
+            definitions=[svg.element("clipPath", area, id="worldline-paths-area")],
             style=".worldline-paths .path:hover{stroke-width:4}",
         )
 
     def _entries(self) -> Iterator[tuple[str, Sample]]:
         if list(self.looks) != [""]:
             for owner, look in self.looks.items():
-                yield shortened(owner or "alone", 24), line_sample(look.color, 2, look.dashes)
+                yield svg.shortened(owner or "alone", 24), line_sample(look.color, 2, look.dashes)
         if self.tracks:
-            yield "start", lambda x, y: _mark(x + 12, y, SOFT, is_end=False)
-            yield "end", lambda x, y: _mark(x + 12, y, SOFT, is_end=True)
+            yield "start", lambda x, y: _mark(x + 12, y, svg.SOFT, is_end=False)
+            yield "end", lambda x, y: _mark(x + 12, y, svg.SOFT, is_end=True)
         if self.levels:
             yield "level", lambda x, y: _box(x, y - 5, 24, 10)
             yield "its buffer", lambda x, y: _box(x, y - 5, 24, 10, is_buffer=True)
         if self.statics:
-            yield "static", lambda x, y: element("rect", x=x, y=y - 5, width=24, height=10, **_FAINTLY)
+            yield "static", lambda x, y: svg.element("rect", x=x, y=y - 5, width=24, height=10, **_FAINTLY)
 
     def _levels(self) -> Iterator[str]:
         for level in self.levels:
             box, grown = _level_box(level, 0.0), _level_box(level, level.buffer)
-            parts = [hover(f"level {level.name}, buffer {level.buffer:g} m"), self._rect(box)]
+            parts = [svg.hover(f"level {level.name}, buffer {level.buffer:g} m"), self._rect(box)]
             if level.buffer:
                 parts.append(self._rect(grown, is_buffer=True))
-            yield element("g", parts, class_="level")
+            yield svg.element("g", parts, class_="level")
 
     def _rect(self, box: tuple[Point, Point], *, is_buffer: bool = False) -> str:
         (left, bottom), (right, top) = self.at(box[0]), self.at(box[1])
@@ -243,31 +224,31 @@ class _PathsDrawing:
         for level in self.levels:
             (left, bottom), (right, top) = _level_box(level, 0.0)
             (x, y), (end, _) = self.at((left, top)), self.at((right, bottom))
-            text = fitted(level.name, max(24.0, end - x - 8), SMALL)
-            width = text_width(text, SMALL)
-            self.space.take(text_discs((x + 5 + width / 2, y + 10), width, SMALL))
-            yield text_at(x + 5, y + 14, text, size=SMALL)
+            text = svg.fitted(level.name, max(24.0, end - x - 8), SMALL)
+            width = svg.text_width(text, SMALL)
+            self.space.take(svg.text_discs((x + 5 + width / 2, y + 10), width, SMALL))
+            yield svg.text_at(x + 5, y + 14, text, size=SMALL)
 
     def _statics(self) -> Iterator[str]:
         drawn = []
         for outline in self.statics:
             if isinstance(outline, Round):
                 x, y = self.at(outline.center)
-                drawn.append(element("circle", cx=x, cy=y, r=max(0.5, outline.radius * self.zoom)))
+                drawn.append(svg.element("circle", cx=x, cy=y, r=max(0.5, outline.radius * self.zoom)))
             elif len(outline) > 1:
-                drawn.append(element("path", d=f"{way(map(self.at, outline))}z"))
+                drawn.append(svg.element("path", d=f"{svg.way(map(self.at, outline))}z"))
         if drawn:
-            yield element("g", drawn, class_="statics", **_FAINTLY)
+            yield svg.element("g", drawn, class_="statics", **_FAINTLY)
 
     # -- Paths
 
     def _paths(self) -> Iterator[str]:
         for name, points in self.tracks.items():
-            parts = [hover(_told(name, points))]
+            parts = [svg.hover(_told(name, points))]
             for owner, line in self._strokes(points):
                 look = self.looks[owner]
-                parts.append(path(line, stroke=look.color, stroke_dasharray=look.dashes))
-            yield element("g", parts, class_="path", fill="none", stroke_width=1.8, stroke_linejoin="round")
+                parts.append(svg.path(line, stroke=look.color, stroke_dasharray=look.dashes))
+            yield svg.element("g", parts, class_="path", fill="none", stroke_width=1.8, stroke_linejoin="round")
 
     def _strokes(self, points: Sequence[TrackPoint]) -> Iterator[tuple[str, list[Point]]]:
         """Yield the parts of a path that one secondary had, without jumps."""
@@ -279,11 +260,11 @@ class _PathsDrawing:
                 line.append(spot)
                 continue
             if len(line) > 1:
-                yield owner, without_near(line)
+                yield owner, svg.without_near(line)
             line = [line[-1], spot] if line and not point.jumped else [spot]
             owner = point.owner
         if len(line) > 1:
-            yield owner, without_near(line)
+            yield owner, svg.without_near(line)
 
     def _marks(self) -> Iterator[str]:
         for is_end in (False, True):
@@ -294,17 +275,17 @@ class _PathsDrawing:
                 drawn.append(_mark(x, y, self.looks[point.owner].color, is_end=is_end))
                 self.space.take([(x, y, _MARK)])
             if drawn:
-                yield element("g", drawn, class_="ends" if is_end else "starts")
+                yield svg.element("g", drawn, class_="ends" if is_end else "starts")
 
     def _names(self) -> Iterator[str]:
         """Write names next to where paths end, or else where they start; off all paths if that can be."""
         lines = LabelSpace()
         for points in self.tracks.values():
             for _, line in self._strokes(points):
-                lines.take(line_discs(line))
+                lines.take(svg.line_discs(line))
         for name, points in self.tracks.items():
-            text = shortened(name, 24)
-            width = text_width(text, SMALL, bold=True)
+            text = svg.shortened(name, 24)
+            width = svg.text_width(text, SMALL, bold=True)
             spots = [
                 spot
                 for x, y in (self.at(points[-1].at), self.at(points[0].at))
@@ -315,7 +296,7 @@ class _PathsDrawing:
             yield self.space.written(text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=color)
 
 
-_FAINTLY: dict[str, str | float] = {"fill": FAINT, "fill_opacity": 0.25, "stroke": FAINT, "stroke_width": 1}
+_FAINTLY: dict[str, str | float] = {"fill": svg.FAINT, "fill_opacity": 0.25, "stroke": svg.FAINT, "stroke_width": 1}
 
 
 def _view(
@@ -345,16 +326,16 @@ def _level_box(level: Level, buffer: float) -> tuple[Point, Point]:
 
 def _box(x: float, y: float, width: float, height: float, *, is_buffer: bool = False) -> str:
     if is_buffer:
-        return element(
+        return svg.element(
             "rect", x=x, y=y, width=width, height=height, fill="none", stroke=_LEVEL, stroke_dasharray=_BUFFER
         )
-    return element("rect", x=x, y=y, width=width, height=height, fill=_LEVEL, fill_opacity=0.1, stroke=_LEVEL)
+    return svg.element("rect", x=x, y=y, width=width, height=height, fill=_LEVEL, fill_opacity=0.1, stroke=_LEVEL)
 
 
 def _mark(x: float, y: float, color: str, *, is_end: bool) -> str:
     if is_end:
-        return element("circle", cx=x, cy=y, r=_MARK, fill=color, stroke=PAPER, stroke_width=1)
-    return element("circle", cx=x, cy=y, r=_MARK - 0.8, fill=PAPER, stroke=color, stroke_width=1.8)
+        return svg.element("circle", cx=x, cy=y, r=_MARK, fill=color, stroke=svg.PAPER, stroke_width=1)
+    return svg.element("circle", cx=x, cy=y, r=_MARK - 0.8, fill=svg.PAPER, stroke=color, stroke_width=1.8)
 
 
 def _told(name: str, points: Sequence[TrackPoint]) -> str:
