@@ -1,52 +1,18 @@
-"""Animations: what the page plays is what happened, whatever names contain, and it asks nobody for anything."""
+"""Animations of agents: what the page plays is what happened."""
 
 from __future__ import annotations
 
-import json
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
+from tests.pictures.portable import Page
 from tests.pictures.spacetime.runs import crowd, lambdas, ping, straight
 from tests.pictures.spacetime.test_looks import lived
 from worldline.model.errors import UsageError
-from worldline.pictures.player import player_text
 from worldline.pictures.spacetime import animation, animation_html
 from worldline.spacetime import AgentRecord, Boundary, box
-
-PROGRAM = player_text("spacetime", "js")
-
-
-class Page(HTMLParser):
-    """Reads a page as browsers do: a script ends at the first </script>."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.inside: dict[str, str] = {}
-        self.open: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        facts = dict(attrs)
-        self.tags.append((tag, facts))
-        if tag not in ("meta", "input"):
-            self.open.append(facts.get("id") or tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            self.inside[self.open[-1]] = self.inside.get(self.open[-1], "") + data
-
-    @property
-    def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.inside["data"])
-        return found
 
 
 def played(records: list[AgentRecord], n: int, **options: Any) -> dict[str, Any]:
@@ -158,37 +124,6 @@ def test_wrong_axes_are_refused(axes: Any) -> None:
 def test_without_space_there_is_nothing_to_play() -> None:
     with pytest.raises(UsageError, match="minkowski_svg"):
         animation_html([], 1)
-
-
-def test_whatever_names_are_they_stay_names() -> None:
-    evil = "</script><script>alert(1)</script><!--\"'&\u2028\ud800]]>"
-    records = [*straight(evil, (0, 0, 0), (9, 1, 1)), *lambdas(evil, evil, ((1.0, 0.1, 0.1), (2.0, 0.2, 0.2)))]
-    html = animation_html(records, 3, title=evil)
-    html.encode()
-    page = Page(html)
-    assert page.data["names"] == [evil]
-    assert not re.search("[<>&]", page.inside["data"])
-    shown = evil.replace("\u2028", "\\u2028").replace("\ud800", "\ufffd")  # One that breaks lines is escaped.
-    assert page.inside["h1"] == page.inside["title"] == shown
-    assert [tag for tag, _ in page.tags].count("script") == 2
-    assert page.open == []
-
-
-def test_the_page_asks_nobody_for_anything() -> None:
-    html = animation_html(crowd(5).records, 3, boundaries=box([-6, -6], [6, 6]))
-    assert not re.findall(r"https?:|//[a-z]|\bsrc=|href=|@import|url\(|fetch|XMLHttp|WebSocket", html)
-    policies = [facts for tag, facts in Page(html).tags if tag == "meta" and facts.get("http-equiv")]
-    assert policies[0]["content"] == "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-
-
-def test_the_program_finds_what_it_looks_for() -> None:
-    page = Page(animation_html(ping(3).records, 3))
-    there = {facts["id"] for _, facts in page.tags if "id" in facts}
-    wanted = set(re.findall(r'(?:byId|getElementById)\("(\w+)"\)', PROGRAM))
-    assert {"view", "play", "time", "speed", "trails", "circles", "data"} <= wanted <= there
-    assert set(re.findall(r"\bdata\.(\w+)", PROGRAM)) == set(page.data)
-    assert "prefers-reduced-motion" in PROGRAM
-    assert "prefers-color-scheme:dark" in page.inside["style"]
 
 
 def test_walls_are_lines_in_the_units_of_the_page() -> None:
