@@ -12,8 +12,9 @@ from tests.pictures.portable import Page
 from tests.world.stage import HASH, affinities, loaded, packed, perform, poses_at, stage
 from worldline.model.errors import UsageError
 from worldline.model.time import MS
-from worldline.pictures.world import animation as film
-from worldline.pictures.world.animation import TURN, Animation, Film, FilmFrame
+from worldline.pictures.world import film
+from worldline.pictures.world.animation import Animation
+from worldline.pictures.world.film import TURN, Film, FilmFrame
 from worldline.world.description import WorldDescription
 from worldline.world.pose import Pose
 
@@ -153,7 +154,7 @@ def test_long_steps_are_all_shown_and_short_ones_aren_t() -> None:
 
 
 def framed(iteration: int, movers: int = 1) -> FilmFrame:
-    return FilmFrame(iteration, iteration, 0, dict.fromkeys(range(movers), (0, 0, 0)), {}, frozenset(), frozenset())
+    return FilmFrame(iteration, iteration, 0, dict.fromkeys(range(movers), (0, 0, 0)), {}, {}, frozenset(), frozenset())
 
 
 def test_a_film_is_bounded_and_keeps_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:

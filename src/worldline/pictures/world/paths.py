@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 from worldline.files.saving import save
 from worldline.model.text import counted
-from worldline.model.time import MS, format_time
+from worldline.model.time import format_time
 from worldline.pictures import svg
 from worldline.pictures.sheet import (
     MARGIN,
@@ -24,114 +23,46 @@ from worldline.pictures.sheet import (
     ticks_between,
 )
 from worldline.pictures.svg import LabelSpace, Point
-from worldline.pictures.world.outlines import Outline, Round, Whereabouts, model_outlines
-from worldline.world.description import Level, WorldDescription, WorldModel
-from worldline.world.spectator import Spectator
+from worldline.pictures.world.film import FilmFrame, WorldFilm
+from worldline.pictures.world.outlines import Outline, Round
+from worldline.world.description import Level
 
-# A path in the plane that takes a bounded amount of memory, however long it is.
+TrackPoint = tuple[Point, str, bool]
+"""A point of a path, the secondary that had the way that leads here, and whether there is none, after a jump."""
 
-TRACK_POINTS_MAX = 4_000
-_NEAREST_POINT = 0.001  # Meters.
-
-
-class TrackPoint(NamedTuple):
-    """A point of a path. `owner` had the way that leads here; after a jump there is none."""
-
-    at: Point
-    owner: str
-    jumped: bool
-
-
-class Track:
-    """Keeps points that are some distance apart, and a larger one whenever there are too many of them.
-
-    What is kept follows from the path alone. Where the path ends is always known.
-    """
-
-    def __init__(self) -> None:
-        self._points: list[TrackPoint] = []
-        self._apart = _NEAREST_POINT
-        self._left_out: TrackPoint | None = None
-
-    def add(self, at: Point, owner: str, *, jumped: bool = False) -> None:
-        self._take(TrackPoint(at, owner, jumped))
-        while len(self._points) > TRACK_POINTS_MAX:
-            self._thin()
-
-    def points(self) -> list[TrackPoint]:
-        return self._points if self._left_out is None else [*self._points, self._left_out]
-
-    def _thin(self) -> None:
-        self._apart *= 2
-        points: Iterable[TrackPoint] = self.points()
-        self._points, self._left_out = [], None
-        for point in points:
-            self._take(point)
-
-    def _take(self, point: TrackPoint) -> None:
-        if self._left_out is not None and self._left_out.jumped:
-            point = point._replace(jumped=True)
-        if self._points and svg.distance(self._points[-1].at, point.at) < self._apart:
-            self._left_out = point
-        else:
-            self._points.append(point)
-            self._left_out = None
-
-
-_OFTEN = 10 * MS  # A fast vehicle has moved by some centimeters since.
 _SIDE = 720.0  # Pixels, of the longer one.
 _MARK = 4.5
 _LEVEL = "#56b4e9"
 _BUFFER = "5 4"
 
 
-class PathsPicture(Spectator):
-    """Collects paths; `svg` and `write` draw what there is so far. A world without performers shows all movers."""
-
-    def __init__(self, *, title: str = "") -> None:
-        self._title = title
-        self._world: WorldDescription | None = None
-        self._whereabouts = Whereabouts()
-        self._names: dict[str, str] = {}  # Of what is drawn, by model.
-        self._tracks: dict[str, Track] = {}
-        self._statics: dict[str, WorldModel] = {}
-        self._broken: set[str] = set()  # Those whose next point isn't reached on any way.
-        self._iterations = 0
-
-    def began(self, description: WorldDescription) -> None:
-        self.every = max(1, _OFTEN // description.step)
-        self._world = description
-        self._names = {performer.model: performer.name for performer in description.performers}
-
-    def changed(
-        self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
-    ) -> None:
-        self._whereabouts.change(models, affinities)
-        self._statics |= self._whereabouts.statics
-        self._broken |= self._tracks.keys() - self._whereabouts.movers.keys()
-
-    def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
-        self._iterations = iteration
-        if self._whereabouts.is_reset(step):
-            self._broken |= self._tracks.keys()
-        drawn = {model: poses[model] for model in self._names if model in poses} if self._names else poses
-        for model, seen in self._whereabouts.sightings(drawn):
-            x, y, _ = seen.position
-            track = self._tracks.setdefault(model, Track())
-            track.add((x, y), self._whereabouts.secondaries[model], jumped=model in self._broken)
-            self._broken.discard(model)
+class PathsPicture(WorldFilm):
+    """Collects frames; `svg` and `write` draw the paths so far. A world without performers shows all movers."""
 
     def svg(self) -> str:
         """Draw the paths. Nothing that is drawn depends on the machine."""
-        world = self._world
-        tracks = {self._names.get(model, model): track.points() for model, track in sorted(self._tracks.items())}
-        statics = [
-            outline for _, model in sorted(self._statics.items()) for outline in model_outlines(model, model.pose)
-        ]
-        levels = world.levels if world is not None else ()
-        title = self._title or (world.name if world is not None else "")
-        took = self._iterations * world.step if world is not None else 0
-        return _PathsDrawing(title, levels, statics, tracks).text(took)
+        frames = self.frames()
+        statics = [_outline(numbers) for _, outlines in sorted(self.statics) for numbers in outlines]
+        took = frames[-1].iteration * self.world.step if frames else 0
+        drawing = _PathsDrawing(self.title or self.world.name, self.world.levels, statics, self._tracks(frames))
+        return drawing.text(took)
+
+    def _tracks(self, frames: Sequence[FilmFrame]) -> dict[str, list[TrackPoint]]:
+        performers, secondaries = self.performers(), list(self.secondaries)
+        tracks: dict[str, list[TrackPoint]] = {}
+        for (model, _), number in sorted(self.movers.items()):
+            if performers and model not in performers:
+                continue
+            last = None
+            for frame in frames:
+                spot = frame.spots.get(number)
+                here = None if spot is None else (frame.epoch, frame.absences.get(number, 0))
+                if spot is not None:
+                    at = (spot[0] / 1000, spot[1] / 1000)
+                    point = (at, secondaries[frame.owners[number]], here != last)
+                    tracks.setdefault(performers.get(model, model), []).append(point)
+                last = here
+        return tracks
 
     def write(self, target: str | PathLike[str]) -> None:
         """Write the picture, whole or not at all."""
@@ -149,7 +80,7 @@ class _PathsDrawing:
         self.levels = levels
         self.statics = statics
         self.tracks = tracks
-        owners = sorted({point.owner for points in tracks.values() for point in points})
+        owners = sorted({owner for points in tracks.values() for _, owner, _ in points})
         self.looks = svg.looks_of(owners)
         low, high = _view(levels, statics, tracks)
         self.low = low
@@ -254,15 +185,15 @@ class _PathsDrawing:
         """Yield the parts of a path that one secondary had, without jumps."""
         line: list[Point] = []
         owner = ""
-        for point in points:
-            spot = self.at(point.at)
-            if line and not point.jumped and point.owner == owner:
+        for at, point_owner, jumped in points:
+            spot = self.at(at)
+            if line and not jumped and point_owner == owner:
                 line.append(spot)
                 continue
             if len(line) > 1:
                 yield owner, svg.without_near(line)
-            line = [line[-1], spot] if line and not point.jumped else [spot]
-            owner = point.owner
+            line = [line[-1], spot] if line and not jumped else [spot]
+            owner = point_owner
         if len(line) > 1:
             yield owner, svg.without_near(line)
 
@@ -270,9 +201,9 @@ class _PathsDrawing:
         for is_end in (False, True):
             drawn = []
             for points in self.tracks.values():
-                point = points[-1 if is_end else 0]
-                x, y = self.at(point.at)
-                drawn.append(_mark(x, y, self.looks[point.owner].color, is_end=is_end))
+                at, owner, _ = points[-1 if is_end else 0]
+                x, y = self.at(at)
+                drawn.append(_mark(x, y, self.looks[owner].color, is_end=is_end))
                 self.space.take([(x, y, _MARK)])
             if drawn:
                 yield svg.element("g", drawn, class_="ends" if is_end else "starts")
@@ -288,10 +219,10 @@ class _PathsDrawing:
             width = svg.text_width(text, SMALL, bold=True)
             spots = [
                 spot
-                for x, y in (self.at(points[-1].at), self.at(points[0].at))
+                for x, y in (self.at(points[-1][0]), self.at(points[0][0]))
                 for spot in ((x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17))
             ]
-            color = self.looks[points[-1].owner].color
+            color = self.looks[points[-1][1]].color
             edges = (self.left, self.sheet.width - 2)
             yield self.space.written(text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=color)
 
@@ -303,12 +234,22 @@ def _view(
     levels: Sequence[Level], statics: Sequence[Outline], tracks: Mapping[str, Sequence[TrackPoint]]
 ) -> tuple[Point, Point]:
     """Return the corners of what is shown: paths and levels. Of statics, which may be huge, only what is there."""
-    points = [point.at for track in tracks.values() for point in track]
+    points = [at for track in tracks.values() for at, _, _ in track]
     points += [corner for level in levels for corner in _level_box(level, level.buffer)]
     points = points or [corner for outline in statics for corner in _corners_of(outline)] or [(0.0, 0.0)]
     (left, right), (low, high) = ((min(each), max(each)) for each in zip(*points, strict=True))
     margin = 0.04 * max(right - left, high - low) + 0.5
     return (left - margin, low - margin), (right + margin, high + margin)
+
+
+def _outline(numbers: Sequence[int]) -> Outline:
+    """Return an outline of a film, in meters."""
+    meters = [number / 1000 for number in numbers]
+    return (
+        Round((meters[0], meters[1]), meters[2])
+        if len(meters) == 3
+        else tuple(zip(meters[::2], meters[1::2], strict=True))
+    )
 
 
 def _corners_of(outline: Outline) -> Sequence[Point]:
@@ -339,7 +280,7 @@ def _mark(x: float, y: float, color: str, *, is_end: bool) -> str:
 
 
 def _told(name: str, points: Sequence[TrackPoint]) -> str:
-    (a, b), (c, d) = points[0].at, points[-1].at
-    owners = [owner for owner, _ in groupby(point.owner for point in points)]
+    (a, b), (c, d) = points[0][0], points[-1][0]
+    owners = [owner for owner, _ in groupby(owner for _, owner, _ in points)]
     by = f", simulated by {', '.join(owners[:8])}" if any(owners) else ""
     return f"{name}: from ({a:.2f}, {b:.2f}) to ({c:.2f}, {d:.2f}){by}{' …' if len(owners) > 8 else ''}"
