@@ -420,6 +420,9 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         )
         self._steering = Steering(federation, {agent: self.task}, step, **options)
 
+    def __repr__(self) -> str:
+        return f"<FederationEnv of {self.agent}, {'under way' if self._steering.is_under_way else 'no episode'}>"
+
     @property
     def first_seed(self) -> int:
         """The federation's own seed: that of the first episode, unless one is given."""

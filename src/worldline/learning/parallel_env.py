@@ -67,6 +67,9 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         self._steering = Steering(federation, tasks, step, **options)
         self._seen: dict[str, Any] = {}  # What each agent has seen last.
 
+    def __repr__(self) -> str:
+        return f"<ParallelFederationEnv of {', '.join(self.possible_agents)}, {len(self.agents)} there>"
+
     @property
     def outcome(self) -> FederationOutcome | None:
         """What came of the run, once an episode has gone to its end."""

@@ -68,6 +68,10 @@ class MetasimClient:
         self._subscribers: dict[str, list[Any]] = {}
         self._diagram: DiagramSimulator | None = None
 
+    def __repr__(self) -> str:
+        state = "incomplete" if self._diagram is None else "complete"
+        return f"<MetasimClient {self._name or '(unnamed)'}, {state}>"
+
     # --- While it is incomplete ---
 
     @property

@@ -171,6 +171,10 @@ class MetasimServer:
         self._monitor: Monitor | None = None
         self._monitor_every = 0
 
+    def __repr__(self) -> str:
+        state = "over" if self.outcome is not None else "incomplete" if self._reached is None else "running"
+        return f"<MetasimServer at {self.address}, {state}, at {format_time(self._reached or 0)}>"
+
     # --- Its life ---
 
     def open(self) -> Address:

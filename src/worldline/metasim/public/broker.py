@@ -362,6 +362,9 @@ class TcpqBroker:
         self._thread: threading.Thread | None = None
         self._credit_s = _READING_BURST_S  # How long it may read (B3).
 
+    def __repr__(self) -> str:
+        return f"<TcpqBroker at {self.url}, {self._state}, {len(self._subscribers)} subscribers>"
+
     @property
     def url(self) -> str:
         """What an LCM program has to be given to connect."""
