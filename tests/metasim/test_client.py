@@ -242,15 +242,6 @@ def test_it_leaves_nothing_behind() -> None:
             strand.result()
 
 
-def test_ten_messages_of_one_long_advance_have_ten_times() -> None:
-    states: dict[str, Any] = {}
-    pair = CASES["discrete"]
-    slow = type(pair)(pair.plant, discrete(0.01, 0.5), "100ms", "100ms")
-    outcome = run(federation(slow, states), "100ms", keep_journals=True)
-    sent = [entry.at for entry in outcome.journals["plant"] if isinstance(entry, Sent)]
-    assert sent == [step * 10 * MS for step in range(11)]
-
-
 def test_an_existing_diagram_sends_the_same_messages_on_the_same_channels() -> None:
     journals = []
     for way in ("known", "own", "own, known"):
