@@ -45,10 +45,11 @@ def test_lambdas_leave_and_arrive_when_they_did() -> None:
     run = ping(3)
     data = played(run.records, 3, until=run.until)
     _, moment, *_ = data["scale"]
-    flights = [data["flights"][start : start + 6] for start in range(0, len(data["flights"]), 6)]
-    began, times = 0, []
-    for wait, lasts, source, target, what, fate in flights:
+    flights = [data["flights"][start : start + 10] for start in range(0, len(data["flights"]), 10)]
+    began, times, ends = 0, [], []
+    for wait, lasts, source, target, what, fate, *spots in flights:
         began += wait
+        ends.append((spots[:2], spots[2:]))
         times.append((round(began * moment, 2), round(lasts * moment, 2), source, target, data["whats"][what], fate))
     assert times == [
         (0.0, 3.0, 0, 1, "ping", 0),
@@ -56,8 +57,8 @@ def test_lambdas_leave_and_arrive_when_they_did() -> None:
         (6.0, 3.0, 0, 1, "ping", 0),
         (9.0, 3.0, 1, 0, "ping", 2),
     ]
-    # They leave and arrive where the agents are, so that needn't be said again.
-    assert data["starts"] == data["goals"] == []
+    assert [ends[place] for place in (0, 2)] == [ends[0]] * 2
+    assert ends[1] == ends[0][::-1]
 
 
 def test_where_a_lambda_isnt_at_its_agent_is_said() -> None:
@@ -65,7 +66,7 @@ def test_where_a_lambda_isnt_at_its_agent_is_said() -> None:
     sent = AgentRecord("a", 9, "sent", (1.0, 0.0, 0.0), 1.0, channel="c", order=0, what="f", peer="b")
     records = [*straight("a", (0, 0, 0), (20, 0, 0)), *straight("b", (0, 4, 0), (2, 4, 0))[:1], died, sent]
     data = played(records, 3)
-    assert data["goals"] == [0, 4_000, 0]
+    assert data["flights"][6:] == [0, 0, 4_000, 0]
     assert data["died"] == [1]
 
 
@@ -176,7 +177,7 @@ def test_too_much_is_thinned_and_the_page_says_so(monkeypatch: pytest.MonkeyPatc
         "30 agents, 40 lambdas. 20 of the agents are shown. 10 of the lambdas are shown. Turns are simplified." in html
     )
     data = Page(html).data
-    assert (len(data["names"]), len(data["flights"])) == (20, 60)
+    assert (len(data["names"]), len(data["flights"])) == (20, 100)
     assert sum(map(len, data["ways"])) <= 3 * 100
 
 
