@@ -51,6 +51,7 @@ from worldline.model.time import SECOND
 Monitor = Callable[[Context], Any]
 
 _BESIDE = 4  # Multiples of periods that mean the same differ by fewer floats.
+_ECHO = -1  # What arrives, on an object that serves both ways, isn't sent.
 _GOES_ON = (EventStatus.Severity.kDidNothing, EventStatus.Severity.kSucceeded)
 
 
@@ -89,8 +90,8 @@ class DiagramSimulator:
         self._now = 0
         self._told = 0  # The time that it was told to advance to last: it sends nothing before.
         self._early: list[Message] = []  # What is to take effect 1 ns later.
-        self._echoes = 0  # How many of the messages to be handled next are what arrives.
-        self._noted: deque[tuple[str, bytes, int]] = deque()  # What Python code has published, and when.
+        # What is to be handled that Python code has published, and when; or what arrives, and _ECHO.
+        self._noted: deque[tuple[str, bytes, int]] = deque()
         self._step: Literal["asked for", "monitored", "stopped"] = "monitored"
         self._stops_early = False  # Whether the first step that ends at this nanosecond is the last.
         self._twins: list[Simulator] = []
@@ -194,7 +195,8 @@ class DiagramSimulator:
             for lcm in self._wires.inward:
                 for message in messages:
                     DrakeLcm.Publish(lcm, message.topic, message.payload)
-                self._echoes = len(messages) if lcm in self._wires.outward else 0
+                    if lcm in self._wires.outward:
+                        self._noted.append((message.topic, message.payload, _ECHO))
                 lcm.HandleSubscriptions(0)
             for last in {message.topic: message for message in messages}.values():  # On each channel, it alone counts.
                 for subscriber in self._wires.subscribers.get(last.topic, ()):
@@ -267,12 +269,11 @@ class DiagramSimulator:
         self._noted.append((channel, data, now))
 
     def _published(self, channel: str, data: bytes) -> None:
-        if self._echoes:
-            self._echoes -= 1  # It is one that arrives, on an object that serves both ways.
-            return
         at = self._time()
         if self._noted and self._noted[0][:2] == (channel, data):
             at = self._noted.popleft()[2]
+            if at == _ECHO:
+                return
         elif self._updates:
             return  # By a step of no length, after what was published at this instant.
         if self._send is not None:

@@ -360,7 +360,6 @@ class TcpqBroker:
         self.trouble = ""
         self.dismissed: list[str] = []
         self._thread: threading.Thread | None = None
-        self._credit_s = _READING_BURST_S  # How long it may read (B3).
 
     def __repr__(self) -> str:
         return f"<TcpqBroker at {self.url}, {self._state}, {len(self._subscribers)} subscribers>"
@@ -476,26 +475,27 @@ class TcpqBroker:
     def _work(self) -> None:
         deadline: float | None = None
         before = time.monotonic()
+        credit_s = _READING_BURST_S  # How long it may read (B3).
         while True:
             now = time.monotonic()
-            self._credit_s = min(_READING_BURST_S, self._credit_s + (now - before) * _READING_SHARE)
+            credit_s = min(_READING_BURST_S, credit_s + (now - before) * _READING_SHARE)
             before = now
             writers = [each for each in list(self._subscribers.values()) if each.unsent and not self._send(each)]
             if self._state == "closing":
                 deadline = deadline or now + _LINGER_S
                 if now > deadline or not any(each.unsent for each in self._subscribers.values()):
                     break
-            self._watch(writers, reading=self._credit_s > 0 and self._state == "open")
-            waiting = [each for each in self._subscribers.values() if each.frames and self._credit_s > 0]
-            pause_s = -self._credit_s / _READING_SHARE if self._credit_s <= 0 else 0.0 if waiting else _TICK_S
+            self._watch(writers, reading=credit_s > 0 and self._state == "open")
+            waiting = [each for each in self._subscribers.values() if each.frames and credit_s > 0]
+            pause_s = -credit_s / _READING_SHARE if credit_s <= 0 else 0.0 if waiting else _TICK_S
             ready = self._selector.select(min(pause_s, _TICK_S))
             begin = time.monotonic()
             for key, events in ready:
-                self._attend(key.fileobj, events)  # type: ignore[arg-type]
+                credit_s -= self._attend(key.fileobj, events)  # type: ignore[arg-type]
             for subscriber in waiting:
                 if subscriber.frames:  # Or it has been dismissed.
                     self._listen(subscriber)
-            self._credit_s -= time.monotonic() - begin
+            credit_s -= time.monotonic() - begin
 
     def _send(self, subscriber: _Subscriber) -> bool:
         """Send what there is for a subscriber; return whether it took all of it."""
@@ -522,16 +522,17 @@ class TcpqBroker:
             elif key is not None and key.events != events:
                 self._selector.modify(connection, events)
 
-    def _attend(self, ready: socket.socket, events: int) -> None:
+    def _attend(self, ready: socket.socket, events: int) -> float:
+        """Do what a socket is ready for; return for how long nothing is to be read, besides the time that it takes."""
         if ready is self._alarm[1]:
             with self._changed, contextlib.suppress(OSError):
                 self._alarmed = False
                 ready.recv(64)
-            return
-        if ready is self._listener:
-            self._accept()
+        elif ready is self._listener:
+            return self._accept()
         elif events & selectors.EVENT_READ and (subscriber := self._subscribers.get(ready)) is not None:
             self._listen(subscriber)
+        return 0.0
 
     def _listen(self, subscriber: _Subscriber) -> None:
         """Obey what a subscriber has said, for its turn; and read on when that is done."""
@@ -553,25 +554,25 @@ class TcpqBroker:
             greediest = max(self._subscribers.values(), key=lambda each: each.patterns_size)
             self._dismiss(greediest, "all subscribe to too many patterns, and it to the most")
 
-    def _accept(self) -> None:
+    def _accept(self) -> float:
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
-            if error.errno in _EXHAUSTED:  # It would knock again at once: nothing is read for a while.
-                self._credit_s = -_READING_SHARE * _TICK_S
-            return  # Or it has gone.
+            # If there is no file for it, it would knock again at once; or it has gone.
+            return _READING_BURST_S + _READING_SHARE * _TICK_S if error.errno in _EXHAUSTED else 0.0
         if len(self._subscribers) >= _CONNECTIONS_MAX:
             silent = next((each for each in self._subscribers.values() if not each.decoder.greeted), None)
             if silent is None:
                 connection.close()
                 self._note("there are too many connections")
-                return
+                return 0.0
             self._dismiss(silent, "there are too many connections, and it hasn't said anything")
         connection.setblocking(False)
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._changed:
             self._subscribers[connection] = _Subscriber(connection)
+        return 0.0
 
     def _read(self, subscriber: _Subscriber) -> None:
         try:

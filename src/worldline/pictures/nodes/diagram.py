@@ -246,10 +246,8 @@ class _NodesDiagram:
         self.looks = svg.looks_of(story.kinds)
         self.lines = chosen(_LINES, len(story.messages))
         self.gap = chosen(_GAPS, num_nodes)
-        self.shows_texts = len(story.messages) <= _LABELS_UP_TO
         self.left = 34.0 + svg.text_width(str(num_nodes - 1), 12)
         self.right = self.left + self._chosen_width()
-        self.is_wide = self.right - self.left >= _NAMES_AGAIN_FROM
         self.usual_way = self._usual_way()
         width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
         self.lanes = self._lanes()
@@ -259,6 +257,14 @@ class _NodesDiagram:
         self.ceiling = over + max(2.0, self.gap * 0.15)
         self.top = self.ceiling + max(14.0, self.gap * 0.3)
         self.floor = self.y(num_nodes - 1) + max(18.0, self.gap * 0.4)
+
+    @property
+    def shows_texts(self) -> bool:
+        return len(self.story.messages) <= _LABELS_UP_TO
+
+    @property
+    def is_wide(self) -> bool:
+        return self.right - self.left >= _NAMES_AGAIN_FROM
 
     def _chosen_width(self) -> float:
         """Choose a width: enough for what happens soon after each other, and for labels, but not without end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from worldline.model.text import counted
 from worldline.pictures import svg
@@ -13,6 +14,7 @@ from worldline.pictures.sheet import (
     Lines,
     Sample,
     Sheet,
+    Ticks,
     axes,
     chosen,
     counts,
@@ -97,12 +99,20 @@ _SIGNS = (
 )
 
 
-# Up to so many agents: how thick their lines are, and how large their signs and their names.
+class _Sizes(NamedTuple):
+    """How thick the lines of agents are, and how large their signs and their names."""
+
+    stroke: float
+    sign: float
+    name: float
+
+
+# Up to so many agents.
 _SIZES = (
-    (12, (2.2, 1.0, 11.5)),
-    (40, (1.6, 0.8, 10.5)),
-    (120, (1.2, 0.62, 9.0)),
-    (math.inf, (0.9, 0.5, 8.0)),
+    (12, _Sizes(2.2, 1.0, 11.5)),
+    (40, _Sizes(1.6, 0.8, 10.5)),
+    (120, _Sizes(1.2, 0.62, 9.0)),
+    (math.inf, _Sizes(0.9, 0.5, 8.0)),
 )
 # Up to so many lambdas.
 _LAMBDAS = (
@@ -179,21 +189,27 @@ class _MinkowskiDiagram:
         self.field = field
         self.walls = walls
         self.frame = frame = Frame(story, projection, walls)
-        self.stroke, self.sign_size, self.name_size = chosen(_SIZES, len(story.lives))
+        self.sizes = chosen(_SIZES, len(story.lives))
         self.lines = chosen(_LAMBDAS, len(story.flights))
         self.looks = looks
         self.lives = {life.name: life for life in story.lives}
         self.signs, self.cuts = _signs(story)
-        self.times = ticks_between(story.begin, story.end, frame.height / 60)
-        before = 46.0 + label_width(self.times.placed(float))
+        before = 46.0 + label_width(self._times().placed(float))
         width = max(before + frame.width + MARGIN, _NARROWEST)
         self.has_cones = cones and projection.has_space and bool(story.flights)
         self.sheet = Sheet(title, width, list(self._entries()) if story.lives else ())
-        above = self.sheet.top + 6 + 2 * (self.name_size + 2)
+        above = self.sheet.top + 6 + 2 * (self.sizes.name + 2)
         frame.put(before + (width - before - MARGIN - frame.width) / 2, above)
-        self.edges = (4.0, width - 4)
         self.texts = LabelSpace()
         self.taken = LabelSpace()  # By lines, which texts should stay off if they can.
+
+    def _times(self) -> Ticks:
+        return ticks_between(self.story.begin, self.story.end, self.frame.height / 60)
+
+    @property
+    def edges(self) -> Point:
+        """The left and the right edge that texts stay between."""
+        return 4.0, self.sheet.width - 4
 
     @property
     def floor(self) -> float:
@@ -275,7 +291,8 @@ class _MinkowskiDiagram:
             places = ticks_between(frame.place_at(frame.left), frame.place_at(frame.right), frame.width / 70)
             columns, title = places.placed(frame.x), places.titled(self.projection.title)
         box = (frame.left - 8, frame.top, frame.right, self.floor)
-        return axes(box, columns, self.times.placed(frame.y), (title, self.times.titled("lab time")))
+        times = self._times()
+        return axes(box, columns, times.placed(frame.y), (title, times.titled("lab time")))
 
     # -- Light
 
@@ -357,7 +374,9 @@ class _MinkowskiDiagram:
             parts = [svg.hover(_biography(life))]
             if is_roomy and line:
                 parts.append(
-                    svg.element("path", d=line, stroke=svg.PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8)
+                    svg.element(
+                        "path", d=line, stroke=svg.PAPER, stroke_width=self.sizes.stroke + 2, stroke_opacity=0.8
+                    )
                 )
                 parts.append(svg.element("path", d=line, stroke_width=10, stroke_opacity=0))
             strokes: dict[Look, str] = {}
@@ -376,10 +395,12 @@ class _MinkowskiDiagram:
             ]
             if jumps:
                 parts.append(
-                    svg.element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=_JUMP)
+                    svg.element(
+                        "path", d=jumps, class_="jump", stroke_width=self.sizes.stroke * 0.7, stroke_dasharray=_JUMP
+                    )
                 )
             drawn.append(svg.element("g", parts, class_="worldline", stroke=first))
-        return [svg.element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
+        return [svg.element("g", drawn, fill="none", stroke_width=self.sizes.stroke, stroke_linejoin="round")]
 
     def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
         """Write as many names as there is room for: first those that cover no line, then the others."""
@@ -395,10 +416,10 @@ class _MinkowskiDiagram:
             for name, line in lines.items():
                 if not written.get(name):
                     text = svg.shortened(name, _NAME_UP_TO)
-                    spots = islice(_beside(line, text, self.name_size), None if is_roomy else _AT_THE_END)
+                    spots = islice(_beside(line, text, self.sizes.name), None if is_roomy else _AT_THE_END)
                     fill = None if self.looks.change else self._color(name, (0.0,))
                     written[name] = self.texts.written(
-                        text, spots, self.name_size, avoiding=(other,), within=self.edges, bold=True, fill=fill
+                        text, spots, self.sizes.name, avoiding=(other,), within=self.edges, bold=True, fill=fill
                     )
         texts = [written[name] for name in lines]
         self.cuts += left_out(texts.count(""))
@@ -421,7 +442,7 @@ class _MinkowskiDiagram:
             )
             is_failure = name == FAILURE
             color = svg.ALARM if is_failure else self._color(life.name, moment.at)
-            mark = svg.sign(_GLYPHS[name], x, y, color, 1.0 if is_failure else self.sign_size)
+            mark = svg.sign(_GLYPHS[name], x, y, color, 1.0 if is_failure else self.sizes.sign)
             drawn.append(svg.element("g", (said, mark), class_="event"))
         return [svg.element("g", drawn, class_="events")] if drawn else []
 
