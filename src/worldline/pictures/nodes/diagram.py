@@ -468,12 +468,12 @@ class _NodesDiagram:
 
     def _free_spot(self, start: Point, along: Point, length: float, width: float) -> Point | None:
         """Find a base line for a text just above a line, or below it."""
-        for aside in (-4.0, 11.0):
+        for offset in (-4.0, 11.0):
             for share in (0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75):
                 if width / 2 + 8 > length * min(share, 1 - share):
                     continue
-                x = start[0] + along[0] * length * share - along[1] * aside
-                y = start[1] + along[1] * length * share + along[0] * aside
+                x = start[0] + along[0] * length * share - along[1] * offset
+                y = start[1] + along[1] * length * share + along[0] * offset
                 discs = svg.text_discs((x + along[1] * 3.5, y - along[0] * 3.5), width, 10, along)
                 if self.room.is_free(discs):
                     self.room.take(discs)

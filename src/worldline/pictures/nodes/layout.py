@@ -305,13 +305,13 @@ def bends_around(frame: TopologyLayout, edges: Sequence[Edge], room: LabelSpace)
     for edge in edges:
         start, end = frame.places[edge[0]], frame.places[edge[1]]
         length = distance(start, end)
-        for aside in (0.0, 2.4, -2.4, 3.6, -3.6, 5.0, -5.0):
-            if abs(aside) * frame.radius <= length * 0.4:
-                share = aside * frame.radius / length
+        for offset in (0.0, 2.4, -2.4, 3.6, -3.6, 5.0, -5.0):
+            if abs(offset) * frame.radius <= length * 0.4:
+                share = offset * frame.radius / length
                 x, y = between(start, end, 0.5)
                 bend = x - (end[1] - start[1]) * share, y + (end[0] - start[0]) * share
                 if _is_clear((start, bend, end), frame.radius, room):
-                    if aside:
+                    if offset:
                         found[edge] = bend
                     break
     return found

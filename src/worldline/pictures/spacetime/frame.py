@@ -169,22 +169,22 @@ class Frame:
             gap = chosen(_COLUMNS, len(story.lives))
             self.across = min(gap, _WIDTH_MOST * 2 / max(1.0, space))
             self.up = wanted_height / time if time > _TINY else 0.0
-            self.spare = gap / 2 + 10
+            self.margin = gap / 2 + 10
         elif not (time > _TINY or space > _TINY):
             self.across = self.up = 0.0
-            self.spare = _WIDTH_LEAST / 2
+            self.margin = _WIDTH_LEAST / 2
         elif not space > _TINY:
             self.up = self.across = wanted_height / time
-            self.spare = _WIDTH_LEAST / 2
+            self.margin = _WIDTH_LEAST / 2
         elif not time > _TINY:
             self.across = self.up = wanted_width / space
-            self.spare = 24.0
+            self.margin = 24.0
         else:
             least = max(_WIDTH_READABLE, _PER_AGENT_LEAST * len(story.lives))
             self.up, self.stretch = _chosen_scale(time, space, wanted_height, wanted_width, min(least, wanted_width))
             self.across = self.up * self.stretch
-            self.spare = 24.0 if space * self.across > 200 else 60.0
-        self.width = space * self.across + 2 * self.spare
+            self.margin = 24.0 if space * self.across > 200 else 60.0
+        self.width = space * self.across + 2 * self.margin
         self.height = max(time * self.up, 60.0)
         self.left = self.top = 0.0
 
@@ -200,14 +200,14 @@ class Frame:
         return self.top + self.height
 
     def x(self, place: float) -> float:
-        return self.left + self.spare + (place - self._low) * self.across
+        return self.left + self.margin + (place - self._low) * self.across
 
     def y(self, time: float) -> float:
         return self.bottom - (time - self._begin) * self.up
 
     def place_at(self, x: float) -> float:
         """Return which place is drawn at x."""
-        return self._low + (x - self.left - self.spare) / self.across if self.across else self._low
+        return self._low + (x - self.left - self.margin) / self.across if self.across else self._low
 
     def time_at(self, y: float) -> float:
         return self._begin + (self.bottom - y) / self.up if self.up else self._begin
@@ -310,12 +310,12 @@ def definitions(frame: Frame) -> list[str]:
 def drawn_light(places: Sequence[Point], frame: Frame, projection: Projection, field: LambdaField | None) -> list[str]:
     """Draw cones from these points on: of light, or where the field is another one, of what lambdas do."""
     shift = shift_of(field, len(projection.direction) + 1)
-    aside, above = projection.along(shift[1:]) * frame.across, shift[0] * frame.up
+    right, up = projection.along(shift[1:]) * frame.across, shift[0] * frame.up
     delay = 0.0 if field is None else math.sqrt(field.c) * frame.up
     cones = []
     for x, y in places:
-        edge = _edge((x + aside, y - above), delay, _height(frame), frame.stretch)
-        lead = path(((x, y), (x + aside, y - above)), stroke_dasharray="2 2") if aside or above else ""
+        edge = _edge((x + right, y - up), delay, _height(frame), frame.stretch)
+        lead = path(((x, y), (x + right, y - up)), stroke_dasharray="2 2") if right or up else ""
         fill = element("path", d=f"{way(edge)}z", fill=f"url(#{_SHADE})", stroke="none")
         cones.append(element("g", (lead, fill, path(edge, fill="none")), class_="cone"))
     clip = f"url(#{_clip_name(frame)})"

@@ -112,8 +112,8 @@ class WorldFilm(Spectator):
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
     ) -> None:
         movers = {name: model for name, model in sorted(models.items()) if not model.static}
-        gone = {number: None for name, number in self._numbers.items() if name not in movers}
-        self._absences = {**self._absences, **{number: self._absences.get(number, 0) + 1 for number in gone}}
+        removed = [number for name, number in self._numbers.items() if name not in movers]
+        self._absences = {**self._absences, **{number: self._absences.get(number, 0) + 1 for number in removed}}
         known = self._trackers
         self._trackers = {
             name: known[name] if name in known and known[name][0] is model else (model, ModelTracker(model))
