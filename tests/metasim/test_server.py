@@ -107,6 +107,8 @@ def test_where_it_stops_changes_nothing(stops: list[float], blind: bool) -> None
 
 def test_what_they_are_is_said() -> None:
     server = MetasimServer(["a", "b"], 0.01)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'recrod'"):
+        MetasimServer(["a", "b"], 0.01, recrod="run.mcap")  # type: ignore[call-arg]
     assert re.fullmatch(r"<MetasimServer at tcp://\S+, incomplete, at 0s>", repr(server))
     assert repr(PublicLcm("run.lcmlog")) == "<PublicLcm to run.lcmlog>"
     assert repr(TcpqBroker("127.0.0.1:7700")) == "<TcpqBroker at tcpq://127.0.0.1:7700, open, 0 subscribers>"

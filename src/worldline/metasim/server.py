@@ -54,11 +54,18 @@ class Watching(TypedDict, total=False):
 class Onlookers(SeveralObservers):
     """Tells all of them everything. `plan` is asked for when the run begins."""
 
-    def __init__(self, plan: Callable[[], Plan], **watching: Unpack[Watching]) -> None:
+    def __init__(
+        self,
+        plan: Callable[[], Plan],
+        *,
+        observer: Observer | None = None,
+        record: Path | str | None = None,
+        types: Mapping[str, type[Any]] | None = None,
+        public: str | Iterable[str] = (),
+        serve_lcm: str | None = None,
+    ) -> None:
         self._plan = plan
-        record, observer = watching.get("record"), watching.get("observer")
-        public, serve_lcm = watching.get("public", ()), watching.get("serve_lcm")
-        described = {channel: lcm_topic(kind) for channel, kind in (watching.get("types") or {}).items()}
+        described = {channel: lcm_topic(kind) for channel, kind in (types or {}).items()}
         self._schemas = {
             channel: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
             for channel, topic in described.items()
