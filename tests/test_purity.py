@@ -46,7 +46,7 @@ FOUNDATIONS: dict[str, set[str]] = {
 LEAVES = {"builds", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("monitor", "queue", "roster", "waiting", "worker")
-PURE_IN_PICTURES = ("chart", "plane", "sheet", "svg", "waits")
+PURE_IN_PICTURES = ("chart", "sheet", "svg", "waits")
 PURE_IN_WORLD = ("levels", "groups", "discovery/peers")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class

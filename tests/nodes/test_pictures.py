@@ -24,9 +24,9 @@ from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.pictures.nodes import Routes, diagram_svg, layout, routes_to, topology_svg
-from worldline.pictures.nodes.happenings import told
+from worldline.pictures.nodes.diagram import told
 from worldline.pictures.nodes.layout import apart, arranged
-from worldline.pictures.plane import distance, distance_from_line
+from worldline.pictures.svg import distance, distance_from_line
 
 Element = ElementTree.Element
 FAULTS = ("400ms crash 1", "700ms recover 1", "100ms partition 0", "300ms repair", "500ms down 0 2", "800ms up 0 2")
@@ -384,7 +384,7 @@ def test_messages_between_the_same_nodes_at_the_same_time_are_matched_in_order()
         for text, arrival in (("slow", 90), ("fast", 10))
     ]
     arrived = NodeRecord(at=10, kind="received", text="fast", node=1, peer=0, what="str", sent=0)
-    fates = {message.text: message.fate for message in told([*both, arrived]).messages}
+    fates = {message.record.text: message.fate for message in told([*both, arrived]).messages}
     assert fates == {"slow": "under way", "fast": "received"}
 
 
