@@ -198,6 +198,17 @@ def somebody(run: Scheduler) -> bool:
     return heard(run)
 
 
+def test_a_check_can_take_a_dict_that_is_empty_when_a_run_begins() -> None:
+    @always("it counts")
+    def counts(run: Scheduler, seen: dict[str, int]) -> bool:
+        seen["looks"] = seen.get("looks", 0) + 1
+        assert seen["looks"] < 6, "it remembers another run"
+        return True
+
+    judged(counts)
+    judged(counts)
+
+
 def test_properties_travel_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(somebody)) is somebody
     counts = always("few")(Counts)

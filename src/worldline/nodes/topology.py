@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
@@ -96,9 +97,13 @@ class Topology:
             found.append(sorted(group))
         return found
 
+    @cached_property
+    def _component_of(self) -> dict[int, list[int]]:
+        return {node: group for group in self.components() for node in group}
+
     def component(self, node: int) -> list[int]:
-        """Return who can be reached from a node, itself too, sorted."""
-        return next(group for group in self.components() if node in group)
+        """Return the nodes that can be reached from one, itself too, sorted."""
+        return self._component_of[node]
 
     def edges_within(self, component: Sequence[int]) -> int:
         """Count the edges of a component."""

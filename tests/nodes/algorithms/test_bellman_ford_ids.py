@@ -8,13 +8,12 @@ import networkx as nx
 import pytest
 
 from tests.nodes.trying import tried, violated
-from worldline.nodes import Event, Protocol, Scheduler, Topology, Violation, always
+from worldline.nodes import Event, Protocol, Scheduler, Topology, Violation
 from worldline.nodes.algorithms import bellman_ford
-from worldline.nodes.algorithms.bellman_ford import NeverTooShort
+from worldline.nodes.algorithms.bellman_ford import never_too_short
 from worldline.nodes.algorithms.bellman_ford_ids import BellmanFordIds, model
 
 SHORTEST, NEARER = model.properties
-NEVER_TOO_SHORT = always("no distance is shorter than the true one")(NeverTooShort)
 
 
 def expected_of(topology: Topology) -> list[list[int | None]]:
@@ -60,7 +59,7 @@ def test_what_can_not_be_reached_stays_out_of_reach() -> None:
 def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
     edges = [(0, 1), (0, 2), (1, 2)]
     run = Scheduler(
-        3, edges, BellmanFordIds, link="1ms", links={(0, 1): "500ms"}, properties=(NEVER_TOO_SHORT,), trace=True
+        3, edges, BellmanFordIds, link="1ms", links={(0, 1): "500ms"}, properties=(never_too_short,), trace=True
     )
     run.start_all_nodes()
     run.run("100ms")
@@ -131,7 +130,7 @@ class TakesTheWrongLink(BellmanFordIds):
 
 def test_distances_that_are_too_short_are_noticed_at_once() -> None:
     assert re.search(
-        r"node \d at .*is \d+ from \d", violated(model, IgnoresWeights, NEVER_TOO_SHORT, topology="line:3,weights=4-9")
+        r"node \d at .*is \d+ from \d", violated(model, IgnoresWeights, never_too_short, topology="line:3,weights=4-9")
     )
 
 

@@ -87,50 +87,24 @@ def check_on_ring(num_neighbors: int) -> None:
         )
 
 
-# -- What must hold of every election on a ring; whoever asks for several rings gets a leader on each
+# -- What must hold of every election on a ring; a topology of several rings gets a leader on each
 
 
-def highest_of_ring(run: Scheduler) -> list[int]:
-    """Return for each node who has the highest id on its ring."""
-    highest = list(range(run.num_nodes))
-    for ring in run.topology.components():
-        for node in ring:
-            highest[node] = ring[-1]
-    return highest
+@always("there are never two leaders")
+def never_two_leaders(run: Scheduler, leaders: dict[int, int]) -> bool:
+    for node in run.acted:
+        if node.leader == node.id:
+            first = leaders.setdefault(run.topology.component(node.id)[-1], node.id)
+            assert first == node.id, f"{first} and {node.id} are leaders"
+    return True
 
 
-class NeverTwoLeaders:
-    """Remembers on each ring who has ever been its own leader."""
-
-    def __init__(self) -> None:
-        self.rings: list[int] = []
-        self.leaders: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        self.rings = self.rings or highest_of_ring(run)
-        for node in run.acted:
-            if node.leader == node.id:
-                first = self.leaders.setdefault(self.rings[node.id], node.id)
-                assert first == node.id, f"{first} and {node.id} are leaders"
-        return True
-
-
-class OnlyTheHighest:
-    """Nobody takes anybody for the leader but the highest on its ring. Looks only at the node that has acted."""
-
-    def __init__(self) -> None:
-        self.highest: list[int] = []
-
-    def __call__(self, run: Scheduler) -> bool:
-        self.highest = self.highest or highest_of_ring(run)
-        for node in run.acted:
-            highest = self.highest[node.id]
-            assert node.leader in (None, highest), f"{node.id} takes {node.leader} for the leader, not {highest}"
-        return True
-
-
-never_two_leaders = always("there are never two leaders")(NeverTwoLeaders)
-only_the_highest = always("nobody is taken for the leader but the highest")(OnlyTheHighest)
+@always("nobody is taken for the leader but the highest")
+def only_the_highest(run: Scheduler) -> bool:
+    for node in run.acted:
+        highest = run.topology.component(node.id)[-1]
+        assert node.leader in (None, highest), f"{node.id} takes {node.leader} for the leader, not {highest}"
+    return True
 
 
 @at_end("everybody knows the leader")

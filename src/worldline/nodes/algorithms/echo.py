@@ -89,23 +89,19 @@ class EchoNode(Node):
         return self.parent, None
 
 
-class DecidesLast:
-    """Nobody but the initiator decides; when it has, everybody has been reached, and nobody does anything any more."""
-
-    def __init__(self) -> None:
-        self.settled: dict[int, tuple[object, ...]] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        initiator = run.node(0).initiator
-        for node in run.acted:
-            assert node.id == initiator or not node.decisions, f"{node.id} has decided"
-            assert self.settled.get(node.id, _doings(node)) == _doings(node), f"{node.id} goes on after the decision"
-        if run.node(initiator).decisions and not self.settled:
-            for member in run.topology.component(initiator):
-                node = run.node(member)
-                assert member == initiator or node.parent is not None, f"{member} wasn't reached before the decision"
-                self.settled[member] = _doings(node)
-        return True
+@always("the initiator decides last")
+def decides_last(run: Scheduler, settled: dict[int, tuple[object, ...]]) -> bool:
+    """Look whether only the initiator decides, when all nodes have been reached, and none does anything after that."""
+    initiator = run.node(0).initiator
+    for node in run.acted:
+        assert node.id == initiator or not node.decisions, f"{node.id} has decided"
+        assert settled.get(node.id, _doings(node)) == _doings(node), f"{node.id} goes on after the decision"
+    if run.node(initiator).decisions and not settled:
+        for member in run.topology.component(initiator):
+            node = run.node(member)
+            assert member == initiator or node.parent is not None, f"{member} wasn't reached before the decision"
+            settled[member] = _doings(node)
+    return True
 
 
 def _doings(node: EchoNode) -> tuple[object, ...]:
@@ -145,6 +141,6 @@ model = Algorithm(
     name="echo",
     node=EchoNode,
     topology="random:12,degree=3",
-    properties=(always("the initiator decides last")(DecidesLast), right_count, spanning_tree, messages),
+    properties=(decides_last, right_count, spanning_tree, messages),
     least={"nodes": 1, "initiator": 0},
 )

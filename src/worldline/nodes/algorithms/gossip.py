@@ -122,27 +122,16 @@ class Gossip(Node):
             self.log(f"loses interest, having told it {self.in_vain} times in vain")
 
 
-class OnlyHearsay:
-    """Who knows a rumour has it from a neighbor that knew it before; it is the initiator's, and nobody forgets it.
-
-    Looks only at the node that has acted.
-    """
-
-    def __init__(self) -> None:
-        self.knowing: dict[int, None] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            assert node.id not in self.knowing or node.rumour is not None, f"{node.id} has forgotten it"
-            if node.rumour is not None and node.id not in self.knowing:
-                self._check_source(run, node)
-                self.knowing[node.id] = None
-        return True
-
-    def _check_source(self, run: Scheduler, node: Gossip) -> None:
-        assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
-        heard = any(neighbor in self.knowing for neighbor in run.topology.neighbors[node.id])
-        assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbors does"
+@always("nobody knows what nobody told, and nobody forgets")
+def only_hearsay(run: Scheduler, knowing: dict[int, None]) -> bool:
+    for node in run.acted:
+        assert node.id not in knowing or node.rumour is not None, f"{node.id} has forgotten it"
+        if node.rumour is not None and node.id not in knowing:
+            assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
+            heard = any(neighbor in knowing for neighbor in run.topology.neighbors[node.id])
+            assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbors does"
+            knowing[node.id] = None
+    return True
 
 
 @always("who has lost interest has a neighbor who knows")
@@ -168,11 +157,7 @@ model = Algorithm(
     name="gossip",
     node=Gossip,
     topology="torus:4x4",
-    properties=(
-        always("nobody knows what nobody told, and nobody forgets")(OnlyHearsay),
-        in_vain_for_a_reason,
-        everybody,
-    ),
+    properties=(only_hearsay, in_vain_for_a_reason, everybody),
     until="100s",
     faults="crash,partition,link,loss,duplication",
     least={"nodes": 1, "initiator": 0, "patience": 1},

@@ -155,39 +155,22 @@ class LamportMutex(Contender):
         return len(later) == self.num_nodes - 1
 
 
-class OneInside:
-    """Nobody goes inside before who was there has left."""
-
-    def __init__(self) -> None:
-        self.holder: int | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        if run.last is None:
-            return True
-        if run.node(run.last).inside:
-            assert self.holder in (None, run.last), f"{self.holder} and {run.last} are inside at the same time"
-            self.holder = run.last
-        elif self.holder == run.last:
-            self.holder = None
-        return True
+@always("at most one node is inside")
+def one_inside(run: Scheduler) -> bool:
+    if run.last is not None and run.node(run.last).inside:
+        for node in run.nodes:
+            assert node.id == run.last or not node.inside, f"{node.id} and {run.last} are inside at the same time"
+    return True
 
 
-class GrantedInOrder:
-    """Who goes inside has a later request than all who went before."""
-
-    def __init__(self) -> None:
-        self.latest: Stamp = (0, 0)
-        self.entries: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        if run.last is None:
-            return True
-        node = run.node(run.last)
-        if node.entries > self.entries.get(node.id, 0):
-            self.entries[node.id] = node.entries
-            assert node.request > self.latest, f"{self.latest} was granted before {node.request}"
-            self.latest = node.request
-        return True
+@always("requests are granted in their order")
+def granted_in_order(run: Scheduler, granted: dict[int, Stamp]) -> bool:
+    for node in run.acted:
+        if node.inside and granted.get(node.id) != node.request:
+            latest = max(granted.values(), default=(0, 0))
+            assert node.request > latest, f"{latest} was granted before {node.request}"
+            granted[node.id] = node.request
+    return True
 
 
 @at_end("everybody was inside as often as it wanted")
@@ -213,9 +196,6 @@ def each_entry_takes(messages: int, run: Scheduler) -> bool:
 def three_messages_for_each(run: Scheduler) -> bool:
     return each_entry_takes(3 * (run.num_nodes - 1), run)
 
-
-one_inside = always("at most one node is inside")(OneInside)
-granted_in_order = always("requests are granted in their order")(GrantedInOrder)
 
 model = Algorithm(
     name="lamport-mutex",

@@ -214,55 +214,41 @@ class Paxos(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-class Agreement:
-    """Whatever anybody ever learns is the same value."""
-
-    def __init__(self) -> None:
-        self.first: tuple[int, str] | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.learned is not None:
-                if self.first is None:
-                    self.first = node.id, node.learned
-                learner, value = self.first
-                assert node.learned == value, f"{learner} has learned {value}, and {node.id} {node.learned}"
-        return True
+@always("nobody learns another value than anybody else")
+def agreement(run: Scheduler, first: dict[str, tuple[int, str]]) -> bool:
+    for node in run.acted:
+        if node.learned is not None:
+            learner, value = first.setdefault("learned", (node.id, node.learned))
+            assert node.learned == value, f"{learner} has learned {value}, and {node.id} {node.learned}"
+    return True
 
 
-class ChosenOnce:
-    """Looks from outside at what acceptors accept, and in that way knows what is chosen before any node does."""
-
-    def __init__(self) -> None:
-        self.acceptors: dict[Vote, set[int]] = {}
-        self.values: dict[Ballot, str] = {}
-        self.chosen: str | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.accepted is not None:
-                self._note(node.accepted, node.id, run.num_nodes)
-        return True
-
-    def _note(self, vote: Vote, acceptor: int, num_nodes: int) -> None:
-        ballot, value = vote
-        other = self.values.setdefault(ballot, value)
-        assert other == value, f"{other} and {value} are accepted in ballot {ballot}"
-        acceptors = self.acceptors.setdefault(vote, set())
-        acceptors.add(acceptor)
-        if len(acceptors) > num_nodes // 2:
-            assert self.chosen in (None, value), f"{self.chosen} was chosen, and now {value} in ballot {ballot}"
-            self.chosen = value
+@always("at most one value is ever accepted by a majority")
+def chosen_once(run: Scheduler, accepted: dict[Vote, set[int]]) -> bool:
+    """Look from outside at what acceptors accept: so it is known what is chosen before any node knows it."""
+    for node in run.acted:
+        if node.accepted is not None and node.id not in accepted.setdefault(node.accepted, set()):
+            accepted[node.accepted].add(node.id)
+            ballot, value = node.accepted
+            for other_ballot, other in accepted:
+                assert other_ballot != ballot or other == value, f"{other} and {value} are accepted in ballot {ballot}"
+            chosen = chosen_of(run, accepted)
+            others = [other for other in chosen if other != value]
+            assert not others or value not in chosen, f"{others[0]} was chosen, and now {value} in ballot {ballot}"
+    return True
 
 
-class LearnedIsChosen(ChosenOnce):
-    """Nobody learns what isn't chosen."""
+def chosen_of(run: Scheduler, accepted: dict[Vote, set[int]]) -> list[str]:
+    """Return the values that a majority has accepted."""
+    return [value for (_, value), acceptors in accepted.items() if len(acceptors) > run.num_nodes // 2]
 
-    def __call__(self, run: Scheduler) -> bool:
-        super().__call__(run)
-        for node in run.acted:
-            assert node.learned in (None, self.chosen), f"{node.id} has learned {node.learned}"
-        return True
+
+@always("what is learned was accepted by a majority")
+def learned_is_chosen(run: Scheduler, accepted: dict[Vote, set[int]]) -> bool:
+    chosen_once.check(run, accepted)
+    for node in run.acted:
+        assert node.learned is None or node.learned in chosen_of(run, accepted), f"{node.id} has learned {node.learned}"
+    return True
 
 
 @always("every value was proposed")
@@ -286,9 +272,9 @@ model = Algorithm(
     node=Paxos,
     topology="clique:5",
     properties=(
-        always("nobody learns another value than anybody else")(Agreement),
-        always("at most one value is ever accepted by a majority")(ChosenOnce),
-        always("what is learned was accepted by a majority")(LearnedIsChosen),
+        agreement,
+        chosen_once,
+        learned_is_chosen,
         validity,
         learned,
     ),

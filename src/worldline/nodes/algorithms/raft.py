@@ -278,36 +278,27 @@ class Raft(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-class ElectionSafety:
-    """At most one node ever leads in a term."""
-
-    def __init__(self) -> None:
-        self.leaders: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.role == "leader":
-                leader = self.leaders.setdefault(node.current_term, node.id)
-                assert leader == node.id, f"{leader} and {node.id} have led in term {node.current_term}"
-        return True
+@always("at most one node leads in a term")
+def election_safety(run: Scheduler, leaders: dict[int, int]) -> bool:
+    for node in run.acted:
+        if node.role == "leader":
+            leader = leaders.setdefault(node.current_term, node.id)
+            assert leader == node.id, f"{leader} and {node.id} have led in term {node.current_term}"
+    return True
 
 
-class LeaderAppendOnly:
-    """As long as a node leads, its log only grows."""
-
-    def __init__(self) -> None:
-        self.logs: dict[int, tuple[int, Log]] = {}  # By leader: its term and its log.
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.role == "leader":
-                term, log = self.logs.get(node.id, (0, EMPTY))
-                if node.entries is not log:
-                    assert term != node.current_term or node.entries[: len(log)] == log, (
-                        f"{node.id} has changed its log while leading in term {term}"
-                    )
-                self.logs[node.id] = node.current_term, node.entries
-        return True
+@always("a leader only appends to its log")
+def leader_append_only(run: Scheduler, logs: dict[int, tuple[int, Log]]) -> bool:
+    """Compare a leader's log with the one that it had in this term before."""
+    for node in run.acted:
+        if node.role == "leader":
+            term, log = logs.get(node.id, (0, EMPTY))
+            if node.entries is not log:
+                assert term != node.current_term or node.entries[: len(log)] == log, (
+                    f"{node.id} has changed its log while leading in term {term}"
+                )
+            logs[node.id] = node.current_term, node.entries
+    return True
 
 
 class LogMatching:
@@ -417,8 +408,8 @@ model = Algorithm(
     node=Raft,
     topology="clique:5",
     properties=(
-        always("at most one node leads in a term")(ElectionSafety),
-        always("a leader only appends to its log")(LeaderAppendOnly),
+        election_safety,
+        leader_append_only,
         always("logs that have an entry in common are the same up to it")(LogMatching),
         always("what is committed is in the logs of all later leaders")(LeaderCompleteness),
         always("no two nodes apply different commands at the same index")(StateMachineSafety),

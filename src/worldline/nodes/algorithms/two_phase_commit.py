@@ -197,36 +197,27 @@ class TwoPhaseCommit(Node):
             self.set_timer(self.timeout)
 
 
-class Standing:
-    """No decision is ever changed, or forgotten in a crash."""
-
-    def __init__(self) -> None:
-        self.decisions: dict[int, bool] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            before = self.decisions.get(node.id)
-            assert before is None or node.decision is before, f"{node.id} decided {before}, and now {node.decision}"
-            if node.decision is not None:
-                self.decisions[node.id] = node.decision
-        return True
+@always("a decision never changes")
+def standing(run: Scheduler, decisions: dict[int, bool]) -> bool:
+    """Compare a decision with the one before, which a crash mustn't wipe out either."""
+    for node in run.acted:
+        before = decisions.get(node.id)
+        assert before is None or node.decision is before, f"{node.id} decided {before}, and now {node.decision}"
+        if node.decision is not None:
+            decisions[node.id] = node.decision
+    return True
 
 
-class Unanimous:
-    """No two nodes ever decide differently. Remembers the first decision of all, whatever becomes of its node."""
-
-    def __init__(self) -> None:
-        self.first: tuple[int, bool] | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.decision is not None:
-                self.first = self.first or (node.id, node.decision)
-                earlier, decision = self.first
-                assert node.decision is decision, (
-                    f"{earlier} has {_done(decision)} and {node.id} has {_done(node.decision)}"
-                )
-        return True
+@always("nobody has committed while another has aborted")
+def unanimous(run: Scheduler, first: dict[str, tuple[int, bool]]) -> bool:
+    """Compare all decisions with the first one, whatever becomes of its node."""
+    for node in run.acted:
+        if node.decision is not None:
+            earlier, decision = first.setdefault("decision", (node.id, node.decision))
+            assert node.decision is decision, (
+                f"{earlier} has {_done(decision)} and {node.id} has {_done(node.decision)}"
+            )
+    return True
 
 
 def _done(decision: bool) -> str:
@@ -252,12 +243,7 @@ model = Algorithm(
     name="two-phase-commit",
     node=TwoPhaseCommit,
     topology="star:5",
-    properties=(
-        always("nobody has committed while another has aborted")(Unanimous),
-        always("a decision never changes")(Standing),
-        willing,
-        decided,
-    ),
+    properties=(unanimous, standing, willing, decided),
     faults="crash,partition,link,loss,duplication",
     least={"nodes": 1, "patience": 1},
 )
