@@ -18,7 +18,7 @@ from rich.text import Text
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
 from worldline.cli.options import KindOfDay, shelf_at
 from worldline.cli.runner import interruptible, recording_of, run_to_end
-from worldline.cli.search_story import SearchPlan, run_search, show_how_to_repeat
+from worldline.cli.search_story import Searched, SeedsOptions, run_search
 from worldline.files.parameters import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file
@@ -42,7 +42,7 @@ from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
 from worldline.processes.executor import Inline
 from worldline.recording import Shelf
 from worldline.search.day import USUAL_DAY, as_day
-from worldline.search.searching import SECONDS_MAX, Recipe, Report, deadline, remarks_on
+from worldline.search.searching import SECONDS_MAX, deadline, remarks_on
 from worldline.targets import RunOptions
 from worldline.targets.algorithm import ReadyTrial
 
@@ -172,22 +172,9 @@ class TrialOptions(Struct, frozen=True, kw_only=True):
         return structs.replace(trial, **{name: value for name, value in said.items() if value is not None}), is_plain
 
 
-class SeedsOptions(Struct, frozen=True, kw_only=True):
-    """How many seeds are tried, and what is done with the one that fails."""
+class NodesSeeds(SeedsOptions, frozen=True, kw_only=True):
+    """How many seeds are tried, and what shrinking leaves alone."""
 
-    seeds: Annotated[
-        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
-    ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
-    ] = None
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
-    ] = False
-    no_shrink: Annotated[
-        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
-    ] = False
     keep: Annotated[
         str | None,
         typer.Option(
@@ -227,11 +214,6 @@ class NodesOutputs(Struct, frozen=True, kw_only=True):
     @property
     def shows_one_run(self) -> bool:
         return any((self.record, self.diagram, self.topology_plot, self.as_json))
-
-    @property
-    def trace(self) -> str:
-        """How the trace of a failure is shown: plain, with times, or not at all."""
-        return "" if self.quiet else "times" if self.times else "plain"
 
     def check(self) -> None:
         """Refuse what can't be written before anything has happened."""
@@ -374,52 +356,36 @@ def _routes(run: Scheduler, root: int) -> Routes | None:
 # Tries a distributed algorithm on many seeds, shrinks what fails, and says how to repeat it.
 
 
-class _Algorithms:
-    """What a search knows of distributed algorithms.
+def _searched(
+    console: Console, asked: SourcedTrial, kept: frozenset[str], outputs: NodesOutputs
+) -> Searched[Trial]:
+    """Return what is searched; `kept` is what shrinking leaves as it is."""
+    trial, source, seconds_max, *_ = asked
+    file = [] if source is None else ["--file", str(source)]
 
-    `kept` is what shrinking leaves as it is, and `trace` says how that of the shrunk failure is shown: plain, with
-    times, or not at all.
-    """
-
-    def __init__(self, asked: SourcedTrial, kept: frozenset[str], trace: str) -> None:
-        self.trial = asked.trial
-        self.properties = asked.trial.algorithm.properties
-        self.unjudged = NO_PROPERTIES
-        self._asked = asked
-        self._kept = kept
-        self._trace = trace
-
-    def recipe(self) -> Recipe:
-        return recipe_of(self.trial, self._asked.source)
-
-    def tells_faults(self, _: Report) -> bool:
-        return bool(self.trial.faults) or any(kind not in SHARES for kind in self.trial.kinds)
-
-    def command(self, failing: Trial) -> str:
-        return command_of(failing, self._asked.source, self._asked.seconds_max)
-
-    def command_of_saved(self, path: Path) -> str:
-        file = [] if self._asked.source is None else ["--file", str(self._asked.source)]
-        return shlex.join(["worldline", "nodes", *file, "--schedule", str(path)])
-
-    def save(self, trial: Trial, path: Path) -> None:
-        save(trial, path, file=self._asked.source)
-
-    def shrink(self, failing: Trial, progress: Callable[[int], None] | None) -> Shrunk:
-        return shrink(failing, keep=self._kept, seconds_max=self._asked.seconds_max, progress=progress)
-
-    def show_shrunk(self, console: Console, shrunk: Shrunk, save_to: Path | None) -> None:
-        if save_to is not None:
-            self.save(shrunk.trial, save_to)
-        _show_shrunk(console, shrunk)
-        show_how_to_repeat(console, None if save_to is None else self.command_of_saved(save_to))
-        if self._trace:
+    def tell(shrunk: Shrunk) -> None:
+        if not outputs.quiet:
             console.print("---")
-            console.print(own_lines(text_of(shrunk.records, times=self._trace == "times")))
+            console.print(own_lines(text_of(shrunk.records, times=outputs.times)))
         console.print(str(shrunk.failure), style="red")
 
+    return Searched(
+        trial=trial,
+        seconds_max=seconds_max,
+        save_to=asked.save_to,
+        unjudged=NO_PROPERTIES,
+        recipe=lambda: recipe_of(trial, source),
+        command=lambda failing: command_of(failing, source, seconds_max),
+        command_of_saved=lambda path: shlex.join(["worldline", "nodes", *file, "--schedule", str(path)]),
+        save=lambda found, path: save(found, path, file=source),
+        shrink=lambda failing, progress: shrink(failing, keep=kept, seconds_max=seconds_max, progress=progress),
+        describe=lambda shrunk: _describe(console, shrunk),
+        tell=tell,
+        tells_faults=bool(trial.faults) or any(kind not in SHARES for kind in trial.kinds),
+    )
 
-def _show_shrunk(console: Console, shrunk: Shrunk) -> None:
+
+def _describe(console: Console, shrunk: Shrunk) -> None:
     lines = len(shrunk.records)
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
     runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
@@ -483,7 +449,7 @@ def nodes(
             rich_help_panel=_END, min=0.001, help="Consider a run endless after this many seconds of real time."
         ),
     ] = SECONDS_MAX,
-    search: SeedsOptions,
+    search: NodesSeeds,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule written by --save.")
     ] = None,
@@ -522,9 +488,7 @@ def nodes(
         return
     if outputs.shows_one_run:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
-    plan = SearchPlan(search.seeds, search.workers, seconds_max, search.keep_going, not search.no_shrink, save_to)
-    kept = as_kept(search.keep or (), trial.algorithm)
-    run_search(console, _Algorithms(sourced, kept, outputs.trace), plan)
+    run_search(console, _searched(console, sourced, as_kept(search.keep or (), trial.algorithm), outputs), search)
 
 
 # What goes with a schedule: how it is shown, not what happens.

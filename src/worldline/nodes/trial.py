@@ -113,6 +113,10 @@ class Trial(Struct, frozen=True, kw_only=True):
             )
         parse_kinds(",".join(f"{kind}={number!r}" for kind, number in self.kinds.items()))
 
+    @property
+    def properties(self) -> tuple[Property, ...]:
+        return self.algorithm.properties
+
     def graph(self) -> Topology:
         return as_topology(self.algorithm.topology if self.topology is None else self.topology, seed=self.seed)
 

@@ -28,6 +28,7 @@ from worldline.model.errors import ConfigurationError, Stuck, UsageError, Worldl
 from worldline.processes.failures import BreakOff
 from worldline.processes.supervision import WorkerFarm
 from worldline.search.day import Day
+from worldline.search.properties import Property
 
 # A trial: one run with everything that it depends on, so that it can be had again; and what comes of it.
 
@@ -42,6 +43,9 @@ class Tried(Protocol):
 
     @property
     def day(self) -> Day | None: ...
+
+    @property
+    def properties(self) -> Sequence[Property]: ...
 
     def with_seed(self, seed: int) -> Self:
         """Return it with another seed, and on the day which that seed draws unless it has one."""
