@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from worldline import MS, Federation, Network, Participant, Program, link
-from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation, written_out
-from worldline.federation.inprocess.trial import FederationTrial
-from worldline.model.faults.faults import ENDED_BY, as_faults
+from worldline.federation.inprocess.trial import FederationTrial, ShrunkFederation, shrink_federation, written_out
+from worldline.model.faults import ENDED_BY, as_faults
 from worldline.search import Property, Story, always, at_end
 from worldline.search.shrinking import WrittenDraws
 

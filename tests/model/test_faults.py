@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model import ConfigurationError
-from worldline.model.faults.faults import (
+from worldline.model.faults import (
     ENDED_BY,
     Dropout,
     FaultTrigger,

@@ -15,9 +15,8 @@ from worldline.model.errors import ConfigurationError, UsageError
 from worldline.nodes import Topology, Violation
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import Fault, draw_faults
-from worldline.nodes.schedule import load, save
 from worldline.nodes.trace import Script
-from worldline.nodes.trial import Trial, load_file, load_trial
+from worldline.nodes.trial import Trial, load, load_file, load_trial, save
 from worldline.search.searching import SAVED_FORMAT
 
 MINE = """

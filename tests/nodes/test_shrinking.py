@@ -15,11 +15,10 @@ from worldline.nodes import Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.faults import are_milder, as_fault
 from worldline.nodes.node import Event, LinkUp, Protocol, Recover, Send, Start, Timer
-from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.shrinking import Shrunk, shrink
 from worldline.nodes.trace import Script, text_of
-from worldline.nodes.trial import Trial, search
+from worldline.nodes.trial import Trial, load, save, search
 from worldline.search.day import USUAL_DAY
 
 # --- Algorithms with bugs ---

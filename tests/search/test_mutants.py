@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
+from worldline.federation.inprocess.trial import ShrunkFederation, shrink_federation
 from worldline.search.searching import Report, search_seeds
 from worldline.targets.trials import TrialRequest, load_trial_request, made_trial, save_trial
 

@@ -32,12 +32,11 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import KINDS, SHARES, as_fault, parse_kinds, time_of
 from worldline.nodes.node import Node
-from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.shapes import parse_edges
 from worldline.nodes.shrinking import Shrunk, as_kept, shrink
 from worldline.nodes.trace import NodeRecord, line_of, text_of
-from worldline.nodes.trial import Trial, load_trial, recipe_of
+from worldline.nodes.trial import Trial, load, load_trial, recipe_of, save
 from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
 from worldline.processes.executor import Inline
 from worldline.recording import Shelf
@@ -356,9 +355,7 @@ def _routes(run: Scheduler, root: int) -> Routes | None:
 # Tries a distributed algorithm on many seeds, shrinks what fails, and says how to repeat it.
 
 
-def _searched(
-    console: Console, asked: SourcedTrial, kept: frozenset[str], outputs: NodesOutputs
-) -> Searched[Trial]:
+def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outputs: NodesOutputs) -> Searched[Trial]:
     """Return what is searched; `kept` is what shrinking leaves as it is."""
     trial, source, seconds_max, *_ = asked
     file = [] if source is None else ["--file", str(source)]

@@ -15,7 +15,7 @@ from worldline.cli.console import PlainConsole
 from worldline.cli.options import OF_FEDERATIONS, KindOfDay
 from worldline.cli.runner import interruptible
 from worldline.cli.search_story import Searched, SeedsOptions, run_search, show_failure
-from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
+from worldline.federation.inprocess.trial import ShrunkFederation, shrink_federation
 from worldline.files.saving import destination
 from worldline.model.draws.names import draw_in_words, drawn_text
 from worldline.model.errors import UsageError, shortened

@@ -25,7 +25,7 @@ from worldline.kernel.draws import Draws
 from worldline.kernel.entity import Entity
 from worldline.kernel.packing import size_of
 from worldline.model.blame import located, models, said_of
-from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, UsageError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, WorldlineError, shown
 from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
@@ -40,6 +40,7 @@ from worldline.nodes.node import (
     NeighborAdded,
     NeighborRemoved,
     Node,
+    NoHost,
     Protocol,
     Recover,
     Start,
@@ -112,7 +113,7 @@ class NodeHost(Entity):
         self._execute: Callable[[Event], None] | None = None
 
     def __reduce__(self) -> Any:
-        return DetachedContext, (self.id,)  # For what a node that comes back from a worker has of it.
+        return NoHost, (self.id,)  # For what a node that comes back from a worker has of it.
 
     # -- The node
 
@@ -154,7 +155,7 @@ class NodeHost(Entity):
                 raise
             blame(error, self.id, self.now, None)
         if isinstance(node, Node):
-            node._surroundings = self
+            node._host = self
         return node
 
     def disturb(self) -> None:
@@ -406,21 +407,6 @@ class _Timers(dict[str, Any]):
 
     def __reduce__(self) -> Any:
         return _Timers, ()
-
-
-class DetachedContext:
-    """What a node has for surroundings when it has come back from a worker: it can be looked at, not more."""
-
-    def __init__(self, node: int) -> None:
-        self._node = node
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise UsageError(f"node {self._node} can't act any more", advice="its run is over, in another process")
-
-    def transmit(self, message: Any, link: int) -> NoReturn:
-        self.__getattr__("send")
 
 
 # Says what a node did wrong: which one, when, on what event, and in which line of its author's own code.

@@ -15,7 +15,7 @@ from worldline.federation.participant.program import Federation
 from worldline.launch.file.startable import load_object
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.faults.drawn import KINDS, parse_fault_kinds
+from worldline.model.faults import KINDS, parse_fault_kinds
 from worldline.search.day import as_day
 from worldline.search.properties import AT_END, Property, remembers
 from worldline.search.searching import quietly, read_saved, write_saved
