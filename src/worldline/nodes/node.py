@@ -136,6 +136,9 @@ class Node:
         self.num_neighbors = num_neighbors
         self.send = send
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id} of {self.num_nodes}, {self.num_neighbors} neighbors)"
+
     def execute(self, event: Event) -> None:
         """Act on an event. It takes no time; what is sent arrives later."""
         raise NotImplementedError

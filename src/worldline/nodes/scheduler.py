@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from worldline.history.guarding import check_observer
 from worldline.history.observer import Observer
@@ -16,7 +16,7 @@ from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
-from worldline.model.time import TimeLike
+from worldline.model.time import TimeLike, format_time
 from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import HostSetting, LinkEnd, NodeHost, name_of
@@ -96,12 +96,26 @@ EVENTS_MAX = 10_000_000
 _LINKS_OF = ("down", "up", "add", "remove")
 
 
+class SchedulerOptions(TypedDict, total=False):
+    """The keywords of a `Scheduler`."""
+
+    seed: int
+    link: Link | Latency | TimeLike
+    links: Mapping[Edge, Link | Latency | TimeLike]
+    on_link_down: Literal["drop", "keep"]
+    parameters: Mapping[str, Any]
+    faults: Iterable[Fault | str]
+    properties: Iterable[Property]
+    script: Deliveries | None
+    trace: bool | Callable[[NodeRecord], None]
+
+
 class Scheduler:
     """Runs a distributed algorithm: nodes of one class on a topology.
 
     `link` describes all links, or `links` those of individual edges. Every node gets `parameters` as keyword arguments.
-    Messages under way on a link that goes down are dropped, or kept with ``on_link_down="keep"``. With `trace`, what
-    happens is kept in `records`, or passed to a function.
+    Messages under way on a link that goes down are dropped, or kept with ``on_link_down="keep"``. A `script` says how
+    long each message takes. With `trace`, what happens is kept in `records`, or passed to a function.
     """
 
     def __init__(
@@ -109,17 +123,13 @@ class Scheduler:
         num_nodes: int,
         edges: Iterable[Sequence[int]] | Topology,
         node: Callable[..., Executes],
-        *,
-        seed: int = 0,
-        link: Link | Latency | TimeLike = DEFAULT_LINK,
-        links: Mapping[Edge, Link | Latency | TimeLike] | None = None,
-        on_link_down: Literal["drop", "keep"] = "drop",
-        parameters: Mapping[str, Any] | None = None,
-        faults: Iterable[Fault | str] = (),
-        properties: Iterable[Property] = (),
-        script: Deliveries | None = None,
-        trace: bool | Callable[[NodeRecord], None] = False,
+        **options: Unpack[SchedulerOptions],
     ) -> None:
+        for name in options:
+            if name not in SchedulerOptions.__annotations__:
+                raise TypeError(f"Scheduler() got an unexpected keyword argument {name!r}")
+        seed, link, trace = options.get("seed", 0), options.get("link", DEFAULT_LINK), options.get("trace", False)
+        on_link_down, script = options.get("on_link_down", "drop"), options.get("script")
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
         if topology.num_nodes != num_nodes:
             raise ConfigurationError(f"the topology's number of nodes is {topology.num_nodes}, not {shown(num_nodes)}")
@@ -133,10 +143,10 @@ class Scheduler:
         self.last: int | None = None  # Who executed an event last.
         self.is_over = False  # Whether the last run was as long as it should be; only then it is judged as a whole.
         self.is_cut = True  # Whether there may be more at the moment that it is.
-        self._verdicts = Verdicts(properties)
+        self._verdicts = Verdicts(options.get("properties", ()))
         self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
-        others = _links_of_edges(links or {}, topology)
+        others = _links_of_edges(options.get("links") or {}, topology)
         least = min((over.latency.minimum, *(each.latency.minimum for each in others.values())))
         # Hosts say themselves how long each message takes. What the kernel knows is the least: workers live on it.
         network = Network(default=Link(latency=Fixed(least if script is None else 1)))
@@ -145,7 +155,7 @@ class Scheduler:
             num_nodes=topology.num_nodes,
             seed=seed,
             make=node,
-            parameters=dict(parameters or {}),
+            parameters=dict(options.get("parameters") or {}),
             over=over,
             others=others,
             keeps=on_link_down == "keep",
@@ -156,7 +166,7 @@ class Scheduler:
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
-        self._faults = sorted((as_fault(given) for given in faults), key=time_of)
+        self._faults = sorted((as_fault(given) for given in options.get("faults", ())), key=time_of)
         check_faults(self._faults, topology)
         for each in self._faults:
             self._send_out(each)
@@ -166,10 +176,14 @@ class Scheduler:
             self._listen()
 
     @classmethod
-    def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
+    def over(cls, topology: Any, node: Callable[..., Executes], **options: Unpack[SchedulerOptions]) -> Scheduler:
         """Make one over a `Topology`, a text such as ``"ring:8"``, an adjacency list, a networkx graph, or a file."""
-        made = as_topology(topology, seed=seed)
-        return cls(made.num_nodes, made, node, seed=seed, **options)
+        made = as_topology(topology, seed=options.get("seed", 0))
+        return cls(made.num_nodes, made, node, **options)
+
+    def __repr__(self) -> str:
+        name = self.topology.name or f"{self.num_nodes} nodes"
+        return f"Scheduler({name}, seed={self.seed}, now={format_time(self.now)})"
 
     def _ends(self, setting: HostSetting, node: int) -> list[LinkEnd]:
         return [

@@ -27,6 +27,7 @@ from worldline.history.observer import LOG
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, shown
 from worldline.model.payload import from_json
+from worldline.model.time import format_time
 from worldline.processes.failures import is_from_outside
 
 
@@ -251,6 +252,9 @@ class Story:
         self.happenings: list[Happening] = []
         self._by_kind: dict[HappeningKind, list[Happening]] = {}  # What always has to hold asks for one kind each time.
         self.ends: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Story(now={format_time(self.now)}, {len(self.happenings)} happenings)"
 
     @property
     def actor(self) -> str | None:

@@ -9,7 +9,7 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.model.randomness import Stream
 from worldline.model.time import MS
-from worldline.nodes.algorithms.bully import Answer, Bully, Coordinator, Election, Lives, model
+from worldline.nodes.algorithms.bully import Answer, Bully, Coordinator, Election, Lives, leaders_of, look, model
 from worldline.nodes.faults import Fault, as_fault
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trial import Trial
@@ -65,16 +65,14 @@ def test_the_next_highest_takes_over_and_is_deposed() -> None:
     assert [node.leader for node in run.up] == [4, 4, 4, 4]
 
 
-class TwoLeaders(Lives):
-    """Whether there are two leaders at once, which the algorithm doesn't exclude."""
-
-    def __call__(self, run: Scheduler) -> bool:
-        self.look(run)
-        return sum(run.is_up(node) for node in self.leads_since) < 2
+@always("there is one leader at most")
+def one_leader(run: Scheduler, lives: Lives) -> bool:
+    look(run, lives)
+    return len(leaders_of(run, lives)) < 2
 
 
 def test_two_leaders_at_once_do_happen() -> None:
-    too_much = replace(model, properties=(always("there is one leader at most")(TwoLeaders),))
+    too_much = replace(model, properties=(one_leader,))
     with pytest.raises(Violation, match="one leader at most"):
         tried(too_much, 0, faults=faults("100ms crash 4", "600ms recover 4"))
 

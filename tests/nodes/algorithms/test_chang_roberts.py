@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.chang_roberts import Candidate, ChangRoberts, Elected, model
-from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.node import Event
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
@@ -45,13 +44,13 @@ def test_every_order_of_five_takes_exactly_the_messages_that_it_should() -> None
         for place, node in enumerate(order):
             following = order[place + 1 :] + order[: place + 1]
             ways.append(next(steps for steps, other in enumerate(following, 1) if other >= node))
-        assert messages_of(elected_on(ring_in_order(order))) == sum(ways) + 5
+        assert elected_on(ring_in_order(order)).events_of_nodes == sum(ways) + 5
 
 
 def test_the_bounds_are_reached() -> None:
     ascending = tuple(range(9))
-    assert messages_of(elected_on(ring_in_order(ascending))) == 3 * 9 - 1
-    assert messages_of(elected_on(ring_in_order(ascending[::-1]))) == 9 * (9 + 3) // 2
+    assert elected_on(ring_in_order(ascending)).events_of_nodes == 3 * 9 - 1
+    assert elected_on(ring_in_order(ascending[::-1])).events_of_nodes == 9 * (9 + 3) // 2
 
 
 def test_rings_neednt_be_oriented() -> None:

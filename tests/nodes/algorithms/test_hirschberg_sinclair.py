@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.algorithms.hirschberg_sinclair import HirschbergSinclair, messages_most, model
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
@@ -37,11 +36,11 @@ def test_the_highest_is_elected_and_everybody_knows(topology: str | None) -> Non
     for seed in range(10):
         run = tried(model, seed, topology)
         assert {node.leader for node in run.nodes} == {run.num_nodes - 1}
-        assert messages_of(run) == messages_expected(run.topology)
+        assert run.events_of_nodes == messages_expected(run.topology)
 
 
 def test_the_order_in_which_messages_arrive_doesnt_matter() -> None:
-    counts = {messages_of(tried(model, seed, "ring:12", fifo=fifo)) for seed in range(6) for fifo in (False, True)}
+    counts = {tried(model, seed, "ring:12", fifo=fifo).events_of_nodes for seed in range(6) for fifo in (False, True)}
     assert len(counts) == 1
 
 
