@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.nodes.chatter import Listener, Ticker, pair, started
+from tests.nodes.chatter import Listener, Ticker, pair, ran_pair, started
 from worldline.model.errors import ModelError, WorldlineError
 from worldline.model.time import MS, SECOND
 from worldline.nodes import Scheduler, Violation, always, at_end, eventually
 
 
 def judged(*properties: Any, node: Any = Listener, until: str | None = None, **options: Any) -> Scheduler:
-    run = pair(node, properties=properties, **options)
-    run.run(until)
-    return run
+    return ran_pair(node, properties=properties, **options, until=until)
 
 
 def heard(run: Scheduler) -> bool:

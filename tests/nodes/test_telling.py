@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Struct, json
 
+from tests.nodes.chatter import ran
 from worldline.history.observer import LOG, META
 from worldline.model import Link, UsageError
 from worldline.model.errors import ModelError
@@ -126,16 +127,6 @@ def test_a_recording_says_what_the_trace_says(tmp_path: Path) -> None:
     assert [json.decode(each.payload)["text"] for each in recording.unheard() if each.topic == META] == ["Start"] * 2
 
 
-@pytest.mark.parametrize("name", ["bellman-ford", "raft", "gossip"])
-def test_the_same_run_is_the_same_file(name: str, tmp_path: Path) -> None:
-    trial = Trial(algorithm=find(name), seed=1, until=2 * 10**9, topology="clique:4")
-    trial = Trial(algorithm=trial.algorithm, seed=1, topology="clique:4") if name == "bellman-ford" else trial
-    files = [tmp_path / "a.mcap", tmp_path / "b.mcap"]
-    for file in files:
-        recorded(trial.scheduler(trace=True), file, trial.end())
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 def test_lost_and_doubled_messages_are_counted(tmp_path: Path) -> None:
     link = Link(latency=Uniform(1, 10**9), loss_at_receiver=0.3, duplication=0.4)
     run = started(link=link, seed=5)
@@ -240,14 +231,6 @@ def test_any_message_can_be_recorded(tmp_path: Path, message: Any) -> None:
     recording = recorded(started(Odd), tmp_path / "run.mcap")
     assert recording.verify().condition is Condition.INTACT
     assert [count.arrivals for topic, count in recording.counts().items() if topic != META] == [2]
-
-
-def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    file = tmp_path / "run.mcap"
-    file.write_text("precious")
-    with pytest.raises(UsageError, match=r"run\.mcap"):
-        recorded(started(), file)
-    assert file.read_text() == "precious"
 
 
 TRIALS = {
@@ -364,8 +347,7 @@ def test_what_is_kept_is_recorded_where_it_ends(tmp_path: Path) -> None:
 
 
 def test_whoever_looks_on_sees_all_of_it() -> None:
-    run = started(trace=False)
-    run.run("500ms")
+    run = ran(trace=False, until="500ms")
     with pytest.raises(UsageError, match="has begun"):
         run.run(observer=Listing())
 

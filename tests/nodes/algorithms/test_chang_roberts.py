@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
+from tests.nodes.chatter import ran
 from tests.nodes.trying import tried
-from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.chang_roberts import Candidate, ChangRoberts, Elected, model
 from worldline.nodes.node import Event
 from worldline.nodes.scheduler import Scheduler
@@ -24,10 +24,7 @@ def ring_in_order(order: tuple[int, ...], against: tuple[int, ...] = ()) -> Topo
 
 
 def elected_on(topology: Topology, seed: int = 0) -> Scheduler:
-    run = Scheduler.over(topology, ChangRoberts, seed=seed, properties=model.properties)
-    run.start_all_nodes()
-    run.run()
-    return run
+    return ran(topology, ChangRoberts, seed=seed, properties=model.properties)
 
 
 @pytest.mark.parametrize("topology", [None, "ring:3,shuffled", "ring:13,shuffled"])
@@ -63,21 +60,6 @@ def test_rings_neednt_be_oriented() -> None:
 def test_each_of_two_rings_has_its_leader() -> None:
     run = elected_on(Topology([[4, 2], [5, 3], [0, 4], [1, 5], [2, 0], [3, 1]]))
     assert [node.leader for node in run.nodes] == [4, 5, 4, 5, 4, 5]
-
-
-def test_what_isnt_a_ring_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"node 0 at 0s: it has 1 neighbors.*rings"):
-        tried(model, 0, "line:4")
-
-
-def test_the_trace_tells_who_was_stopped_and_who_leads() -> None:
-    run = Scheduler.over(ring_in_order((0, 1, 2)), ChangRoberts, trace=True)
-    run.start_all_nodes()
-    run.run()
-    lines = run.text().splitlines()
-    assert {"0 -> 1: Candidate 0", "1: stopped 0", "2: my id has come home: I am the leader", "0 -> 1: Elected 2"} < {
-        *lines
-    }
 
 
 # -- Every property can fail
