@@ -52,13 +52,6 @@ def test_what_is_not_written_down_takes_the_usual_time() -> None:
     assert run.node(1).seen[1] == (2 * SECOND, "hello by 0")
 
 
-def test_copies_and_losses_are_written_down_too() -> None:
-    run = ran_pair(Listener, script=Script(5, {(0, 1, 0): (10, 20), (1, 0, 0): ()}), trace=True)
-    assert [time for time, _ in run.node(1).seen] == [0, 10, 20]
-    assert len(run.node(0).seen) == 1
-    assert "1 -> 0: hello (lost)" in run.text()
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.data())
 def test_without_an_entry_only_what_comes_after_it_changes(seed: int, data: st.DataObject) -> None:

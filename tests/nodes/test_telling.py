@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import Struct, json
 
-from tests.nodes.chatter import ran
 from worldline.history.observer import LOG, META
 from worldline.model import Link, UsageError
 from worldline.model.errors import ModelError
@@ -339,15 +338,9 @@ def test_what_a_link_keeps_for_no_time_at_all_arrives() -> None:
     assert fates == [None] * 20 + [HELD] * 20 + [None] * 20
 
 
-def test_what_is_kept_is_recorded_where_it_ends(tmp_path: Path) -> None:
-    run = started(faults=["500ms down 0 1", "2s remove 0 1"], on_link_down="keep")
-    recording = recorded(run, tmp_path / "run.mcap")
-    assert recording.verify().condition is Condition.INTACT
-    assert [(loss.reason, loss.count) for loss in recording.loss_counts()] == [(REMOVED, 20)]
-
-
 def test_whoever_looks_on_sees_all_of_it() -> None:
-    run = ran(trace=False, until="500ms")
+    run = started(trace=False)
+    run.run("500ms")
     with pytest.raises(UsageError, match="has begun"):
         run.run(observer=Listing())
 
@@ -369,11 +362,6 @@ def test_details_are_the_records_of_the_trace() -> None:
     details = [given[-1] for how, *given in listing.told if how in ("sent", "noted")]
     assert details == run.records
     assert run.records
-
-
-def test_looking_on_changes_nothing() -> None:
-    trial = TRIALS["raft"]
-    assert trial.run(observer=Listing()).digest == trial.run().digest
 
 
 def test_what_is_not_looked_at_in_processes_is_remarked() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.nodes.chatter import Chatter, Eager, Listener, ran, ran_pair
 from worldline.model.links import link
-from worldline.model.time import MS, SECOND
+from worldline.model.time import SECOND
 from worldline.nodes import NodeRecord
 from worldline.nodes.trace import line_of, text_of
 
@@ -47,15 +47,6 @@ def test_a_record_says_all_there_is() -> None:
     assert run.records[0].what == "Start"
 
 
-def test_copies_and_losses_are_told() -> None:
-    run = ran_pair(Listener, link=link("1s", duplication=1.0), trace=True)
-    assert [r.arrivals for r in run.records if r.kind == "sent"] == [(SECOND, SECOND)] * 2
-    assert sum(r.kind == "received" and r.peer is not None for r in run.records) == 4
-    run = ran_pair(Listener, link=link("1s", loss=1.0), trace=True)
-    assert run.text().count("hello (lost at the receiver)") == 2
-    assert all(not r.arrivals for r in run.records)
-
-
 def test_what_is_sent_is_received_or_dropped_once() -> None:
     faults = ["200ms crash 1", "500ms recover 1", "300ms down 0 3", "600ms up 0 3", "400ms remove 1 2"]
     run = ran("ring:4", Chatter, link=link("uniform(1ms, 1s)", duplication=0.3), faults=faults, trace=True)
@@ -75,13 +66,6 @@ def test_records_survive_json() -> None:
     )
 
 
-def test_records_can_be_given_to_a_function() -> None:
-    records: list[NodeRecord] = []
-    run = ran_pair(Listener, trace=records.append)
-    assert len(records) == 6
-    assert run.records == []
-
-
 @pytest.mark.parametrize(
     ("record", "line"),
     [
@@ -95,11 +79,6 @@ def test_records_can_be_given_to_a_function() -> None:
 )
 def test_lines(record: NodeRecord, line: str) -> None:
     assert str(record) == line_of(record) == text_of([record]) == line
-
-
-def test_times_are_in_seconds() -> None:
-    record = NodeRecord(at=12 * SECOND + 5 * MS + 1, kind="logged", text="x", node=0)
-    assert line_of(record, times=True) == "   12.005000001  0: x"
 
 
 SETS = """

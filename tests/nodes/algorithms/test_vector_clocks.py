@@ -22,7 +22,6 @@ from worldline.nodes.algorithms.vector_clocks import (
 )
 
 EXACT, GROWS = model.properties
-ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
 
 
 # -- Stamps say what happened before what
