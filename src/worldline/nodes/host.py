@@ -19,7 +19,7 @@ from functools import partial
 from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
 
-from worldline.history.observer import LOG, META, OUTSIDE, Observer
+from worldline.history.observer import LOG, META, OUTSIDE
 from worldline.history.plain import encoded, plain
 from worldline.kernel.draws import Draws
 from worldline.kernel.entity import Entity
@@ -46,7 +46,7 @@ from worldline.nodes.node import (
     Start,
     Timer,
 )
-from worldline.nodes.trace import LINK_DOWN, PARTITIONED, Deliveries, NodeRecord, said
+from worldline.nodes.trace import LINK_DOWN, PARTITIONED, Deliveries, Kind, NodeRecord, said
 from worldline.processes.failures import is_from_outside
 
 DOWN = "the node is down"
@@ -164,7 +164,7 @@ class NodeHost(Entity):
 
     def _act(self, event: Meta) -> None:
         """Let the node execute what the simulator does to it."""
-        tell_event(self, event)
+        tell_text(self, "received", event, type(event).__name__)
         self._let_execute(event)
         self._has_executed()
 
@@ -212,7 +212,7 @@ class NodeHost(Entity):
         return ModelError(f"it has no link with the number {shown(link)}", advice=advice)
 
     def log(self, text: object) -> None:
-        tell_logged(self, text)
+        tell_text(self, "logged", text)
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         if not isinstance(name, str):
@@ -263,16 +263,16 @@ class NodeHost(Entity):
     def _receive(self, end: LinkEnd, incoming: Incoming) -> None:
         self.acted_at = self.now
         if not self.is_up:
-            tell_dropped(self, end, incoming, DOWN)
+            tell_reached(self, end, incoming, DOWN)
         elif end.state == "gone" or incoming.sent < end.opened:
-            tell_dropped(self, end, incoming, REMOVED)
+            tell_reached(self, end, incoming, REMOVED)
         elif not self._setting.keeps and incoming.sent <= end.went_down[-1]:
-            tell_dropped(self, end, incoming, UNDERWAY)
+            tell_reached(self, end, incoming, UNDERWAY)
         elif end.state == "down":
             end.held.append(incoming._replace(was_held=True))
             tell_held(self, end, incoming)
         else:
-            tell_received(self, end, incoming)
+            tell_reached(self, end, incoming, "")
             self._let_execute(Protocol(incoming.message, end.link))
             self._has_executed()
 
@@ -289,7 +289,7 @@ class NodeHost(Entity):
         for timer in self._timers.values():
             self.cancel(timer)
         self._timers.clear()
-        tell_done(self, "Crash", "Crash")
+        tell_text(self, "received", "Crash", "Crash")
         self._has_executed()
 
     def on_recover(self, _: None) -> None:
@@ -363,7 +363,7 @@ class NodeHost(Entity):
         end.close()
         del self._ends[end.link]
         for incoming in end.held:
-            tell_dropped(self, end, incoming, REMOVED)
+            tell_reached(self, end, incoming, REMOVED)
         self._tell(NeighborRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
@@ -372,13 +372,13 @@ class NodeHost(Entity):
         self._groups.append(group)
         for end in self._ends.values():
             end.is_cut = end.is_cut or self._is_cut(end, group)
-        tell_happened(self, f"Partition {' '.join(map(str, group))}")
+        tell_text(self, "happened", f"Partition {' '.join(map(str, group))}", "Partition")
 
     def on_repair(self, _: None) -> None:
         self._groups.clear()
         for end in self._ends.values():
             end.is_cut = False
-        tell_happened(self, "Repair")
+        tell_text(self, "happened", "Repair", "Repair")
 
     def _is_cut(self, end: LinkEnd, group: tuple[int, ...]) -> bool:
         return (end.neighbor in group) != (self.id in group)
@@ -488,51 +488,22 @@ def tell_sent(host: NodeHost, end: LinkEnd, message: Any, delays: tuple[int, ...
         observer.arrives(host.name, number, end.name, at + 1, 0, reason)
 
 
-def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a node gets a message now. That it arrives was told when it was sent, unless it was held."""
+def tell_reached(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
+    """Tell that a node gets a message now, or that it has arrived in vain, for a reason.
+
+    That it arrives was told when it was sent, unless it was held.
+    """
+    if reason:
+        _count(host, host.name, incoming.message, reason)
     if incoming.was_held:
         _count(host, host.name, incoming.message, HELD, -1)
     observer = host._wl_observer
     if observer is None:
         return
-    if incoming.was_held:
-        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, None)
-        observer.lasts(end.name, incoming.number, host.now)
-    _tell_what_became(observer, host, end, incoming, "")
-
-
-def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
-    """Tell that a message has arrived in vain."""
-    _count(host, host.name, incoming.message, reason)
-    if incoming.was_held:
-        _count(host, host.name, incoming.message, HELD, -1)
-    observer = host._wl_observer
-    if observer is None:
-        return
-    observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason)
+    if reason or incoming.was_held:
+        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason or None)
     if incoming.was_held:
         observer.lasts(end.name, incoming.number, host.now)
-    _tell_what_became(observer, host, end, incoming, reason)
-
-
-def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int = 1) -> None:
-    """Count a message that doesn't reach its node; for an outcome, whether anybody observes the run or not."""
-    dropped, key = host._wl_roster.engine.dropped, (receiver, type(message).__name__, reason)
-    dropped[key] = dropped.get(key, 0) + number
-    if not dropped[key]:
-        del dropped[key]
-
-
-def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a message waits where it has arrived, for an unknown time: until then, it is lost."""
-    _count(host, host.name, incoming.message, HELD)
-    observer = host._wl_observer
-    if observer is not None:
-        observer.lasts(end.name, incoming.number, FOREVER)
-        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, HELD)
-
-
-def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
     record = NodeRecord(
         at=host.now,
         kind="dropped" if reason else "received",
@@ -547,34 +518,35 @@ def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming
     observer.noted(host.name, record.what, record.at, None, record)
 
 
-def tell_event(host: NodeHost, event: Meta) -> None:
-    """Tell what the simulator does to a node that it can act on."""
-    if host._wl_observer is not None:
-        tell_done(host, str(event), type(event).__name__)
+def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
+    """Tell that a message waits where it has arrived, for an unknown time: until then, it is lost."""
+    _count(host, host.name, incoming.message, HELD)
+    observer = host._wl_observer
+    if observer is not None:
+        observer.lasts(end.name, incoming.number, FOREVER)
+        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, HELD)
 
 
-def tell_done(host: NodeHost, text: str, what: str) -> None:
-    """Tell what is done to a node, whether it notices or not."""
-    record = NodeRecord(at=host.now, kind="received", node=host.id, text=text, what=what)
-    _tell_text(host, host.name, META, record)
+def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int = 1) -> None:
+    """Count a message that doesn't reach its node; for an outcome, whether the run is observed or not."""
+    dropped, key = host._wl_roster.engine.dropped, (receiver, type(message).__name__, reason)
+    dropped[key] = dropped.get(key, 0) + number
+    if not dropped[key]:
+        del dropped[key]
 
 
-def tell_happened(host: NodeHost, text: str) -> None:
-    """Tell what happens to the network, to all hosts at once; so one host does it, as if from outside."""
-    if host.id == 0:
-        record = NodeRecord(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
-        _tell_text(host, OUTSIDE, META, record)
+def tell_text(host: NodeHost, kind: Kind, text: object, what: str = "") -> None:
+    """Tell what is done to a node, whether it notices or not; a line that it writes; or what happens to the network.
 
-
-def tell_logged(host: NodeHost, text: object) -> None:
-    """Tell of a line that a node writes."""
-    if host._wl_observer is not None:
-        _tell_text(host, host.name, LOG, NodeRecord(at=host.now, kind="logged", node=host.id, text=str(text)))
-
-
-def _tell_text(host: NodeHost, who: str, topic: str, record: NodeRecord) -> None:
-    if host._wl_observer is not None:
-        host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
+    The last is told to all hosts at once, so one of them tells it, as if from outside.
+    """
+    is_outside = kind == "happened"
+    if host._wl_observer is None or (is_outside and host.id):
+        return
+    record = NodeRecord(at=host.now, kind=kind, node=None if is_outside else host.id, text=str(text), what=what)
+    topic = LOG if kind == "logged" else META
+    who = OUTSIDE if is_outside else host.name
+    host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
 
 
 # The ends of links: how long what goes in here is under way, and whether it is carried at all.

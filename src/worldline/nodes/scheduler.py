@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from worldline.history.guarding import check_observer
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
+from worldline.history.telling import RelayingObserver
 from worldline.kernel.model import KernelOutcome
 from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -33,7 +34,7 @@ from worldline.search.searching import Expired
 _COPIES_MAX = 1_000
 
 
-class HostObserver(Observer):
+class HostObserver(RelayingObserver):
     """An observer of hosts.
 
     A host that drops a message knows it by the kernel's number; that of a copy isn't the message's, and which is which
@@ -46,12 +47,10 @@ class HostObserver(Observer):
         self._copies: dict[tuple[str, int], tuple[int, int, int]] = {}  # → number, which copy, until when.
         self._copies_max = _COPIES_MAX
 
-    def began(self, who: str, at: int) -> None:
-        self._observer.began(who, at)
-
-    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        self._keep(detail)
-        self._observer.sent(who, number, topic, at, payload, until, detail)
+    def relay(self, how: str, what: tuple[Any, ...]) -> None:
+        if self._take is not None and how in ("sent", "noted"):
+            self._take(what[-1])
+        getattr(self._observer, how)(*what)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
         if copy:
@@ -67,25 +66,11 @@ class HostObserver(Observer):
             number = message
         self._observer.lasts(sender, number, until)
 
-    def closed(self, receiver: str, topic: str, at: int) -> None:
-        self._observer.closed(receiver, topic, at)
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        self._keep(detail)
-        self._observer.noted(who, topic, at, payload, detail)
-
-    def ended(self, who: str, at: int, chain: bytes) -> None:
-        self._observer.ended(who, at, chain)
-
     def passed(self, time: int) -> None:
         if len(self._copies) > self._copies_max:
             self._copies = {key: copy for key, copy in self._copies.items() if copy[2] >= time}
             self._copies_max = max(_COPIES_MAX, 2 * len(self._copies))
         self._observer.passed(time)
-
-    def _keep(self, record: NodeRecord) -> None:
-        if self._take is not None:
-            self._take(record)
 
 
 DEFAULT_LINK = as_link(LATENCY)
