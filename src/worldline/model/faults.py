@@ -288,7 +288,7 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
     if after.participant != each.participant:
         raise ConfigurationError(
             f"{each}: only what {each.participant} itself sends or receives can trigger that",
-            advice=f"nobody knows at once what {after.participant} does; name one of {each.participant}'s own topics",
+            advice=f"what {after.participant} does isn't known there at once; name one of {each.participant}'s own topics",
         )
     if each.verb in ("dropout", *_BEGUN_BY):
         is_dropout = each.verb == "dropout"
@@ -317,7 +317,7 @@ def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Ite
         if topics is None or (topic in topics if topic is not None else topics):
             continue
         known = sorted(topics)
-        problem = f"{each.participant} doesn't publish" if is_sent else "nobody else publishes"
+        problem = f"{each.participant} doesn't publish" if is_sent else "no other participant publishes"
         they = "it publishes" if is_sent else "others publish"
         listed = f"{they} {', '.join(known[:12]) or 'nothing'}"
         advice = "its `publishes` is empty" if topic is None else nearest(topic, known) or listed

@@ -114,15 +114,15 @@ class Distorts(Gossip):
 class Easygoing(Gossip):
     """Takes every telling for one in vain."""
 
-    def _call_somebody(self) -> None:
-        super()._call_somebody()
+    def _call_neighbor(self) -> None:
+        super()._call_neighbor()
         self.execute(Protocol(NoNews(), 0))
 
 
 class Secretive(Gossip):
     """Tells nobody."""
 
-    def _call_somebody(self) -> None:
+    def _call_neighbor(self) -> None:
         pass
 
 

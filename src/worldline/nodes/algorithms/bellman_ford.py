@@ -2,8 +2,8 @@
 
 Every node keeps a routing table: for each node of the network the shortest distance that it knows of, and the local
 link by which messages go there. In the beginning it knows the way to itself only. It tells its table to all of its
-neighbors. Who gets a neighbor's table looks whether any way over that neighbor is shorter than the one it knows; if
-one is, it changes its table and tells it to all of its neighbors.
+neighbors. A node that gets a neighbor's table looks whether any way over that neighbor is shorter than the one it
+knows; if one is, it changes its table and tells it to all of its neighbors.
 
 Distances only ever shrink, and none is shorter than the true one, so it comes to an end. Then no neighbor knows a
 shorter way, and that's what shortest paths are. Messages may overtake each other: an old table only offers ways that

@@ -1,22 +1,22 @@
 """Garcia-Molina's bully algorithm: the highest node that is up becomes the leader, and makes the others follow it.
 
-Everybody has a link to everybody. Nodes crash, lose all they know, and come back. What the algorithm lives on is that
-latencies are bounded, here by 10 ms: who doesn't answer in time is down.
+Every node has a link to every other. Nodes crash, lose all they know, and come back. What the algorithm lives on is
+that latencies are bounded, here by 10 ms: a node that doesn't answer in time is down.
 
-A node that knows no leader holds an election: it asks everybody who might be higher. At first it doesn't know which
+A node that knows no leader holds an election: it asks every node that might be higher. At first it doesn't know which
 links lead to higher nodes; every message tells its sender's id, so it learns that. A node that is asked by a lower one
-answers, and holds an election of its own; a leader says that it is the leader. Whoever gets no answer from a higher
-node within its patience, which is more than a round trip, makes itself the leader and tells everybody, again and again.
-The highest of all needn't ask. Who has got an answer waits for the new leader, and asks again if none comes. Who hears
-of a leader that is higher than itself follows it; if it doesn't hear from it for some time it holds an election. Who
-hears of a leader that is lower than itself holds one too: that is the bully.
+answers, and holds an election of its own; a leader says that it is the leader. A node that gets no answer from a higher
+node within its patience, which is more than a round trip, makes itself the leader and tells all others, again and
+again. The highest of all needn't ask. One that has got an answer waits for the new leader, and asks again if none
+comes. A node that hears of a leader that is higher than itself follows it; if it doesn't hear from it for some time it
+holds an election. One that hears of a leader that is lower than itself holds one too: that is the bully.
 
 This is the form in which it is usually taught. In the original a winner first halts all lower nodes, and then tells
 them in another round that it leads.
 
-What can be promised: in a quiet time everybody who is up follows the highest one that is up, after about as long as it
-takes to miss a leader and to hold an election. Nobody makes itself the leader while a higher node has been up for as
-long as its patience: that node would have answered. Nobody follows a lower node, nor one that hasn't made itself
+What can be promised: in a quiet time every node that is up follows the highest one that is up, after about as long as
+it takes to miss a leader and to hold an election. No node makes itself the leader while a higher node has been up for
+as long as its patience: that node would have answered. None follows a lower node, nor one that hasn't made itself
 leader.
 
 What can't: that there is one leader at any time. A higher node that comes back deposes a leader, which doesn't know it
@@ -48,7 +48,7 @@ MISS_SIGN = "miss sign"
 
 
 class Election(Struct, frozen=True):
-    """Is anybody there who is higher than I?"""
+    """Is there a node that is higher than I?"""
 
     sender: int
 

@@ -1,21 +1,23 @@
 """Chandy and Lamport's snapshot: a picture of a system that goes on moving.
 
-The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbor. How much
-is there altogether? Asking all nodes at the same moment isn't possible, and asking one after the other counts money
-twice that has moved in between, or misses it while it is under way.
+The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbor. How much is
+there altogether? Asking all nodes at the same moment isn't possible, and asking one after the other counts money twice
+that has moved in between, or misses it while it is under way.
 
 One node begins: it records its own balance, sends a marker over each of its links, and from then on records what comes
-in by each link, until a marker comes in by it. Who gets a marker for the first time does the same; the link by which
-the marker came has nothing more to record. A node that has a marker from every neighbor is done. Nobody stops paying.
+in by each link, until a marker comes in by it. A node that gets a marker for the first time does the same; the link by
+which the marker came has nothing more to record. A node that has a marker from every neighbor is done. No node stops
+paying.
 
 The marker on a link stands between what its sender paid before recording its balance and what it paid after. Links must
-be FIFO, so who gets it has got all of the former and none of the latter, and has recorded its own balance by then: no
-payment is in the picture at the receiver that isn't at the sender. What the sender paid before and the receiver got
-after is just what the receiver records for the link. So the recorded balances and links together make a state in which
-the system may never have been at any one time, but which it could have passed through, and no money is missing.
+be FIFO, so the node that gets it has got all of the former and none of the latter, and has recorded its own balance by
+then: no payment is in the picture at the receiver that isn't at the sender. What the sender paid before and the
+receiver got after is just what the receiver records for the link. So the recorded balances and links together make a
+state in which the system may never have been at any one time, but which it could have passed through, and no money is
+missing.
 
 Two markers go over every link, one each way, and the last node is done when the slowest of them has arrived. Nothing
-may get lost, no node may crash, and everybody must be within reach of who begins.
+may get lost, no node may crash, and every node must be within reach of the one that begins.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Leader election on a ring after LeLann, Chang and Roberts.
 
-Every node knows its own id and its two links, and no more: neither how many nodes there are nor who they are. It sends
-its id ahead, over local link 1. Who gets an id that is larger than its own passes it on, over the other of its links; a
-smaller one it stops. So of all ids only the highest can get past everybody: whose id comes home is the leader. It sends
-round that it is, and when that comes home everybody knows.
+Every node knows its own id and its two links, and no more: neither how many nodes there are nor which. It sends its id
+ahead, over local link 1. A node that gets an id larger than its own passes it on, over the other of its links; a
+smaller one it stops. So of all ids only the highest can get past all nodes: the node whose id comes home is the leader.
+It sends round that it is, and when that comes home all nodes know.
 
 An id is judged by itself, whatever came before it, so messages may overtake each other. None may get lost. The ring
 needn't even be oriented: an id goes on the way that it began, whether others go against it or not.
 
 The highest id takes n messages; the one that k others exceed at most n - k, then it meets one of those. That makes at
-most n(n + 1)/2, and 2n - 1 if everybody's next one is higher, but for the highest. The announcement takes n more.
+most n(n + 1)/2, and 2n - 1 if every node's next one is higher, but for the highest. The announcement takes n more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AHEAD = 1
 
 
 class Candidate(Struct, frozen=True):
-    """Somebody's id on its way round the ring."""
+    """A node's id on its way round the ring."""
 
     id: int
 
@@ -38,7 +38,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Elected(Struct, frozen=True):
-    """Everybody is told who the leader is."""
+    """All nodes are told which one is the leader."""
 
     leader: int
 

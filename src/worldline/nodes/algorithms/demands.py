@@ -10,7 +10,7 @@ from worldline.nodes.scheduler import Scheduler
 
 
 def demand_clique(node: Node) -> None:
-    """Refuse a topology in which not everybody is a neighbor of everybody."""
+    """Refuse a topology in which a node isn't a neighbor of every other."""
     if node.num_neighbors != node.num_nodes - 1:
         raise ConfigurationError("everybody needs a link to everybody", advice=f"use clique:{node.num_nodes}")
 

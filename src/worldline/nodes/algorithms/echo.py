@@ -1,17 +1,17 @@
 """The echo algorithm: a wave that comes back.
 
-The initiator sends a wave to all of its neighbors. Who is reached by it for the first time remembers the link as the
-one to its parent, and sends the wave on over all other links. Every node then waits until something has come in by
-each of these other links. That is either an echo, of a neighbor whose parent it is, or the wave itself, of one that
-was reached by somebody else; each counts as that neighbor's answer. When it has all answers, it sends its own echo to
-its parent. The initiator has no parent: when it has all answers, it decides.
+The initiator sends a wave to all of its neighbors. A node that it reaches for the first time remembers the link as the
+one to its parent, and sends the wave on over all other links. Every node then waits until something has come in by each
+of these other links. That is either an echo, of a neighbor whose parent it is, or the wave itself, of one that was
+reached by another node; each counts as that neighbor's answer. When it has all answers, it sends its own echo to its
+parent. The initiator has no parent: when it has all answers, it decides.
 
 Echoes add up: each says how many nodes there are below and including its sender, the wave says none. So what the
 initiator decides is the number of nodes that it can reach.
 
-Parents form a tree, since each was reached before its children were, and everybody who can be reached is in it. Echoes
-go from its leaves to its root. When the initiator decides, everybody has been reached, has got all that it will ever
-get, and has echoed: its decision is the last that happens. Over each of the m links goes one message in each
+Parents form a tree, since each was reached before its children were, and every node that can be reached is in it.
+Echoes go from its leaves to its root. When the initiator decides, every node has been reached, has got all that it will
+ever get, and has echoed: its decision is the last that happens. Over each of the m links goes one message in each
 direction, which makes 2m. They may overtake each other; none may get lost, or the initiator waits for ever.
 """
 

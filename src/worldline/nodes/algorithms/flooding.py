@@ -1,12 +1,12 @@
 """Flooding.
 
-One node, the initiator, has news, and sends it to all of its neighbors. Who gets it for the first time takes it, and
-sends it to all neighbors but the one it came from. Who gets it again does nothing.
+One node, the initiator, has news, and sends it to all of its neighbors. A node that gets it for the first time takes
+it, and sends it to all neighbors but the one it came from. One that gets it again does nothing.
 
-So it crosses every link, and reaches whoever can be reached. Each node sends once over each of its links, but for the
-one by which it got the news; only the initiator has no such link. In a component of n nodes and m links these are
-2m - (n - 1) messages, whatever the order in which they arrive. None may get lost: where there is only one way to a
-node, nobody would try again.
+So it crosses every link, and reaches all nodes that can be reached. Each node sends once over each of its links, but
+for the one by which it got the news; only the initiator has no such link. In a component of n nodes and m links these
+are 2m - (n - 1) messages, whatever the order in which they arrive. None may get lost: where there is only one way to a
+node, no node would try again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from worldline.search.properties import always, at_end
 
 
 class News(Struct, frozen=True):
-    """What everybody shall know."""
+    """What all nodes shall know."""
 
     text: str
 

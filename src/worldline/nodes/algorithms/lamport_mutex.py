@@ -1,15 +1,15 @@
-"""Lamport's mutual exclusion: one queue of requests, and everybody has it.
+"""Lamport's mutual exclusion: one queue of requests, and every node has it.
 
 Every node has a logical clock, a number that grows with everything it does and is never behind a message it has heard
-of. Who wants to be inside tells everybody so, with the time of its clock; this time and its own id, which decides
-between equal times, are its request. Everybody puts the request into a queue and replies with a time of its own. Who
-leaves tells everybody, and they take its request out of their queues.
+of. A node that wants to be inside tells all others so, with the time of its clock; this time and its own id, which
+decides between equal times, are its request. Each puts the request into a queue and replies with a time of its own. A
+node that leaves tells all others, and they take its request out of their queues.
 
 A node goes inside when its own request is the smallest in its queue and it has heard something later than that request
-from everybody else. Then no smaller request can be under way: messages must not overtake each other (the links have to
-be FIFO), so it would have come before what was heard, and whatever somebody asks for from now on is later. So two nodes
-never take themselves for the first at the same time, and requests are granted in their order, which nobody has to
-decide. Nobody waits for ever, since there are only finitely many smaller requests.
+from all others. Then no smaller request can be under way: messages must not overtake each other (the links have to be
+FIFO), so it would have come before what was heard, and whatever is asked for from now on is later. So two nodes never
+take themselves for the first at the same time, and requests are granted in their order, which no node has to decide.
+None waits for ever, since there are only finitely many smaller requests.
 
 It needs links between all nodes that lose nothing, and nodes that stay up: one that doesn't reply stops all. Each entry
 takes 3 (n - 1) messages: a request, a reply and a release for each of the others.
@@ -33,21 +33,21 @@ Stamp = tuple[int, int]
 
 
 class Request(Struct, frozen=True):
-    """Somebody wants to be inside."""
+    """A node wants to be inside."""
 
     timestamp: int
     sender: int
 
 
 class Reply(Struct, frozen=True):
-    """Somebody has heard of a request."""
+    """A node has heard of a request."""
 
     timestamp: int
     sender: int
 
 
 class Release(Struct, frozen=True):
-    """Somebody isn't inside any more."""
+    """A node isn't inside any more."""
 
     timestamp: int
     sender: int

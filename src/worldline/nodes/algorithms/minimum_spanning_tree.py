@@ -12,21 +12,21 @@ fragment at its other end to join them, by `Connect`:
 
 From the core `Initiate` spreads through the fragment: its name, its level, and whether members are to look for links. A
 member tests its own links, the lightest first: `Test` asks the node at the other end, which answers `Accept` or, if it
-is in the same fragment, `Reject`. It does that only when its own level is as high as that of the one who asks: until
+is in the same fragment, `Reject`. It does that only when its own level is as high as that of the node that asks: until
 then it might be a member and not know it yet. `Report` brings the lightest weights to the core; there both ends know
 the lightest of all, and `ChangeRoot` goes to the node that has it, which sends `Connect`. If there is no link that
 leads out, the tree is complete, and both ends of the core know it. No fragment waits for ever, since one of the lowest
-level, and among these the one with the lightest link out, isn't kept waiting by anybody.
+level, and among these the one with the lightest link out, isn't kept waiting by any.
 
 The algorithm needs all weights to be different. So that it can be used where they aren't, neighbors tell each other
 their ids first; links of the same weight are ordered by the ids of their ends, the lower one first.
 
 A node handles what comes over a link in the order in which it was sent: links must be FIFO, and mustn't lose anything.
 (A message that a node can't act on yet waits in the node; others may be handled before it.) With n nodes and m links it
-takes at most 5 n log₂ n + 2m messages, besides the 2m that introduce neighbors: a link is rejected once, by at most
-two messages, and on each of at most log₂ n levels a node gets one `Initiate` and one `Accept`, and sends at most one
-`Test` that is accepted, one `Report`, and one `ChangeRoot` or `Connect`. If the network isn't connected each component
-gets its own tree.
+takes at most 5 n log₂ n + 2m messages, besides the 2m that introduce neighbors: a link is rejected once, by at most two
+messages, and on each of at most log₂ n levels a node gets one `Initiate` and one `Accept`, and sends at most one `Test`
+that is accepted, one `Report`, and one `ChangeRoot` or `Connect`. If the network isn't connected each component gets
+its own tree.
 """
 
 from __future__ import annotations

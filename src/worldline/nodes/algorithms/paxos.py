@@ -1,24 +1,25 @@
 """Paxos: all agree on one value, once and for ever.
 
-Every node is an acceptor and a learner, and some are proposers too. A proposer who wants a value to be chosen opens a
+Every node is an acceptor and a learner, and some are proposers too. A proposer that wants a value to be chosen opens a
 ballot, which has a number that is larger than all that it knows of, and which is unique since the proposer's id belongs
 to it. First it asks all acceptors to promise that they take part in no lower ballot any more; with their promise, they
 tell what they have accepted last, if anything. With the promises of a majority, the proposer asks all to accept a value
-in this ballot: the one of the highest ballot that it was told of, or its own if nobody has accepted anything. An
-acceptor does so unless it has promised a higher ballot to somebody, and tells everybody. A value is chosen when a
-majority has accepted it in the same ballot; who hears of that has learned it.
+in this ballot: the one of the highest ballot that it was told of, or its own if none has accepted anything. An acceptor
+does so unless it has promised a higher ballot, and tells all nodes. A value is chosen when a majority has accepted it
+in the same ballot; a node that hears of that has learned it.
 
-That's why it is correct: any two majorities have an acceptor in common. Once a value is chosen, whoever gets promises
-for a higher ballot hears of it from that acceptor, or of a ballot in between that has the same value for the same
-reason, so no other value is proposed any more. It needs that acceptors don't forget what they have promised and
+That's why it is correct: any two majorities have an acceptor in common. Once a value is chosen, a proposer that gets
+promises for a higher ballot hears of it from that acceptor, or of a ballot in between that has the same value for the
+same reason, so no other value is proposed any more. It needs that acceptors don't forget what they have promised and
 accepted, so that is stable. The rest may be lost: a proposer is an acceptor too and promises its own ballots first, so
 even after a crash it doesn't use one twice.
 
 Two proposers can outbid each other for ever. So each waits for a random time before it tries again, and learns from
-those who refuse how high it has to go. Those who have no value after such a time ask again, by a new ballot if they are
-proposers, and who knows the value tells it to them. So messages may get lost and overtake each other, and nodes may
-crash; if a majority reaches each other for long enough, all who are up learn the value in the end. A ballot takes up to
-3 n messages and those of n acceptors who tell everybody: n². Everybody must be a neighbor of everybody.
+those that refuse how high it has to go. Nodes that have no value after such a time ask again, by a new ballot if they
+are proposers, and those that know the value tell it to them. So messages may get lost and overtake each other, and
+nodes may crash; if a majority reaches each other for long enough, all nodes that are up learn the value in the end. A
+ballot takes up to 3 n messages and those of n acceptors that tell all: n². Every node must be a neighbor of every
+other.
 """
 
 from __future__ import annotations
@@ -67,24 +68,24 @@ class Accept(Struct, frozen=True):
 
 
 class Accepted(Struct, frozen=True):
-    """An acceptor has done so, and tells everybody."""
+    """An acceptor has done so, and tells all nodes."""
 
     ballot: Ballot
     value: str
 
 
 class Refused(Struct, frozen=True):
-    """An acceptor has promised a higher ballot to somebody."""
+    """An acceptor has promised a higher ballot."""
 
     promised: Ballot
 
 
 class Ask(Struct, frozen=True):
-    """Does anybody know the value?"""
+    """A node asks for the value."""
 
 
 class Chosen(Struct, frozen=True):
-    """Somebody does."""
+    """One that knows it tells it."""
 
     value: str
 
@@ -114,7 +115,7 @@ class Paxos(Node):
         self.ballot = NO_BALLOT
         self.promises: dict[int, Vote | None] = {}  # By link.
         # As a learner:
-        self.heard: dict[Ballot, set[int]] = {}  # The links over which somebody has said that it accepted.
+        self.heard: dict[Ballot, set[int]] = {}  # The links of those that have accepted.
         self.learned: str | None = None
 
     def execute(self, event: Event) -> None:
@@ -150,7 +151,7 @@ class Paxos(Node):
             self.send(message, link)
 
     def _tell_all(self, message: Message) -> None:
-        """Send a message to everybody, oneself first."""
+        """Send a message to all nodes, the node itself first."""
         self._receive(message, OWN)
         self.broadcast(message)
 

@@ -1,9 +1,9 @@
 """Vector clocks, and Lamport's scalar ones.
 
 Every node counts its own events: what it does by itself, what it sends, what it receives. Its clock is a vector that
-says of each node how many of that node's events it knows of, directly or by hearsay. Every message carries the clock
-of its sender. Who receives it takes the larger of both numbers for each node, and then counts the receipt as an event
-of its own. The clock after an event is the event's stamp.
+says of each node how many of that node's events it knows of, directly or by hearsay. Every message carries the clock of
+its sender. A node that receives it takes the larger of both numbers for each node, and then counts the receipt as an
+event of its own. The clock after an event is the event's stamp.
 
 So the stamp of an event has for each node the number of those of its events that happened before, or are the event
 itself. One event happened before another exactly if its stamp is nowhere larger than the other's, and differs from it;
@@ -11,11 +11,11 @@ if that is true of neither, they are concurrent. Lamport's clock is a single num
 known: it grows from what happened before to what happened after, but says nothing the other way round.
 
 What nodes do here is nothing but an occasion: in every round each does something by itself, or sends a message to a
-random neighbor. Clocks need nothing of the links: what is lost or late only makes fewer events known. Through a crash
-a node has to keep its clock, or it would count the same numbers twice.
+random neighbor. Clocks need nothing of the links: what is lost or late only makes fewer events known. Through a crash a
+node has to keep its clock, or it would count the same numbers twice.
 
 Messages also carry which event sent them, as a node and the place in its history. No clock is computed from that: it is
-for those who want to know what really happened before what.
+for oracles that want to know what really happened before what.
 """
 
 from __future__ import annotations
