@@ -34,7 +34,7 @@ from worldline.nodes.faults import KINDS, SHARES, as_fault, parse_kinds, time_of
 from worldline.nodes.node import Node
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.shapes import parse_edges
-from worldline.nodes.shrinking import Shrunk, as_kept, shrink
+from worldline.nodes.shrinking import as_kept, shrink
 from worldline.nodes.trace import NodeRecord, line_of, text_of
 from worldline.nodes.trial import Trial, load, load_trial, recipe_of, save
 from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
@@ -42,6 +42,7 @@ from worldline.processes.executor import Inline
 from worldline.recording import Shelf
 from worldline.search.day import USUAL_DAY, as_day
 from worldline.search.searching import SECONDS_MAX, deadline, remarks_on
+from worldline.search.shrinking import Shrunk
 from worldline.targets import RunOptions
 from worldline.targets.algorithm import ReadyTrial
 
@@ -360,7 +361,7 @@ def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outpu
     trial, source, seconds_max, *_ = asked
     file = [] if source is None else ["--file", str(source)]
 
-    def tell(shrunk: Shrunk) -> None:
+    def tell(shrunk: Shrunk[Trial]) -> None:
         if not outputs.quiet:
             console.print("---")
             console.print(own_lines(text_of(shrunk.records, times=outputs.times)))
@@ -382,7 +383,7 @@ def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outpu
     )
 
 
-def _describe(console: Console, shrunk: Shrunk) -> None:
+def _describe(console: Console, shrunk: Shrunk[Trial]) -> None:
     lines = len(shrunk.records)
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
     runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")

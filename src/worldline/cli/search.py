@@ -11,23 +11,21 @@ import typer
 from msgspec.structs import replace
 from rich.console import Console
 
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, own_lines
 from worldline.cli.options import OF_FEDERATIONS, KindOfDay
 from worldline.cli.runner import interruptible
 from worldline.cli.search_story import Searched, SeedsOptions, run_search, show_failure
-from worldline.federation.inprocess.trial import ShrunkFederation, shrink_federation
+from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.files.saving import destination
-from worldline.model.draws.names import draw_in_words, drawn_text
 from worldline.model.errors import UsageError, shortened
 from worldline.model.text import counted
 from worldline.search.searching import SECONDS_MAX
-from worldline.search.shrinking import WrittenDraws
+from worldline.search.shrinking import Shrunk, WrittenDraws
 from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
-_CLOCKS_MAX = 5  # Of which is said how they are wrong.
 
 
 class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
@@ -106,7 +104,7 @@ def search(
         save=lambda found, path: save_trial(request, found, path),
         shrink=lambda failing, progress: shrink_federation(failing, seconds_max=wanted.seconds_max, progress=progress),
         describe=lambda shrunk: _describe(console, shrunk, besides),
-        tell=lambda shrunk: show_failure(console, shrunk.happenings, shrunk.draws, shrunk.failure),
+        tell=lambda shrunk: show_failure(console, shrunk.records, shrunk.trial.written, shrunk.failure),
     )
     run_search(console, searched, wanted)
 
@@ -154,32 +152,19 @@ def _repeat(console: Console, file: Path, named: TrialRequest, *, says_more: boo
     raise typer.Exit(outcome.failure.exit_code)
 
 
-def _describe(console: Console, shrunk: ShrunkFederation, besides: str) -> None:
-    runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
-    if shrunk.draws is None:
+def _describe(console: Console, shrunk: Shrunk[FederationTrial], besides: str) -> None:
+    runs = counted(shrunk.runs, "run")
+    if shrunk.trial.written is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages and clocks")
+        besides = ""
     else:
-        before, after = counted(shrunk.draws_before, "draw"), str(len(draws))
+        before, after = counted(shrunk.drawn, "draw"), str(shrunk.left)
         if shrunk.faults_before:
             before += f" and {counted(shrunk.faults_before, 'fault')}"
-            after = f"{counted(len(draws), 'draw')} and {counted(len(shrunk.faults), 'fault')}"
+            after = f"{counted(shrunk.left, 'draw')} and {counted(len(shrunk.trial.faults or ()), 'fault')}"
         console.print(f"shrunk in {runs}, from {before} to {after}:")
-        calm = ["every message takes the usual time", "none gets lost", *_clocks_in_words(shrunk)]
-        but = ", but" if draws or shrunk.faults else ""
-        console.print(f"{besides}{', '.join(calm[:-1])} and {calm[-1]}{but}")
-    for name, value in draws.items():
-        words = draw_in_words(name, value)
-        console.print(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
-    for each in shrunk.faults:
-        console.print(f"  {each}")
-
-
-def _clocks_in_words(shrunk: ShrunkFederation) -> list[str]:
-    wrong = shrunk.wrong_clocks
-    if not wrong:
-        return ["clocks are right"] if shrunk.has_clocks else []
-    more = len(wrong) - _CLOCKS_MAX
-    return wrong if more <= 0 else [*wrong[:_CLOCKS_MAX], f"clocks are wrong in {counted(more, 'more way')}"]
+    if shrunk.lines:
+        console.print(own_lines(f"{besides}{shrunk.text()}"))
 
 
 def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:

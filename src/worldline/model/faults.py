@@ -288,7 +288,7 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
     if after.participant != each.participant:
         raise ConfigurationError(
             f"{each}: only what {each.participant} itself sends or receives can trigger that",
-            advice=f"it doesn't know at once what {after.participant} does; name one of {each.participant}'s own topics",
+            advice=f"what {after.participant} does is known there later; name one of {each.participant}'s own topics",
         )
     if each.verb in ("dropout", *_BEGUN_BY):
         is_dropout = each.verb == "dropout"

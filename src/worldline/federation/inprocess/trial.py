@@ -16,6 +16,7 @@ from worldline.model.draws.names import (
     CLOCK_DRIFT,
     CLOCK_OFFSET,
     draw_in_words,
+    drawn_text,
     name_text,
     numbered_message,
     renumbered,
@@ -32,6 +33,7 @@ from worldline.model.faults import (
     spans_of,
 )
 from worldline.model.latency import Latency
+from worldline.model.text import counted
 from worldline.model.time import FOREVER, MS, SECOND, format_time
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import BrokenCheck, Happening, Property, Story, told_by
@@ -41,6 +43,7 @@ from worldline.search.shrinking import (
     CountedRuns,
     DrawsSeen,
     Shrinking,
+    Shrunk,
     WrittenDraws,
     calm,
     lessened,
@@ -69,6 +72,11 @@ class FederationTrial:
 
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed, day=draw_day(seed, self.kinds) if self.day is None else self.day)
+
+    @property
+    def written(self) -> dict[str, DrawnValue] | None:
+        """The draws that are written down, besides which all is calm; None if the seed makes them."""
+        return self.draws.written if isinstance(self.draws, WrittenDraws) else None
 
     def draw_function(self) -> DrawFunction | None:
         """Return what replaces the draws that the table leaves: what is written down, or the day."""
@@ -195,37 +203,10 @@ def _count_faults(faults: Iterable[ParticipantFault], happenings: Iterable[Happe
 # It ends when no single step helps any more, or after so many runs.
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
+_CLOCKS_MAX = 5  # Of which is said how they are wrong.
 _ROUND = 5  # A round time is a whole number of fifths of the usual one.
 
 Written = tuple[str, DrawnValue]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShrunkFederation:
-    """A failing trial with little left to remove, and its story. Before, the seed had made so many draws and faults.
-
-    `has_clocks` if it has drawn how wrong clocks are; `wrong_clocks` says how they are wrong even when all is calm.
-    """
-
-    trial: FederationTrial
-    failure: WorldlineError
-    happenings: list[Happening]
-    happenings_before: int
-    draws_before: int
-    faults_before: int
-    has_clocks: bool
-    wrong_clocks: list[str]
-    runs: int
-
-    @property
-    def faults(self) -> tuple[ParticipantFault, ...]:
-        """The faults that it takes."""
-        return self.trial.faults or ()
-
-    @property
-    def draws(self) -> dict[str, DrawnValue] | None:
-        """The draws that it takes, besides calm circumstances; None if it fails only as the seed has it."""
-        return self.trial.draws.written if isinstance(self.trial.draws, WrittenDraws) else None
 
 
 def shrink_federation(
@@ -234,7 +215,7 @@ def shrink_federation(
     runs_max: int = RUNS_MAX,
     seconds_max: float | None = SECONDS_MAX,
     progress: Callable[[int], None] | None = None,
-) -> ShrunkFederation:
+) -> Shrunk[FederationTrial]:
     """Return the calmest trial found that fails in the same way."""
     written = trial.draws
     if written is not None and not isinstance(written, WrittenDraws):
@@ -251,17 +232,35 @@ def shrink_federation(
     trial = _FederationShrinking(trial, federation.plan().end, seen, runs).finish()
     outcome, happenings = trial.told()
     assert outcome.failure is not None
-    return ShrunkFederation(
+    has_clocks = any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values())
+    return Shrunk(
         trial=trial,
         failure=outcome.failure,
-        happenings=happenings,
-        happenings_before=len(before),
-        draws_before=len(seen.restless),
+        records=happenings,
+        records_before=len(before),
+        drawn=len(seen.restless),
+        left=len(trial.written or {}),
         faults_before=faults_before,
-        has_clocks=any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values()),
-        wrong_clocks=_wrong_clocks(trial, federation),
+        lines=_in_words(trial, _wrong_clocks(trial, federation), has_clocks),
         runs=runs.done,
     )
+
+
+def _in_words(trial: FederationTrial, wrong_clocks: list[str], has_clocks: bool) -> list[str]:
+    """Say that all is calm, and what isn't; `has_clocks` if the seed draws how wrong clocks are."""
+    lines = []
+    for name, value in (trial.written or {}).items():
+        words = draw_in_words(name, value)
+        lines.append(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
+    lines += [f"  {each}" for each in trial.faults or ()]
+    if trial.written is None:  # It fails only as the seed has it.
+        return lines
+    clocks = wrong_clocks[:_CLOCKS_MAX] or (["clocks are right"] if has_clocks else [])
+    more = len(wrong_clocks) - _CLOCKS_MAX
+    if more > 0:
+        clocks.append(f"clocks are wrong in {counted(more, 'more way')}")
+    *calm, last = "every message takes the usual time", "none gets lost", *clocks
+    return [f"{', '.join(calm)} and {last}{', but' if lines else ''}", *lines]
 
 
 def _wrong_clocks(trial: FederationTrial, federation: Federation) -> list[str]:
