@@ -153,7 +153,7 @@ class Topology:
         self.weights[edge] = weight
 
 
-def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]], *, name: str = "") -> Topology:
+def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]]) -> Topology:
     """Make a topology from the neighbors of each node, whose order is that of the local links."""
     rows: Any = adjacency
     if isinstance(adjacency, Mapping):
@@ -167,14 +167,14 @@ def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]
             f"{shown(adjacency)} isn't an adjacency list",
             advice="write for each node its neighbors: [[1, 2], [0], [0]]",
         )
-    return Topology([list(row) for row in rows], name=name)
+    return Topology([list(row) for row in rows])
 
 
 def _is_row(row: object) -> bool:
     return isinstance(row, Iterable) and not isinstance(row, str | bytes | Mapping)
 
 
-def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
+def of_graph(graph: Any) -> Topology:
     """Make a topology from a networkx graph: its nodes in their order become 0 to n - 1."""
     if graph.is_directed() or graph.is_multigraph():
         raise ConfigurationError(
@@ -183,7 +183,7 @@ def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
     numbers = {node: number for number, node in enumerate(graph.nodes)}
     edges = [(numbers[a], numbers[b]) for a, b in graph.edges]
     weights = {
-        (numbers[a], numbers[b]): _whole(facts[weight]) for a, b, facts in graph.edges(data=True) if weight in facts
+        (numbers[a], numbers[b]): _whole(facts["weight"]) for a, b, facts in graph.edges(data=True) if "weight" in facts
     }
     places = [_place(facts.get("pos")) for _, facts in graph.nodes(data=True)]
     positions = [place for place in places if place is not None]
@@ -192,7 +192,7 @@ def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
         edges,
         weights=weights,
         positions=positions if len(positions) == len(places) else None,
-        name=name or graph.name or "",
+        name=graph.name or "",
     )
 
 
