@@ -247,56 +247,24 @@ class SourcedTrial(NamedTuple):
 NO_PROPERTIES = "no properties: only errors would have been noticed"
 
 
-class NodesNarrator:
-    """Tells a run as it happens."""
+def _sink(outputs: NodesOutputs, kept: list[NodeRecord] | None) -> bool | Callable[[NodeRecord], None]:
+    """Return what takes the records: prints them as they come, and keeps them if they are needed."""
+    if outputs.quiet:
+        return False if kept is None else kept.append
+    is_read = True
 
-    def __init__(self, outputs: NodesOutputs) -> None:
-        self._console = PlainConsole(sys.stderr if outputs.as_json else None)
-        self._times = outputs.times
-        self._as_json = outputs.as_json
-        self.is_told = not outputs.quiet
-        self._is_read = True
-        self._is_text = not outputs.quiet and not outputs.as_json
-
-    def sink(self, kept: list[NodeRecord] | None) -> bool | Callable[[NodeRecord], None]:
-        """Return what takes the records: tells them as they come, and keeps them if they are needed."""
-        if not self.is_told:
-            return False if kept is None else kept.append
-
-        def take(record: NodeRecord) -> None:
-            if kept is not None:
-                kept.append(record)
-            as_json = self._as_json
-            self._tell(printable_json(json.encode(record).decode()) if as_json else line_of(record, times=self._times))
-
-        return take
-
-    def _tell(self, line: str) -> None:
-        """Print a line, as long as there is a reader: what is recorded and drawn doesn't depend on that."""
-        if self._is_read:
+    def take(record: NodeRecord) -> None:
+        nonlocal is_read
+        if kept is not None:
+            kept.append(record)
+        if is_read:  # As long as there is a reader: what is recorded and drawn doesn't depend on that.
+            as_json, times = outputs.as_json, outputs.times
             try:
-                print(line)
+                print(printable_json(json.encode(record).decode()) if as_json else line_of(record, times=times))
             except Unread:
-                self._is_read = False
+                is_read = False
 
-    def say(self, line: str | Text) -> None:
-        """Say something of the run that isn't part of what happens in it."""
-        if self._is_text:
-            self._console.print(line)
-
-    def begin(self, run: Scheduler) -> None:
-        self.say(own_lines(run.topology.text()))
-
-    def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
-        if failure is not None:
-            raise failure
-        for each in trial.algorithm.properties:
-            self._console.print(f"holds {each}")
-        if not trial.algorithm.properties:
-            self._console.print(NO_PROPERTIES)
-        self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
-        for remark in remarks_on(run.faults_so_far, run.faults_in_vain):
-            self._console.print(remark)
+    return take
 
 
 def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> None:
@@ -304,15 +272,20 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
     trial = asked.trial
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
-    narrator = NodesNarrator(outputs)
+    console = PlainConsole(sys.stderr if outputs.as_json else None)
     kept: list[NodeRecord] | None = [] if outputs.diagram else None
-    scheduler = trial.scheduler(trace=narrator.sink(kept))
+    scheduler = trial.scheduler(trace=_sink(outputs, kept))
     ready = ReadyTrial(trial, Inline())
     ready.target, ready.options = asked.target, RunOptions(settings=asked.settings)
 
+    def say(line: str | Text) -> None:
+        """Say something of the run that isn't part of what happens in it."""
+        if not outputs.quiet and not outputs.as_json:
+            console.print(line)
+
     def run(observer: Observer | None, watch: Watch | None) -> Outcome:
         try:
-            narrator.begin(scheduler)
+            say(own_lines(scheduler.topology.text()))
             with deadline(asked.seconds_max):
                 return scheduler.run(trial.end(), events_max=trial.events_max, observer=observer, watch=watch)
         except WorldlineError as error:
@@ -320,13 +293,19 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
 
     outcome = run_to_end(
         run,
-        recording_of(ready.recorder, shelf, narrator.say),
-        showing=nullcontext if narrator.is_told else progress,
-        ended=lambda _: narrator.say("---"),
+        recording_of(ready.recorder, shelf, say),
+        showing=progress if outputs.quiet else nullcontext,
+        ended=lambda _: say("---"),
     )
     _draw(trial, scheduler, kept, outputs, outcome.failure)
     asked.save()
-    narrator.end(trial, scheduler, outcome.failure)
+    if outcome.failure is not None:
+        raise outcome.failure
+    for line in [f"holds {each}" for each in trial.properties] or [NO_PROPERTIES]:
+        console.print(line)
+    console.print(f"{format_time(scheduler.now)} simulated, {scheduler.result()}")
+    for remark in remarks_on(scheduler.faults_so_far, scheduler.faults_in_vain):
+        console.print(remark)
 
 
 def _draw(
