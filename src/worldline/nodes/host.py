@@ -85,7 +85,6 @@ class NodeHost(Entity):
         "_is_calm",
         "_is_plain",
         "_keeps_time",
-        "_numbered",
         "_setting",
         "_timers",
         "_unsent",
@@ -101,7 +100,6 @@ class NodeHost(Entity):
         self.node: Executes | None = None
         self._setting = setting
         self._ends = dict(enumerate(ends))  # Those that there are, by their local ids.
-        self._numbered = len(ends)
         self._by_name = {end.name: end for end in ends}
         self._groups: list[tuple[int, ...]] = []  # Who is cut off from all others, until the repair.
         self._timers = _Timers()
@@ -148,7 +146,7 @@ class NodeHost(Entity):
     def _made(self) -> Executes:
         setting = self._setting
         try:
-            node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
+            node = setting.make(setting.num_nodes, self.id, self._num_links, self.transmit, **setting.parameters)
             _check_executes(node)
         except BaseException as error:
             if is_from_outside(error):
@@ -236,6 +234,11 @@ class NodeHost(Entity):
     @property
     def links(self) -> list[int]:
         return list(self._ends)
+
+    @property
+    def _num_links(self) -> int:
+        """How many links there have been: one that is removed keeps its number."""
+        return 1 + max((end.link for end in self._by_name.values()), default=-1)
 
     # -- What happens to it; these are the handlers of the kernel's messages
 
@@ -343,17 +346,16 @@ class NodeHost(Entity):
         """Take a new link; one to a neighbor that was removed before gets a new number too."""
         self.disturb()
         neighbor, weight = added
-        end = self._setting.end(self.id, neighbor, self._numbered, weight)
+        end = self._setting.end(self.id, neighbor, self._num_links, weight)
         end.open(self.now)
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)
         if earlier is not None:
             end.follow(earlier)
         self._ends[end.link] = end
-        self._numbered += 1
         self._by_name[end.name] = end
         if isinstance(self.node, Node):
-            self.node.num_neighbors = self._numbered
+            self.node.num_neighbors = end.link + 1
         self._tell(NeighborAdded(end.link))
 
     def on_remove(self, neighbor: int) -> None:

@@ -24,6 +24,7 @@ from msgspec import Struct
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.lamport_mutex import (
     Contender,
+    Request,
     all_served,
     each_entry_takes,
     granted_in_order,
@@ -31,13 +32,6 @@ from worldline.nodes.algorithms.lamport_mutex import (
 )
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import at_end
-
-
-class Request(Struct, frozen=True):
-    """A node wants to be inside."""
-
-    timestamp: int
-    sender: int
 
 
 class Reply(Struct, frozen=True):
