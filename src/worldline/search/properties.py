@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import FunctionType
@@ -214,6 +215,7 @@ def _name_of(check: Any) -> str:
 HappeningKind = Literal["sent", "received", "noted", "befell"]
 
 
+@dataclass(eq=False)
 class Happening:
     """One participant has sent, received or noted something.
 
@@ -221,13 +223,12 @@ class Happening:
     the like `befell` it.
     """
 
-    def __init__(self, at: int, who: str, kind: HappeningKind, topic: str, payload: bytes, sender: str) -> None:
-        self.at = at
-        self.who = who
-        self.kind = kind
-        self.topic = topic
-        self.payload = payload
-        self.sender = sender
+    at: int
+    who: str
+    kind: HappeningKind
+    topic: str
+    payload: bytes
+    sender: str
 
     @cached_property
     def value(self) -> Any:
@@ -238,9 +239,6 @@ class Happening:
     def text(self) -> str:
         """What was noted, or the payload as text."""
         return self.payload.decode("utf-8", "replace")
-
-    def __repr__(self) -> str:
-        return f"Happening({self.at}, {self.who!r}, {self.kind!r}, {self.topic!r}, {self.payload!r}, {self.sender!r})"
 
 
 class Story:

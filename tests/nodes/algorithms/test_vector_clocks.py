@@ -12,7 +12,6 @@ from tests.nodes.chatter import ran
 from tests.nodes.trying import tried, violated
 from worldline.nodes import Node, Property, fault
 from worldline.nodes.algorithms.vector_clocks import (
-    Happening,
     Stamped,
     VectorClocks,
     is_before,
@@ -72,7 +71,7 @@ def test_the_source_of_what_is_received_is_an_event_that_sent_it_to_there() -> N
 
 def test_lamport_s_clock_may_order_what_is_concurrent() -> None:
     run = tried(model, 1, "clique:4")
-    happenings: list[Happening] = [happening for node in run.nodes for happening in node.history]
+    happenings: list[Stamped] = [happening for node in run.nodes for happening in node.history]
     assert any(
         one.lamport < other.lamport and not is_before(one.clock, other.clock)
         for one in happenings
@@ -97,7 +96,7 @@ def test_stamps_are_compared_entry_by_entry() -> None:
 
 def test_a_message_from_nowhere_is_noticed() -> None:
     run = tried(model, 0, "line:2", parameters={"rounds": 0})
-    run.node(0).history.append(Happening((1, 1), 2, (1, 0)))
+    run.node(0).history.append(Stamped((1, 1), 2, (1, 0)))
     with pytest.raises(AssertionError, match=r"\(0, 0\) has a cause that hadn't happened"):
         pasts(run)
 

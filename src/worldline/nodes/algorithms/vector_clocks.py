@@ -36,22 +36,14 @@ Place = tuple[int, int]
 
 
 class Stamped(Struct, frozen=True):
-    """A message with the clocks of its sender."""
-
-    clock: Clock
-    lamport: int
-    source: Place
-
-    def __str__(self) -> str:
-        return f"[clock = {text_of(self.clock)}, lamport = {self.lamport}]"
-
-
-class Happening(Struct, frozen=True):
-    """An event with its stamps; `source` is the event that sent what was received."""
+    """A message with the clocks of its sender, or an event with its own; `source` is the event that sent the message."""
 
     clock: Clock
     lamport: int
     source: Place | None = None
+
+    def __str__(self) -> str:
+        return f"[clock = {text_of(self.clock)}, lamport = {self.lamport}]"
 
 
 class VectorClocks(Node):
@@ -63,7 +55,7 @@ class VectorClocks(Node):
         super().__init__(*given)
         self.clock = [0] * self.num_nodes
         self.lamport = 0
-        self.history: list[Happening] = []
+        self.history: list[Stamped] = []
         self.rounds_left = rounds
 
     def execute(self, event: Event) -> None:
@@ -100,7 +92,7 @@ class VectorClocks(Node):
         """Count an event, and write it down with what the clocks say after it."""
         self.clock[self.id] += 1
         self.lamport += 1
-        self.history.append(Happening(tuple(self.clock), self.lamport, source))
+        self.history.append(Stamped(tuple(self.clock), self.lamport, source))
         self.log(f"{what} at {text_of(self.clock)}, lamport {self.lamport}")
 
 
