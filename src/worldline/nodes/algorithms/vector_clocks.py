@@ -36,7 +36,7 @@ Place = tuple[int, int]
 
 
 class Stamped(Struct, frozen=True):
-    """A message with the clocks of its sender, or an event with its own; `source` is the event that sent the message."""
+    """A message with the clocks of its sender, or an event with its own; `source` is the event that sent it."""
 
     clock: Clock
     lamport: int
