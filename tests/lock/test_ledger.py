@@ -48,7 +48,7 @@ from worldline.model import (
     newest,
     oldest,
 )
-from worldline.model.faults.faults import as_faults
+from worldline.model.faults import as_faults
 from worldline.model.lifecycle import Lifecycle
 from worldline.model.links import UNBOUNDED
 

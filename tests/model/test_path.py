@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from worldline.model.faults.faults import Dropout
+from worldline.model.faults import Dropout
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, exponential, uniform
 from worldline.model.links import Link, Network, Outage, Rule, check_network, hold, link, partition
 from worldline.model.path import CUT_OFF, DROPPED_OUT, LOST_AT_RECEIVER, LOST_AT_SENDER, Paths

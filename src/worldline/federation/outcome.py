@@ -11,7 +11,7 @@ from worldline.history.journal import Entry
 from worldline.history.outcome import End, Outcome
 from worldline.lock import Arbiter
 from worldline.lock.remarks import Standstill, UnheardTopic, UnmetFault, said_of_unheard
-from worldline.model.faults.faults import ENDED_BY, ParticipantFault
+from worldline.model.faults import ENDED_BY, ParticipantFault
 from worldline.model.lifecycle import EmergencyNote
 from worldline.model.time import format_time
 

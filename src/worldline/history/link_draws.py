@@ -18,7 +18,7 @@ from worldline.history.diff.account import Sending
 from worldline.history.diff.steps import NOTES
 from worldline.model.draws.names import drawn_by
 from worldline.model.draws.table import DrawFunction, Drawn, DrawTable
-from worldline.model.faults.faults import dropouts_of
+from worldline.model.faults import dropouts_of
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 

@@ -46,7 +46,7 @@ from worldline.model.clock import LocalClock
 from worldline.model.draws.names import BOOT
 from worldline.model.draws.table import DrawSource
 from worldline.model.errors import UsageError
-from worldline.model.faults.faults import ParticipantFault, spans_of
+from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
 from worldline.model.lifecycle import (
     ESTOP_LINE,

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from worldline.model.faults.faults import ParticipantFault, order_of
+from worldline.model.faults import ParticipantFault, order_of
 from worldline.model.lifecycle import ESTOP_LINE, EmergencyNote
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.text import counted

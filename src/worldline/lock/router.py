@@ -37,7 +37,7 @@ from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
 from worldline.model.draws.table import DrawTable
-from worldline.model.faults.faults import dropouts_of
+from worldline.model.faults import dropouts_of
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from worldline.model.draws.distributions import BitPlace, Chance
 from worldline.model.draws.names import CORRUPTED_BIT, CORRUPTED_BIT_OF_COPY, CORRUPTION, CORRUPTION_OF_COPY
 from worldline.model.draws.table import DrawSource, DrawTable
-from worldline.model.faults.faults import ParticipantFault, order_of
+from worldline.model.faults import ParticipantFault, order_of
 from worldline.model.latency import Latency
 from worldline.model.links import Network
 from worldline.model.message import Message

@@ -18,7 +18,7 @@ from typing import Final
 from worldline.model.draws.distributions import Chance, Distribution
 from worldline.model.draws.names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
 from worldline.model.draws.table import DrawSource, DrawTable
-from worldline.model.faults.faults import Dropout
+from worldline.model.faults import Dropout
 from worldline.model.latency import Fixed
 from worldline.model.links import ESTOP_TOPIC, Link, Network, Outage, Rule
 from worldline.model.randomness import draw_bits, key_of, unit

@@ -9,7 +9,7 @@ from msgspec import Struct
 from worldline.model.draws.checks import check_draws
 from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults.faults import ParticipantFault, as_faults, check_faults
+from worldline.model.faults import ParticipantFault, as_faults, check_faults
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time

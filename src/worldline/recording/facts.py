@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from worldline.model.draws.table import DrawRow
 from worldline.model.errors import UsageError, WorldlineError, shortened, shown
-from worldline.model.faults.faults import as_faults
+from worldline.model.faults import as_faults
 from worldline.model.links import Network
 from worldline.model.plan import Plan
 

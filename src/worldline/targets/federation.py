@@ -23,14 +23,15 @@ from worldline.history.outcome import Outcome, Watch
 from worldline.model.draws.checks import check_own_draws, check_topics
 from worldline.model.draws.table import DrawInputs, Drawn, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown
-from worldline.model.faults.drawn import (
+from worldline.model.faults import (
     DeclaredTopics,
+    ParticipantFault,
+    as_faults,
     draw_participant_faults,
     parse_fault_kinds,
     said_of_drawn,
     said_of_undrawn,
 )
-from worldline.model.faults.faults import ParticipantFault, as_faults
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time

@@ -14,7 +14,7 @@ from worldline.lock import Crashed, EmergencyStop, RunEnded
 from worldline.model import Network, Plan, plan
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError, shortened, shown
-from worldline.model.faults.faults import ParticipantFault, as_faults, check_boots, check_events
+from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events
 from worldline.model.latency import as_delay
 from worldline.model.links import check_estop_latency, with_estop_latency
 from worldline.model.message import exact

@@ -23,7 +23,7 @@ from worldline.launch.file.topics import Topic
 from worldline.launch.file.words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.faults.faults import (
+from worldline.model.faults import (
     ENDED_BY,
     ParticipantFault,
     as_faults,

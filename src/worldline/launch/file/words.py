@@ -28,7 +28,7 @@ from worldline.model.clock import (
     check_jumps,
 )
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults.faults import ParticipantFault, as_participant_fault
+from worldline.model.faults import ParticipantFault, as_participant_fault
 from worldline.model.latency import Latency, as_delay, as_distribution, delay_text
 from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
