@@ -40,7 +40,7 @@ from worldline.model import UsageError
 from worldline.model.draws.names import BOOT
 from worldline.model.draws.table import DrawsGiven, DrawSource, DrawTable, read_draws
 from worldline.model.errors import ConfigurationError, nearest, shown
-from worldline.model.faults.faults import as_faults, spans_of
+from worldline.model.faults import as_faults, spans_of
 from worldline.model.latency import Fixed, as_delay
 from worldline.model.time import FOREVER, TimeLike, format_time
 
