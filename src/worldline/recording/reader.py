@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from mcap.records import Channel, Message
+from mcap.records import Channel
 
 from worldline.history.diff.account import Sending
 from worldline.history.journal import run_digest
@@ -19,8 +19,8 @@ from worldline.model.text import printable
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
 from worldline.recording.pending import Certificate
-from worldline.recording.scan import SHARED_CHANNEL, Damaged, Scan, take_out
-from worldline.recording.walk import lost_of, path_of, sendings
+from worldline.recording.scan import Damaged, Scan
+from worldline.recording.walk import Record, records, sendings
 
 # Reads a file from its first message to its last, and counts and hashes what is in it.
 #
@@ -177,26 +177,13 @@ class Recording:
             raise UsageError("topics and receivers must be lists, not a single text")
         self._check_known("topic", topics, self._topics)
         self._check_known("receiver", receivers, self.members)
-        paths = {
-            number: path
-            for number, channel in self._channels.items()
-            if (path := path_of(channel)) is not None
-            and path.receiver
-            and (topics is None or path.topic in topics)
-            and (receivers is None or path.receiver in receivers)
-        }
-        shared = {number: topic for number, topic in self._shared.items() if topics is None or topic in topics}
 
-        def arrival(message: Message) -> Arrival | None:
-            path, payload = paths.get(message.channel_id), message.data
-            if path is None and message.channel_id in shared:
-                path, payload = take_out(shared[message.channel_id], payload)
-                if not path.receiver or (receivers is not None and path.receiver not in receivers):
-                    return None
-            if path is None:
+        def arrival(record: Record) -> Arrival | None:
+            at, sent, sequence, (topic, sender, receiver, copy), payload, _ = record
+            if payload is None or not receiver or (topics is not None and topic not in topics):
                 return None
-            topic, sender, receiver, copy = path
-            at, sent, sequence = message.log_time, message.publish_time, message.sequence
+            if receivers is not None and receiver not in receivers:
+                return None
             return Arrival(at, sent, sender, sequence, receiver, copy, topic, payload)
 
         return self._in_order(arrival, start, end)
@@ -214,8 +201,7 @@ class Recording:
                 raise UsageError(f"{self.path} has no {what} {shown(name)}", advice=nearest(name, there) or listed)
 
     def _topics(self) -> set[str]:
-        paths = (path_of(channel) for channel in self._channels.values())
-        return {path.topic for path in paths if path is not None} | set(self._shared.values())
+        return {channel.topic for channel in self._channels.values() if channel.metadata != LOST_CHANNEL}
 
     def members(self) -> set[str]:
         """Return who took part, or might have."""
@@ -224,32 +210,21 @@ class Recording:
 
     def unheard(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Unheard]:
         """Yield what was sent in [start, end) and reached nobody, in order of sending."""
-        paths = {
-            number: path
-            for number, channel in self._channels.items()
-            if (path := path_of(channel)) is not None and not path.receiver
-        }
 
-        def unheard(message: Message) -> Unheard | None:
-            path, payload = paths.get(message.channel_id), message.data
-            if path is None and message.channel_id in self._shared:
-                path, payload = take_out(self._shared[message.channel_id], payload)
-            if path is None or path.receiver:
+        def unheard(record: Record) -> Unheard | None:
+            at, _, sequence, path, payload, _ = record
+            if payload is None or path.receiver:
                 return None
-            return Unheard(message.log_time, path.sender, message.sequence, path.topic, payload)
+            return Unheard(at, path.sender, sequence, path.topic, payload)
 
         return self._in_order(unheard, start, end)
 
     def losses(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Loss]:
         """Yield what was lost on its way and would have arrived in [start, end), in order of arrival."""
-        ours = {number for number, channel in self._channels.items() if channel.metadata == LOST_CHANNEL}
 
-        def loss(message: Message) -> Loss | None:
-            if message.channel_id not in ours:
-                return None
-            lost = lost_of(message)
-            at, sent = message.log_time, message.publish_time
-            return Loss(at, sent, lost.sender, lost.sequence, lost.receiver, lost.copy, lost.topic, lost.reason)
+        def loss(record: Record) -> Loss | None:
+            at, sent, sequence, (topic, sender, receiver, copy), _, reason = record
+            return None if reason is None else Loss(at, sent, sender, sequence, receiver, copy, topic, reason)
 
         return self._in_order(loss, start, end)
 
@@ -281,24 +256,22 @@ class Recording:
         return (min(chunk.earliest for chunk in chunks), max(chunk.latest for chunk in chunks)) if chunks else None
 
     def _in_order(
-        self, entry_of: Callable[[Message], _Entry | None], start: TimeLike, end: TimeLike | None
+        self, entry_of: Callable[[Record], _Entry | None], start: TimeLike, end: TimeLike | None
     ) -> Iterator[_Entry]:
         """Yield the entries of a span of time, in order. Only chunks that overlap in time are held at once."""
         begin, stop = as_time(start, "the start"), FOREVER + 1 if end is None else as_time(end, "the end")
         chunks = sorted(chunk for chunk in self._scan.chunks if chunk.latest >= begin and chunk.earliest < stop)
         pool: list[_Entry] = []
-        size = 0
+        channels, size = dict(self._channels), 0
         try:
             with self.path.open("rb") as file:
                 for place, chunk in enumerate(chunks):
-                    for record in self._scan.records(file, chunk):
-                        if isinstance(record, Message) and begin <= record.log_time < stop:
-                            entry = entry_of(record)
-                            if entry is not None:
-                                pool.append(entry)
-                                size += len(entry[-1])  # The payload, or the reason of a loss.
-                                if size > POOL_MAX:
-                                    raise self._too_much(entry[0])
+                    for record in records(self._scan, file, (chunk,), channels):
+                        if begin <= record[0] < stop and (entry := entry_of(record)) is not None:
+                            pool.append(entry)
+                            size += len(entry[-1])  # The payload, or the reason of a loss.
+                            if size > POOL_MAX:
+                                raise self._too_much(entry[0])
                     pool.sort()
                     following = chunks[place + 1].earliest if place + 1 < len(chunks) else FOREVER + 1
                     ready = next((i for i, entry in enumerate(pool) if entry[0] >= following), len(pool))
@@ -322,11 +295,6 @@ class Recording:
     def _channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
-
-    @cached_property
-    def _shared(self) -> dict[int, str]:
-        """The topics of those channels that several paths share."""
-        return {number: each.topic for number, each in self._channels.items() if each.metadata == SHARED_CHANNEL}
 
     # --- Whether it is what was written ---
 

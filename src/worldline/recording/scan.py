@@ -18,7 +18,6 @@ from __future__ import annotations
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -29,7 +28,7 @@ import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Message, Metadata, Schema
+from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Metadata
 from mcap.writer import MCAP0_MAGIC
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -259,30 +258,6 @@ class Scan:
         """Return the records in a chunk, checked."""
         data = self.packed(file, chunk)
         return data if chunk.loose else _unpacked(data, chunk)
-
-    def records(self, file: BinaryIO, chunk: Place) -> Iterator[Schema | Channel | Message]:
-        """Yield the records in a chunk, unpacked and checked."""
-        data = self.unpacked(file, chunk)
-        size = len(data)
-        offset = 0
-        try:
-            while offset < size:
-                opcode, length = _PREFIX.unpack_from(data, offset)
-                offset += _PREFIX.size
-                begin, offset = offset, offset + length
-                if offset > size:
-                    raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
-                if opcode == Opcode.MESSAGE:
-                    if length < _MESSAGE.size:
-                        raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
-                    channel, sequence, log_time, publish_time = _MESSAGE.unpack_from(data, begin)
-                    yield Message(channel, log_time, data[begin + _MESSAGE.size : offset], publish_time, sequence)
-                elif opcode == Opcode.CHANNEL:
-                    yield Channel.read(_stream(data[begin:offset]))
-                elif opcode == Opcode.SCHEMA:
-                    yield Schema.read(_stream(data[begin:offset]))
-        except DAMAGE as error:
-            raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
 
 
 def _unpacked(record: bytes, place: Place) -> bytes:
