@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
 from random import Random
@@ -175,7 +176,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
     files = []
     for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
         file = io.BytesIO()
-        recorder = Recorder(file, told.plan(), version="test", chunk_size=1)  # So that it writes at once what it can.
+        recorder = Recorder(file, told.plan(), chunk_size=1)  # So that it writes at once what it can.
         run(told, observer=recorder, arbiter=arbiter)
         recorder.close()
         files.append(file.getvalue())
@@ -260,9 +261,9 @@ def test_the_header_tells_of_the_plan(tmp_path: Path) -> None:
         outages=hold(["a"], ["b"], "1s", "2s"),
     )
     planned = plan(["b", "a"], guests=["z", "g"], network=network, seed=-5, until="3s")
-    Recorder(tmp_path / "run.mcap", planned, federation="it", version="9.9").close()
+    Recorder(tmp_path / "run.mcap", planned, federation="it").close()
     header = Recording(tmp_path / "run.mcap").header
-    assert (header.federation, header.version, header.format) == ("it", "9.9", 1)
+    assert (header.federation, header.version, header.format) == ("it", version("worldline"), 1)
     assert header.plan() == plan(["a", "b"], guests=["g", "z"], network=network, seed=-5, until="3s")
     assert header.byte_order == sys.byteorder
     assert f"{sys.version_info.major}.{sys.version_info.minor}." in header.python

@@ -101,6 +101,11 @@ class LossCount(Struct, frozen=True, array_like=True, order=True):
     count: int
 
 
+def counted_losses(losses: Mapping[tuple[str, str, str], int]) -> tuple[LossCount, ...]:
+    """Return in order how many messages were lost, by receiver, topic and reason."""
+    return tuple(sorted(LossCount(*key, count) for key, count in losses.items() if count))
+
+
 class RunFacts(Struct, frozen=True, kw_only=True):
     """How the run ended. `cause`, `participant`, `at` and `until` are those of a run that was broken off."""
 

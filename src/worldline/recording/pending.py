@@ -29,6 +29,7 @@ from worldline.history.diff.account import Fate
 from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
+from worldline.recording.facts import Count
 
 _WEIGHT_OF_A_FATE = 64  # About what a record takes besides its payload.
 
@@ -303,14 +304,16 @@ _HASH_EVERY = 2**16  # Bytes: hashing many messages together costs much less tha
 _WEIGHT_OF_A_MESSAGE = 64  # Besides its payload, at the least.
 
 
-class Certificate:
-    """A running hash over header, messages and outcome."""
+class Contents:
+    """All that a recording says: a running hash over header, messages and outcome, and how much there is of it."""
 
     def __init__(self, header: Mapping[str, str]) -> None:
         self._hash = blake2b(digest_size=_SIZE)
         self._hash.update(_encode(sorted(header.items())))
         self._unhashed: list[tuple[int, str, int, str, bytes, list[Fate]]] = []
         self._weight = 0
+        self._counts: dict[str, list[int]] = {}  # Topic → how many were published, and arrived; bytes.
+        self.losses: dict[tuple[str, str, str], int] = {}  # By receiver, topic and reason.
 
     def add(self, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]) -> None:
         """Go on with the next message; the fates are in their order, and stay as they are."""
@@ -318,8 +321,27 @@ class Certificate:
         self._weight += len(payload) + _WEIGHT_OF_A_MESSAGE
         if self._weight >= _HASH_EVERY:
             self._catch_up()
+        count = self._counts.get(topic)
+        if count is None:
+            count = self._counts[topic] = [0, 0, 0]
+        reached = 0
+        for _, receiver, _, lost in fates:
+            if lost is None:
+                reached += 1
+            else:
+                self.losses[receiver, topic, lost] = self.losses.get((receiver, topic, lost), 0) + 1
+        count[0] += 1
+        count[1] += reached
+        count[2] += len(payload)
 
-    def seal(self, outcome: Mapping[str, str]) -> str:
+    def counts(self) -> dict[str, Count]:
+        """Return how much there is of each topic."""
+        return {
+            topic: Count(published=published, arrivals=arrivals, bytes=size)
+            for topic, (published, arrivals, size) in sorted(self._counts.items())
+        }
+
+    def certificate(self, outcome: Mapping[str, str]) -> str:
         """Return the certificate, in hex, for a recording that ends like this."""
         self._catch_up()
         sealed = self._hash.copy()

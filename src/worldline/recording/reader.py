@@ -11,62 +11,43 @@ from typing import Any, NamedTuple, TypeVar
 
 from mcap.records import Channel
 
-from worldline.history.diff.account import Sending
 from worldline.history.journal import run_digest
 from worldline.model.errors import ModelError, UsageError, nearest, shortened, shown
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
-from worldline.recording.pending import Certificate
+from worldline.recording.facts import (
+    FORMAT,
+    LOST_CHANNEL,
+    Count,
+    Header,
+    LossCount,
+    RunFacts,
+    counted_losses,
+    from_metadata,
+)
+from worldline.recording.pending import Contents
 from worldline.recording.scan import Damaged, Scan
 from worldline.recording.walk import Record, records, sendings
 
-# Reads a file from its first message to its last, and counts and hashes what is in it.
-#
-# What is read is what the recorder was told, so the certificate is computed as the recorder computed it.
-
 
 class Survey:
-    """What one walk over all records finds, as far as they can be read."""
+    """What one walk over all records finds, as far as they can be read: computed as the recorder computed it."""
 
     def __init__(self, scan: Scan) -> None:
         self.channels: dict[int, Channel] = {}
-        self.certificate = Certificate(scan.header)
+        self.contents = Contents(scan.header)
         self.last_sent: int | None = None
         self.damage: str | None = None
-        self._counts: dict[str, list[int]] = {}
-        self._losses: dict[tuple[str, str, str], int] = {}
         try:
-            for sending in sendings(scan, channels=self.channels):
-                self.last_sent, sender, _, payload, _, sequence = sending
+            for sent, sender, topic, payload, fates, sequence in sendings(scan, channels=self.channels):
+                self.last_sent = sent
                 if payload is not None:
-                    self._add(sending, payload)
+                    self.contents.add(sent, sender, sequence, topic, payload, fates)
                 elif scan.whole:
                     self.damage = f"message {sequence} of {sender} isn't there, only losses of it"
         except Damaged as damage:
             self.damage = str(damage)
-
-    def counts(self) -> dict[str, Count]:
-        return {
-            topic: Count(published=published, arrivals=arrivals, bytes=size)
-            for topic, (published, arrivals, size) in sorted(self._counts.items())
-        }
-
-    def losses(self) -> tuple[LossCount, ...]:
-        return tuple(sorted(LossCount(*key, count) for key, count in self._losses.items()))
-
-    def _add(self, sending: Sending, payload: bytes) -> None:
-        sent, sender, topic, _, fates, sequence = sending
-        self.certificate.add(sent, sender, sequence, topic, payload, fates)
-        count = self._counts.setdefault(topic, [0, 0, 0])
-        count[0] += 1
-        count[2] += len(payload)
-        for _, receiver, _, lost in fates:
-            if lost is None:
-                count[1] += 1
-            else:
-                self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
 
 class Arrival(NamedTuple):
@@ -244,11 +225,11 @@ class Recording:
 
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""
-        return self._survey.counts()
+        return self._survey.contents.counts()
 
     def loss_counts(self) -> tuple[LossCount, ...]:
         """Return how much was lost, by receiver, topic and reason; if the run is complete, including buffers."""
-        return self._survey.losses() if self.outcome is None else self.outcome.losses
+        return counted_losses(self._survey.contents.losses) if self.outcome is None else self.outcome.losses
 
     def span(self) -> tuple[int, int] | None:
         """Return the earliest and the latest time in the file, None if it contains no message."""
@@ -352,7 +333,7 @@ class Recording:
     def _is_certified(self) -> bool:
         """Whether the messages match their certificate, in the order in which they are read."""
         outcome = self._scan.outcome
-        return outcome is not None and self._survey.certificate.seal(outcome) == outcome.get("certificate")
+        return outcome is not None and self._survey.contents.certificate(outcome) == outcome.get("certificate")
 
 
 def story(outcome: RunFacts) -> str:

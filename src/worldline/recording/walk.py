@@ -85,7 +85,7 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
             if way is None:
                 way = ways[number] = _way(number, channels)
             payload = data[start + _FIELDS : offset]
-            if way.__class__ is RecordedPath:
+            if not isinstance(way, str):
                 yield at, sent, sequence, way, payload, None
             elif way:
                 path, payload = take_out(way, payload)
