@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from worldline.history.resumable_hash import HashState
 from worldline.model.draws.table import DrawRow
 from worldline.model.links import UNBOUNDED, Buffer
 from worldline.model.message import Message
@@ -284,30 +283,6 @@ class Restore(Struct, frozen=True, array_like=True, tag="restore", gc=False):
 
     answers: int
     said: int
-
-
-class LedgerState(Struct, frozen=True, array_like=True):
-    """A ledger at the place of a snapshot, and the program's own state."""
-
-    program: bytes
-    now: int
-    horizon: int
-    final: bool
-    promised: int
-    told: int
-    complete_at: int
-    incomplete: list[str]
-    finished: list[str]
-    buffers: dict[str, Buffer]
-    dropped: dict[str, int]
-    reach: int
-    held: list[Message]
-    streams: list[tuple[tuple[str, ...], tuple[int, int, float | None]]]
-    sent: int
-    received: int
-    digest: HashState
-    reading: int | None = None  # What its clock showed, if that was advanced to.
-    replaced: list[int] = []
 
 
 # Whoever hears everything that an arbiter is told, in that order: enough to let another arbiter hear it again.

@@ -34,22 +34,6 @@ cdef class Subscriptions:
     cdef complete(self, long long moment)
 
 
-cdef class SendRules:
-    cdef public object publishes
-    cdef public long long period
-    cdef public long long promised
-    cdef public dict checked
-
-
-cdef class IdleCalls:
-    cdef long long _at
-    cdef long long _calls
-    cdef long long _sent
-
-    @cython.locals(limit="long long")
-    cdef long long count(self, long long now, long long sent)
-
-
 cdef class Undo:
     cdef bint is_marked
     cdef bint is_served
@@ -88,7 +72,10 @@ cdef class Ledger:
     cdef public list outbox
     cdef readonly Granted granted
     cdef readonly Subscriptions topics
-    cdef readonly SendRules sending
+    cdef object _publishes
+    cdef dict _checked
+    cdef readonly long long period
+    cdef public long long promised
     cdef public Py_ssize_t payload_max
     cdef public long long reach
     cdef bint _controls
@@ -101,7 +88,7 @@ cdef class Ledger:
     cdef readonly Snapshots snapshots
     cdef Undo undo
     cdef public object life
-    cdef IdleCalls _idle
+    cdef tuple _idle
     cdef object _waited
 
     cpdef long long stands(self)
@@ -132,11 +119,11 @@ cdef class Ledger:
     cdef list _give(self, list batch)
     cdef long long _retire(self, long long target)
     cdef long long _target(self, time, kind)
-    @cython.locals(limit="long long")
+    @cython.locals(sent="long long", before="long long", limit="long long", calls="long long")
     cpdef note_idle_call(self)
-    @cython.locals(due="long long", sending=SendRules)
+    @cython.locals(due="long long")
     cpdef keep_period(self, long long acts)
-    @cython.locals(now="long long", sent="long long", sending=SendRules)
+    @cython.locals(now="long long", sent="long long")
     cpdef publish(self, topic, payload, at=*)
     cpdef tell_time(self)
     cpdef check(self, kind)

@@ -32,11 +32,12 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from worldline.history.journal import Journal, Noted
+from worldline.history.resumable_hash import HashState
 from worldline.lock.events import (
     Abort,
     Action,
@@ -45,7 +46,6 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
-    LedgerState,
     Log,
     Next,
     ParticipantEvent,
@@ -94,8 +94,18 @@ from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
+if TYPE_CHECKING:
+    from worldline.lock.lifecycle import LifecycleFilter
+
 _encode_state = msgspec.msgpack.Encoder().encode
-_decode_state = msgspec.msgpack.Decoder(LedgerState).decode
+# Of a ledger at the place of a snapshot: see `Ledger._state_with`.
+_STATE: tuple[Any, ...] = (
+    *(bytes, int, int, bool, int, int),
+    *(int, list[str], list[str], dict[str, Buffer], dict[str, int]),
+    *(int, list[Message], list[tuple[tuple[str, ...], tuple[int, int, float | None]]]),
+    *(int, int, HashState, int | None, list[int]),
+)
+_decode_state: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(tuple[_STATE]).decode  # type: ignore
 IDLE_CALLS_MAX = 100_000
 """So many calls at one time that ask for that very time, with nothing sent, are a loop that never ends."""
 
@@ -219,39 +229,6 @@ class Subscriptions:
         return kept
 
 
-class SendRules:
-    """What it may send, and from when on."""
-
-    def __init__(self, publishes: tuple[str, ...] | None, period: int) -> None:
-        self.publishes = publishes
-        self.period = period  # In the time of its clock.
-        self.promised = 0
-        self.checked: dict[str, bool] = {}  # The topics that have been found good.
-
-
-class IdleCalls:
-    """Counts the calls at one time that ask for that very time: one in a loop would be made for ever."""
-
-    def __init__(self) -> None:
-        self._at = -1
-        self._calls = 0
-        self._sent = 0  # How many messages had been sent before.
-
-    def count(self, now: int, sent: int) -> int:
-        """Count one; return the limit if this one reaches it, otherwise 0.
-
-        A program that sends in between has more of them, since it may send many messages at one time.
-        """
-        if self._at != now:
-            self._at, self._sent, self._calls = now, sent, 0
-        self._calls += 1
-        limit = IDLE_CALLS_MAX if sent == self._sent else 10 * IDLE_CALLS_MAX
-        if self._calls < limit:
-            return 0
-        self._calls = 0
-        return limit
-
-
 class Undo:
     """What the last call has changed, of a program that may be interrupted before it has what it is given.
 
@@ -315,44 +292,6 @@ class Snapshots:
         self.program: bytes | None = None  # The program's part of the one from which it goes on.
 
 
-class LedgerFilter(Protocol):
-    """What stands between a program and its ledger, and what the ledger asks it: all that the two have to do.
-
-    What has the name of an operation is done in its place. See `lock.lifecycle.LifecycleFilter`.
-    """
-
-    @property
-    def incarnation(self) -> int: ...
-    @property
-    def is_crashed(self) -> bool: ...
-    @property
-    def estopped(self) -> EmergencyNotice | None: ...
-    @property
-    def reached(self) -> int: ...
-    def stands(self) -> int: ...
-    def may_give(self, until: int) -> bool: ...
-    def start(self) -> list[Message] | None: ...
-    def answered(self) -> list[Message] | None: ...
-    def forget_given(self) -> None: ...
-    def take_back(self) -> None: ...
-    def advance(self, goal: int) -> list[Message] | None: ...
-    def next(self, goal: int, promise: TimeLike | None) -> list[Message] | None: ...
-    def revive(self) -> list[Message] | None: ...
-    def has_arrivals(self) -> bool: ...
-    def peek_limit(self, until: TimeLike | None) -> int | None: ...
-    def send_time(self, topic: str, at: TimeLike | None) -> int: ...
-    def has_sent(self, topic: str, sent: int) -> None: ...
-    def has_kept(self, promised: int) -> bool: ...
-    def has_unsubscribed(self, topic: str) -> None: ...
-    def is_late_for(self, time: int) -> bool: ...
-    def before_leaving(self) -> None: ...
-    def last_words(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]: ...
-    def estop(self, reason: str) -> int: ...
-    def estop_done(self, what: str) -> None: ...
-    def check_up(self) -> None: ...
-    def waits_for(self) -> tuple[State, int]: ...
-
-
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 
@@ -374,7 +313,10 @@ class Ledger:
         self.outbox: list[ParticipantEvent] = [join]
         self.granted = Granted()
         self.topics = Subscriptions(join.subscribes)
-        self.sending = SendRules(join.publishes, period)
+        self._publishes = join.publishes
+        self._checked: dict[str, bool] = {}  # The topics on which it has been found that it may send.
+        self.period = period  # In the time of its clock.
+        self.promised = 0
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self.reach = 0  # How far it may peek; 0 if that isn't known.
         self._controls = join.controls
@@ -385,8 +327,8 @@ class Ledger:
         self.draws = ParticipantDraws(self.name)
         self.snapshots = Snapshots()
         self.undo: Undo | None = None
-        self.life: LedgerFilter | None = None
-        self._idle = IdleCalls()
+        self.life: LifecycleFilter | None = None
+        self._idle = (-1, 0, 0)  # When calls asked for that very time, how many, and how much was sent before.
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
     @property
@@ -577,7 +519,7 @@ class Ledger:
         if self.row is _ADVANCING and as_time(to) == self.until and not self._serves_again():
             return None  # It was interrupted.
         target = self._target(to, Advance)
-        if self.sending.period:
+        if self.period:
             self.keep_period(target)
         return self._wait(target, False)
 
@@ -601,7 +543,7 @@ class Ledger:
             target = FOREVER
             if self.row is not _ACTING:
                 self.check(Next)
-        if self.sending.period:
+        if self.period:
             self.keep_period(self.acts_next(target))
         return self._wait(target, True)
 
@@ -683,7 +625,7 @@ class Ledger:
             self._target(until, Peek)
         if not self.reach:
             self.refuse(cant_peek())
-        if self.sending.period:
+        if self.period:
             self.keep_period(self.now)
         sight = self._sight(until)
         first, horizon = self.granted.first(), self.granted.horizon
@@ -719,8 +661,15 @@ class Ledger:
 
     def note_idle_call(self) -> None:
         """Count a call that asks for a time that has come already, and refuse too many."""
-        limit = self._idle.count(self.now, self.journal.sent)
-        if limit:
+        at, calls, before = self._idle
+        sent = self.journal.sent
+        if at != self.now:
+            calls, before = 0, sent
+        # A program that sends in between has more of them, since it may send many messages at one time.
+        limit = IDLE_CALLS_MAX if sent == before else 10 * IDLE_CALLS_MAX
+        calls += 1
+        self._idle = (self.now, calls % limit, before)
+        if calls >= limit:
             self.refuse(idle(self.now, limit))
 
     def acts_next(self, until: int) -> int:
@@ -730,10 +679,9 @@ class Ledger:
 
     def keep_period(self, acts: int) -> None:
         """Promise by itself: a participant that sends only at multiples of a period sends none before the next one."""
-        sending = self.sending
-        due = self.clock.due(sending.period, acts)
-        if sending.promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
-            sending.promised = due
+        due = self.clock.due(self.period, acts)
+        if self.promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
+            self.promised = due
             self.outbox.append(Promise(due))
 
     # --- Operations that only tell ---
@@ -744,17 +692,16 @@ class Ledger:
             at = self.life.send_time(topic, at)
         now = self.now
         sent = now if at is None else as_time(at, "a send time")
-        sending = self.sending
         if (
             self.row is not _ACTING
-            or sending.period
+            or self.period
             or sent < now
-            or sent < sending.promised
+            or sent < self.promised
             or sent > TIME_MAX
             or payload.__class__ is not bytes
             or len(payload) > self.payload_max
             or topic.__class__ is not str
-            or topic not in sending.checked
+            or topic not in self._checked
         ):
             self.check_send(topic, payload, sent)
             topic, payload = str.__str__(topic), bytes(payload)  # Of their kind, they may be more than that.
@@ -767,26 +714,25 @@ class Ledger:
         """Refuse a message that it may not send."""
         self.check(Publish)
         as_time(sent, "a send time")
-        sending = self.sending
-        if sending.publishes is not None and topic not in sending.publishes:
-            self.refuse(undeclared(topic, sending.publishes))
+        if self._publishes is not None and topic not in self._publishes:
+            self.refuse(undeclared(topic, self._publishes))
         if sent < self.now:
             self.refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
         # Before the promise, which follows from the period: the program hasn't made it in so many words.
-        if sending.period and not self.clock.is_due(sending.period, sent):
+        if self.period and not self.clock.is_due(self.period, sent):
             if self.has_clock:
-                self.refuse(misses_local_period(sent, sending.period, self.clock.local(sent)))
-            self.refuse(misses_period(sent, sending.period))
-        if sent < sending.promised:
-            self.refuse(breaks_promise(sent, sending.promised))
-        if sending.publishes is None:
+                self.refuse(misses_local_period(sent, self.period, self.clock.local(sent)))
+            self.refuse(misses_period(sent, self.period))
+        if sent < self.promised:
+            self.refuse(breaks_promise(sent, self.promised))
+        if self._publishes is None:
             check_name(topic, "a topic")
         if not isinstance(payload, bytes):
             advice = "worldline.payload makes bytes of objects"
             self.refuse(UsageError(f"a payload is bytes, not {type(payload).__name__}", advice=advice))
         if len(payload) > self.payload_max:
             self.refuse(too_large(len(payload), self.payload_max))
-        sending.checked[topic] = True
+        self._checked[topic] = True
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""
@@ -794,10 +740,10 @@ class Ledger:
         promised = as_time(until, "a promise")
         if self.life is not None and self.life.has_kept(promised):
             return
-        given = max(self.sending.promised, self.now)
+        given = max(self.promised, self.now)
         if promised < given:
             self.refuse(takes_back_promise(promised, given))
-        self.sending.promised = promised
+        self.promised = promised
         self.outbox.append(Promise(promised))
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
@@ -850,7 +796,7 @@ class Ledger:
         if not self._controls:
             self.refuse(no_control(verb))
         time = as_time(at, f"the time to {verb}")
-        earliest = max(self.now, self.sending.promised) + self._control_latency
+        earliest = max(self.now, self.promised) + self._control_latency
         if time < earliest:
             if self.life is None or not self.life.is_late_for(time):
                 self.refuse(control_too_early(verb, time, earliest))
@@ -940,27 +886,26 @@ class Ledger:
 
     def _go_on_from(self, kept: Recalled) -> None:
         try:
-            state: LedgerState = _decode_state(kept.state)
+            state = _decode_state(kept.state)
         except (msgspec.DecodeError, ValueError) as error:
             self.refuse(unreadable_snapshot(str(error)))
         granted, topics = self.granted, self.topics
-        self.now, granted.horizon, granted.final = state.now, state.horizon, state.final
-        if state.reading is not None:
-            self.reads_at, self.reads = state.now, state.reading
-        self.sending.promised, self.told, topics.complete_at = state.promised, state.told, state.complete_at
-        topics.incomplete, topics.finished = state.incomplete, state.finished
-        topics.buffers, topics.dropped, self.reach = state.buffers, state.dropped, state.reach
+        # In the order of `_state_with`.
+        self.snapshots.program, self.now, granted.horizon, granted.final, self.promised, self.told = state[:6]
+        topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped = state[6:11]
+        self.reach, held, streams, sent, received, digest, reading, replaced = state[11:]
         topics.sifts = any(buffer != UNBOUNDED for buffer in topics.buffers.values())
-        granted.held = deque(state.held)
-        for names, drawn in state.streams:
+        granted.held = deque(held)
+        if reading is not None:
+            self.reads_at, self.reads = self.now, reading
+        for names, drawn in streams:
             self.stream(*names).setstate(drawn)
         table = self.draws.table()
         if table is not None:
-            table.note_matched(state.replaced)
-        self.journal.take_up(state.sent, state.received, state.digest)
+            table.note_matched(replaced)
+        self.journal.take_up(sent, received, digest)
         if self.undo is not None:
             self.undo.is_marked = False
-        self.snapshots.program = state.program
         self.outbox.append(Restore(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
 
     def snapshot(self, program: bytes) -> None:
@@ -980,30 +925,17 @@ class Ledger:
         if len(state) <= self.payload_max:  # What was granted ahead is in it: how much that is, is no fault of its own.
             self.outbox.append(Snapshot(state))  # type: ignore[arg-type] # of the server, not the arbiter
 
-    def _state_with(self, program: bytes) -> LedgerState:
+    def _state_with(self, program: bytes) -> list[Any]:
+        """Return all that another ledger needs to go on from here, and the program's own state."""
         granted, topics = self.granted, self.topics
-        sent, received, digest = self.journal.put_away()
-        return LedgerState(
-            program=program,
-            now=self.now,
-            horizon=granted.horizon,
-            final=granted.final,
-            promised=self.sending.promised,
-            told=self.told,
-            complete_at=topics.complete_at,
-            incomplete=topics.incomplete,
-            finished=topics.finished,
-            buffers=topics.buffers,
-            dropped=topics.dropped,
-            reach=self.reach,
-            held=list(granted.held),
-            streams=[(names, stream.getstate()) for names, stream in self.draws.streams.items()],
-            sent=sent,
-            received=received,
-            digest=digest,
-            reading=self.reads if self.reads_at == self.now else None,
-            replaced=self.draws.matched(),
-        )
+        streams = [(names, stream.getstate()) for names, stream in self.draws.streams.items()]
+        reading = self.reads if self.reads_at == self.now else None  # What its clock showed, if that was advanced to.
+        state = [program, self.now, granted.horizon, granted.final, self.promised, self.told]
+        state += [topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped]
+        state += [self.reach, list(granted.held), streams]
+        state += self.journal.put_away()
+        state += [reading, self.draws.matched()]
+        return state
 
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox: others may wait for it."""

@@ -344,7 +344,7 @@ class LifecycleFilter:
             ledger.note_idle_call()
         wait.began, wait.kind, wait.goal, wait.aim, wait.stage = ledger.now, kind, goal, target, _REACHING
         wait.batch = []
-        if ledger.sending.period:
+        if ledger.period:
             acts = ledger.now if is_given_at_once else ledger.acts_next(target)
             if kind is Advance and not self.emergency.may_wake:
                 # After a crash, another incarnation may be back before the target.
@@ -551,7 +551,7 @@ class LifecycleFilter:
         self._arrived = [message for message in self._arrived if message.topic in durable]
         self._losses.since = {}
         meanwhile = self._faults.take_crashes(self.ledger.now)
-        self.reached, self._inherited = 0, self.ledger.sending.promised  # C4
+        self.reached, self._inherited = 0, self.ledger.promised  # C4
         recovers = self.is_crashed
         if recovers:
             self.is_crashed = False
@@ -654,7 +654,7 @@ class LifecycleFilter:
 
     def _on_time(self, time: int) -> int:
         """Return the first time from then on at which it sends."""
-        period = self.ledger.sending.period
+        period = self.ledger.period
         return self.ledger.clock.due(period, time) if period else time
 
     # --- Where it has a say in what the program tells ---
@@ -671,7 +671,7 @@ class LifecycleFilter:
             sent = self._inherited
         if at is None and self.emergency.notice is not None:
             # That has woken it where it may not send: it does so when it may.
-            sent = self._on_time(max(sent, self.ledger.sending.promised))
+            sent = self._on_time(max(sent, self.ledger.promised))
         if topic == ESTOP_TOPIC and self.emergency.latency is not None:
             self.ledger.refuse(UsageError(f"{ESTOP_TOPIC} is for emergency stops", advice="call estop(reason)"))
         return sent
@@ -718,7 +718,7 @@ class LifecycleFilter:
         if emergency.notice is None and emergency.alarm is not None:
             self._learn_of(emergency.alarm)  # It had been called before.
         if emergency.notice is None:
-            at = self._on_time(max(ledger.now, ledger.sending.promised))
+            at = self._on_time(max(ledger.now, ledger.promised))
             text = str(reason)
             payload = text.encode("utf-8", "replace")
             ledger.check_send(ESTOP_TOPIC, payload, at)
