@@ -41,12 +41,11 @@ def alone(recording: Recording, federation: Federation, name: str, **options: An
     joins = {each: program.join() for each, program in federation.programs.items()}
 
     def feed(take: Callable[[RetoldDifference], None]) -> Feeding:
-        parts = RecordedParts(recorded_account(recording), [name])
+        parts = RecordedParts(recorded_account(recording), take, [name])
         return Feeding(
             name,
             parts,
             recording.header.plan(),
-            differs=take,
             reach=reach_in(plan, joins, name),
             rules_alone=rules_alone(joins, name),
         )

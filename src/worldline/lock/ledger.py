@@ -105,7 +105,7 @@ _STATE: tuple[Any, ...] = (
     *(int, list[Message], list[tuple[tuple[str, ...], tuple[int, int, float | None]]]),
     *(int, int, HashState, int | None, list[int]),
 )
-_decode_state: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(tuple[_STATE]).decode  # type: ignore
+_decode_state: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(tuple[_STATE]).decode  # type: ignore[valid-type]
 IDLE_CALLS_MAX = 100_000
 """So many calls at one time that ask for that very time, with nothing sent, are a loop that never ends."""
 

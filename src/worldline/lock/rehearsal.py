@@ -18,10 +18,10 @@ R3. An answer is due when everything has been said again that was said before it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from worldline.history.replay.retelling import SENDS, Reader, Utterance, compared
+from worldline.history.replay.retelling import SENDS, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,
@@ -44,31 +44,11 @@ from worldline.lock.events import (
 )
 from worldline.model.time import FOREVER
 
-EVERYTHING = (
-    Join,
-    Publish,
-    Promise,
-    Subscribe,
-    Unsubscribe,
-    Down,
-    Invite,
-    Stop,
-    Log,
-    Advance,
-    Next,
-    Peek,
-    Leave,
-)
-"""What a participant says again if it is given the same answers (R1)."""
-
-OUTPUTS = (Publish, Log)
-"""What it says again if it is given the same messages, however they were batched into answers."""
-
+# What a participant says again if it is given the same answers (R1).
 _VERBS: dict[type, str] = {
     Join: "joins",
     Publish: SENDS,
     Promise: "promises",
-    Reached: "moves",
     Subscribe: "subscribes",
     Unsubscribe: "unsubscribes",
     Down: "is down",
@@ -95,9 +75,8 @@ class _Answered:
 class Rehearsal:
     """One participant's script, and how much of it has been said again.
 
-    `kinds` are the events that are compared; others are passed over. `read` reads payloads, and `open_answer` answers
-    that are kept in another form. Both are needed only to say what differs. A participant that doesn't begin at the
-    beginning has `skipped` events at the head of the script behind it, and has `sent` messages by the time `now`.
+    `open_answer` reads answers that are kept in another form, to say what differs. A participant that doesn't begin at
+    the beginning has `skipped` events at the head of the script behind it, and has `sent` messages by the time `now`.
     `advice` goes with what differs.
     """
 
@@ -105,8 +84,6 @@ class Rehearsal:
         self,
         name: str,
         *,
-        kinds: Iterable[type] = EVERYTHING,
-        read: Reader | None = None,
         open_answer: Callable[[Any], Action] = lambda answer: answer,
         skipped: int = 0,
         sent: int = 0,
@@ -115,8 +92,6 @@ class Rehearsal:
     ) -> None:
         self.name = name
         self.repeated = 0  # How many events were said again.
-        self._kinds = frozenset(kinds)
-        self._read = read
         self._open_answer = open_answer
         self._script: deque[Any] = deque()  # What is still to be said again, and the answers in between.
         self._early: deque[ParticipantEvent] = deque()  # What it says now, and the script doesn't have yet.
@@ -132,7 +107,7 @@ class Rehearsal:
 
     def said(self, event: ParticipantEvent) -> None:
         """Add what the participant said before."""
-        if event.__class__ in self._kinds:
+        if event.__class__ in _VERBS:
             if self._skipped:
                 self._skipped -= 1
                 return
@@ -148,7 +123,7 @@ class Rehearsal:
 
     def hear(self, event: ParticipantEvent) -> None:
         """Take what it says now; raise `NonDeterminism` if it isn't what it said before."""
-        if event.__class__ not in self._kinds:
+        if event.__class__ not in _VERBS:
             if event.__class__ is Reached:
                 self._now = max(self._now, event.now)
             return
@@ -213,7 +188,7 @@ class Rehearsal:
             self._moves = False
 
     def _differ(self, then: ParticipantEvent | None, now: ParticipantEvent | None) -> None:
-        difference = compared(self.name, self.utterance(then), self.utterance(now), self._read)
+        difference = compared(self.name, self.utterance(then), self.utterance(now))
         if difference is not None:
             raise difference.error(self._advice)
 
