@@ -190,7 +190,7 @@ class Arbiter:
         """
         self.tell_if_due()
         if self.witness is not None:
-            self.witness.hears(who, events)
+            self.witness(who, events)
         member = self.members.get(who)
         if member is None:
             for event in events:

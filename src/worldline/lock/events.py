@@ -6,7 +6,8 @@ and must not be able to speak for another. All are plain data and travel as they
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 
@@ -226,22 +227,12 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
     digest: bytes
 
 
-ParticipantEvent = (
-    Join
-    | Publish
-    | Promise
-    | Reached
-    | Subscribe
-    | Unsubscribe
-    | Down
-    | Invite
-    | Stop
-    | Log
-    | Advance
-    | Next
-    | Peek
-    | Leave
+UnpublishedEvent = (
+    Join | Promise | Reached | Subscribe | Unsubscribe | Down | Invite | Stop | Log | Advance | Next | Peek | Leave
 )
+"""All that a participant says but that it publishes, which has a payload."""
+
+ParticipantEvent = UnpublishedEvent | Publish
 OperatorEvent = Barrier | Stop | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent
 Action = StartRun | Grant | Abort | Over
@@ -285,11 +276,8 @@ class Restore(Struct, frozen=True, array_like=True, tag="restore", gc=False):
     said: int
 
 
-# Whoever hears everything that an arbiter is told, in that order: enough to let another arbiter hear it again.
+Witness = Callable[[str, list[Any]], None]
+"""Hears all that an arbiter is told, in that order: who speaks, and what it says at once.
 
-
-class Witness(Protocol):
-    """Hears what the arbiter hears."""
-
-    def hears(self, who: str, events: list[Any]) -> None:
-        """Somebody, or the operator, says this at once. The list is the speaker's, and may change afterwards."""
+That is enough to let another arbiter hear it again. The list is the speaker's, and may change afterwards.
+"""

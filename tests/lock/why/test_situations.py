@@ -51,7 +51,7 @@ def test_a_chain_of_waits_leads_to_the_one_that_computes() -> None:
     situation = seen(made.arbiter, {"c": Activity(seconds=3.2, process=17, condition="running")})
     assert holds(situation) == (Hold("c", Cause.SENDER, (), ("a", "b")),)
     for_a = chains(situation.whys)[0]
-    assert (for_a.who, [why.holder for why in for_a.whys], for_a.root) == ("a", ["b", "c"], "c")
+    assert (for_a[0].participant, [why.holder for why in for_a]) == ("a", ["b", "c"])
     lines = in_words(situation)
     assert "c holds everybody: 2 participants wait for it, the longest for 0.0 s" in lines
     assert "  it is at 0s, and has been computing for 3.2 s" in lines

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from worldline.history.outcome import THE_RUN, WaitReason
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.lock.member import Member
-from worldline.lock.router import Router
 from worldline.lock.states import ASKING, STARTED, WAITING, Phase, State
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER, format_time
 
-# Why a participant can't go on yet, as a value that every front end renders.
+if TYPE_CHECKING:
+    from worldline.lock.arbiter import Arbiter  # It has itself explained here.
 
 
 class Cause(Enum):
@@ -92,37 +92,15 @@ class Why(Struct, frozen=True):
         )
 
 
-# What may be read of an arbiter by those who explain, check and show it: they change nothing.
-
-
-class View(Protocol):
-    """An arbiter, for reading. It isn't imported here: it has itself explained, and that would be a circle."""
-
-    plan: Plan
-    phase: Phase
-    end: int
-    barrier: int
-    ceiling: int
-    members: dict[str, Member]
-    newcomers: dict[str, Member]
-    router: Router
-
-    def goal(self, member: Member) -> int:
-        """Return the bound that a waiting member needs to go on."""
-
-    def missing(self) -> list[str]:
-        """Return who of the roster isn't there yet."""
-
-
 Exact = dict[str, tuple[int, list[tuple[Clock, int]]]]
 
 
-def exact_bounds(arbiter: View, *others: Member) -> Exact:
+def exact_bounds(arbiter: Arbiter, *others: Member) -> Exact:
     """Return the exact bounds of all who have started, and of others; by the plain way, not the incremental one."""
     return fixpoint([*(member for member in arbiter.members.values() if member.state in STARTED), *others])
 
 
-def explain(arbiter: View) -> tuple[Why, ...]:
+def explain(arbiter: Arbiter) -> tuple[Why, ...]:
     """Say of everybody who waits who keeps it waiting, in the order of their names."""
     if arbiter.phase is Phase.OVER:
         return ()
@@ -132,7 +110,7 @@ def explain(arbiter: View) -> tuple[Why, ...]:
     return tuple(_explain(arbiter, arbiter.members[name], exact, hops) for name in waiting)
 
 
-def waits_of(arbiter: View) -> tuple[WaitReason, ...]:
+def waits_of(arbiter: Arbiter) -> tuple[WaitReason, ...]:
     """Say who can't go on and who is in its way, for a status: the one that is held back most first."""
     if arbiter.phase is Phase.GATHERING:
         absent = (*arbiter.missing(), *vacant(arbiter.plan))
@@ -146,7 +124,7 @@ def vacant(plan: Plan) -> tuple[str, ...]:
     return (f"{plan.vacancies} more",) if plan.vacancies else ()
 
 
-def _explain(arbiter: View, member: Member, exact: Exact, known: dict[tuple[str, str], Hop]) -> Why:
+def _explain(arbiter: Arbiter, member: Member, exact: Exact, known: dict[tuple[str, str], Hop]) -> Why:
     def because(cause: Cause, bound: int, **more: Any) -> Why:
         return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
 
@@ -264,7 +242,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
 
 def situation_of(
-    arbiter: View,
+    arbiter: Arbiter,
     name: str,
     activities: Mapping[str, Activity],
     *,
@@ -297,7 +275,7 @@ def situation_of(
     )
 
 
-def all_links(arbiter: View) -> tuple[Hop, ...]:
+def all_links(arbiter: Arbiter) -> tuple[Hop, ...]:
     """Return the edges of the calculus between all who have started, each with the topic that sets its latency."""
     return tuple(
         Hop(sender.name, receiver.name, arbiter.router.edges.named(sender, receiver)[1], latency)
@@ -307,7 +285,7 @@ def all_links(arbiter: View) -> tuple[Hop, ...]:
     )
 
 
-def _standing(arbiter: View, member: Member, activity: Activity | None) -> Standing:
+def _standing(arbiter: Arbiter, member: Member, activity: Activity | None) -> Standing:
     is_at_end = member.state is State.COMPUTING and member.now == member.granted == arbiter.end
     return Standing(
         name=member.name,
@@ -322,7 +300,7 @@ def _standing(arbiter: View, member: Member, activity: Activity | None) -> Stand
     )
 
 
-def _unused(arbiter: View, whys: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
+def _unused(arbiter: Arbiter, whys: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
     ways = {(hop.sender, hop.topic): None for why in whys for hop in why.path if hop.topic is not None}
     return tuple(
         sorted((sender, topic) for sender, topic in ways if topic and not _has_sent(arbiter.members[sender], topic))

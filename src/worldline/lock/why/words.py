@@ -20,25 +20,11 @@ from worldline.model.time import FOREVER, format_time
 # latency is positive, so next sends fall strictly from each holder to its own holder (A3 of the arbiter).
 
 
-class HoldingChain(Struct, frozen=True):
-    """Why somebody waits, all the way: its own reason, then its holder's, and so on.
+Chain = tuple[Why, ...]
+"""Why a participant waits, all the way: its own reason, then its holder's, and so on.
 
-    The last one's holder doesn't wait itself; or there is none, and the last one's cause says what everybody waits for.
-    """
-
-    whys: tuple[Why, ...]
-
-    @property
-    def who(self) -> str:
-        return self.whys[0].participant
-
-    @property
-    def root(self) -> str | None:
-        return self.whys[-1].holder
-
-    @property
-    def cause(self) -> Cause:
-        return self.whys[-1].cause
+The last one's holder doesn't wait itself; or there is none, and the last one's cause says what all wait for.
+"""
 
 
 class Hold(Struct, frozen=True):
@@ -53,13 +39,13 @@ class Hold(Struct, frozen=True):
     held: tuple[str, ...]
 
 
-def chains(whys: Iterable[Why]) -> tuple[HoldingChain, ...]:
-    """Follow everybody's reason to the root, in the order of their names."""
+def chains(whys: Iterable[Why]) -> tuple[Chain, ...]:
+    """Follow each participant's reason to the root, in the order of their names."""
     reasons = {why.participant: why for why in whys}
-    return tuple(HoldingChain(_followed(why, reasons)) for why in reasons.values())
+    return tuple(_followed(why, reasons) for why in reasons.values())
 
 
-def _followed(why: Why, reasons: dict[str, Why]) -> tuple[Why, ...]:
+def _followed(why: Why, reasons: dict[str, Why]) -> Chain:
     found = {why.participant: why}
     while why.holder in reasons and why.holder not in found:
         why = reasons[why.holder]
@@ -75,8 +61,8 @@ def holds(situation: Situation) -> tuple[Hold, ...]:
     """
     found: dict[tuple[str | None, Cause, tuple[str, ...]], list[str]] = {}
     for chain in chains(situation.whys):
-        last = chain.whys[-1]
-        found.setdefault((chain.root, chain.cause, last.missing), []).append(chain.who)
+        last = chain[-1]
+        found.setdefault((last.holder, last.cause, last.missing), []).append(chain[0].participant)
     if not found and situation.phase is Phase.GATHERING and situation.missing:
         return (Hold(None, Cause.ROSTER, situation.missing, ()),)
     if not found and situation.phase is Phase.RUNNING:
@@ -144,7 +130,7 @@ def _of_links(situation: Situation) -> list[str]:
     open_ = {each.name for each in situation.standings if each.open}
     found: dict[str, None] = {}
     for chain in chains(situation.whys):
-        for hop in chain.whys[-1].path[:1]:
+        for hop in chain[-1].path[:1]:
             if hop.topic is None or (hop.sender, hop.topic) not in situation.unused:
                 continue
             if hop.sender in open_:
@@ -214,7 +200,7 @@ def in_words(situation: Situation) -> list[str]:
         lines += ["", *_of_hold(hold, situation)]
     found = chains(situation.whys)
     if found and situation.phase is Phase.RUNNING:
-        width = max(len(chain.who) for chain in found)
+        width = max(len(chain[0].participant) for chain in found)
         lines.append("")
         for chain in sorted(found, key=lambda chain: -_waited_s(chain, situation)):
             lines += _of_chain(chain, situation, width)
@@ -340,20 +326,20 @@ def _was(hold: Hold) -> str:
 # --- Who waits ---
 
 
-def _waited_s(chain: HoldingChain, situation: Situation) -> float:
-    standing = situation.standing(chain.who)
+def _waited_s(chain: Chain, situation: Situation) -> float:
+    standing = situation.standing(chain[0].participant)
     return 0.0 if standing is None else standing.activity.seconds or 0.0
 
 
-def _of_chain(chain: HoldingChain, situation: Situation, width: int) -> Iterator[str]:
-    first = chain.whys[0]
-    standing = situation.standing(chain.who)
+def _of_chain(chain: Chain, situation: Situation, width: int) -> Iterator[str]:
+    first = chain[0]
+    standing = situation.standing(chain[0].participant)
     waited = None if standing is None else standing.activity.seconds
     doing = "lost" if standing is not None and standing.activity.lost else "waiting"
     since = "" if waited is None else f", {doing} for {seconds(waited)}"
     now = format_time(first.now) if standing is None or standing.exact else f"{format_time(first.now)} or later"
-    yield f"{chain.who:<{width}}  at {now}{since}: {_wants(first)}"
-    for why in chain.whys:
+    yield f"{first.participant:<{width}}  at {now}{since}: {_wants(first)}"
+    for why in chain:
         if why.path:
             yield f"{'':<{width}}    {way(why.path)}{_sends(why, chain)}"
 
@@ -370,9 +356,9 @@ def _wants(why: Why) -> str:
     return f"wants to go to {format_time(why.awaits)}{known}"
 
 
-def _sends(why: Why, chain: HoldingChain) -> str:
+def _sends(why: Why, chain: Chain) -> str:
     """Say when the holder may send, and if it waits itself, that it does."""
-    waits = ", waits itself" if why.holder != chain.root or why is not chain.whys[-1] else ""
+    waits = ", waits itself" if why is not chain[-1] else ""
     return f"; {why.holder} may send from {format_time(why.holder_time)} on{waits}"
 
 
@@ -383,7 +369,7 @@ def as_plain(situation: Situation) -> dict[str, Any]:
     """Return all that a situation says, and all that follows from it."""
     plain: dict[str, Any] = _without_forever(msgspec.to_builtins(situation))
     plain["whys"] = [
-        {**why, "root": chain.root} for why, chain in zip(plain["whys"], chains(situation.whys), strict=True)
+        {**why, "root": chain[-1].holder} for why, chain in zip(plain["whys"], chains(situation.whys), strict=True)
     ]
     plain["holds"] = _without_forever(msgspec.to_builtins(holds(situation)))
     plain["hints"] = hints(situation)
