@@ -78,10 +78,16 @@ def snapshot(arbiter: Arbiter) -> bytes:
 
 def refused(arbiter: Arbiter, who: str, event: Event) -> WorldlineError:
     """Have an event refused; prove that nothing has changed by it."""
-    before = snapshot(arbiter), arbiter.participants(), arbiter.why(), arbiter.retained(), arbiter.events
+    before = snapshot(arbiter), arbiter.participants(), arbiter.why(), arbiter.router.retained(), arbiter.events
     with pytest.raises(WorldlineError) as caught:
         arbiter.handle(who, event)
-    assert (snapshot(arbiter), arbiter.participants(), arbiter.why(), arbiter.retained(), arbiter.events) == before
+    assert (
+        snapshot(arbiter),
+        arbiter.participants(),
+        arbiter.why(),
+        arbiter.router.retained(),
+        arbiter.events,
+    ) == before
     return caught.value
 
 
@@ -739,7 +745,7 @@ def test_messages_are_forgotten_when_nobody_can_subscribe_to_them_any_more() -> 
     for now in range(1000):
         step(publishing, "a", now)
         publishing.say("b", Advance(now + 1))
-        most = max(most, publishing.arbiter.retained())
+        most = max(most, publishing.arbiter.router.retained())
     assert most < 150
 
 
@@ -747,7 +753,7 @@ def test_messages_are_kept_for_one_who_lags_behind_and_may_still_subscribe() -> 
     publishing = table(a=Join(), b=Join(publishes=()))
     for now in range(1000):
         step(publishing, "a", now)
-    assert publishing.arbiter.retained() == 1000
+    assert publishing.arbiter.router.retained() == 1000
     publishing.say("b", Subscribe(Subscription("red"), 0, 0))
     publishing.leave("a")
     assert len(publishing.say("b", Advance(2000))["b"].messages) == 1000
@@ -760,7 +766,7 @@ def test_once_the_one_who_lagged_behind_has_left_its_messages_are_forgotten() ->
     publishing.leave("b")
     for now in range(1000, 2100):
         step(publishing, "a", now)
-    assert publishing.arbiter.retained() < 150
+    assert publishing.arbiter.router.retained() < 150
 
 
 def test_a_sleeper_without_messages_doesnt_lag_behind() -> None:
@@ -768,7 +774,7 @@ def test_a_sleeper_without_messages_doesnt_lag_behind() -> None:
     publishing.say("b", Next(10_000))
     for now in range(500):
         step(publishing, "a", now)
-    assert publishing.arbiter.retained() < 150
+    assert publishing.arbiter.router.retained() < 150
 
 
 def test_losses_are_counted_by_receiver_topic_and_reason() -> None:
@@ -810,12 +816,12 @@ def test_a_burst_is_forgotten_once_it_has_arrived_and_a_few_more_were_published(
     burst = table(a=Join(publishes=("red",)), b=LISTENS)
     for _ in range(1000):
         burst.say("a", Publish("red", b"", 0))
-    assert burst.arbiter.retained() == 1000
+    assert burst.arbiter.router.retained() == 1000
     for name in "ab":
         burst.say(name, Advance(1000 * MS))
     for _ in range(64):
         burst.say("a", Publish("red", b"", 1000 * MS))
-    assert burst.arbiter.retained() <= 64
+    assert burst.arbiter.router.retained() <= 64
 
 
 def test_the_operator_cant_stop_where_somebody_may_have_passed() -> None:

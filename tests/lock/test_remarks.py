@@ -120,7 +120,7 @@ def test_remarks_dont_depend_on_the_schedule() -> None:
             arbiter.handle(name, Next(FOREVER))
         for name in names:
             arbiter.handle(name, Leave(0, waited=0))
-        said.append([str(arbiter.standstill()), *map(str, arbiter.unheard())])
+        said.append([str(arbiter.standstill()), *map(str, arbiter.remarks.unheard())])
     assert said[0][0] == "ended at 0s" + WHY + "a waited for to a; b waited for to b; c waited for to c"
     assert all(one == said[0] for one in said)
 

@@ -89,7 +89,7 @@ from worldline.lock.refusals import (
     too_large,
     undeclared,
 )
-from worldline.lock.remarks import Remarks, Standstill, UnheardTopic, UnmetFault
+from worldline.lock.remarks import Remarks, Standstill
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why.reasons import Why, explain, waits_of
@@ -102,7 +102,7 @@ from worldline.model.errors import (
     WorldlineError,
     shown,
 )
-from worldline.model.lifecycle import LOG_KINDS, EmergencyNote
+from worldline.model.lifecycle import LOG_KINDS
 from worldline.model.links import as_buffer
 from worldline.model.message import check_name
 from worldline.model.payload import PAYLOAD_MAX
@@ -151,7 +151,7 @@ class Arbiter:
         self.router = Router(plan, self.bounds, observer, self.newcomers)
         self._observer = observer
         self._tell_every = self._tells_at = tuning.TELL_EVERY
-        self._remarks = Remarks()
+        self.remarks = Remarks()  # For the end of the run.
         self._replaced: set[int] = set()  # The places of rows that have matched draws of participants.
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
@@ -278,7 +278,7 @@ class Arbiter:
     def _join(self, member: Member, join: Join) -> None:
         self._check_join(join)
         for topic in join.publishes or ():
-            self._remarks.publishes(topic)
+            self.remarks.publishes(topic)
         member.introduce(join)
         member.since = self.events
         member.move(Join)
@@ -325,7 +325,7 @@ class Arbiter:
                 raise self._bad_publish(member, event)
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
-            self._remarks.publishes(check_name(topic, "a topic"))
+            self.remarks.publishes(check_name(topic, "a topic"))
         self._tells_at -= len(payload) // _AS_AN_EVENT
         for waiting in self.router.publish(member, topic, payload, at):
             self._ask(waiting)
@@ -425,7 +425,7 @@ class Arbiter:
                 advice=f"limits.flood is {self.logs_max:,}",
             )
         if self.plan.network.estop is not None:
-            self._remarks.logged(member.name, member.now, event.text, event.kind)
+            self.remarks.logged(member.name, member.now, event.text, event.kind)
         if self._observer is not None:
             line = {"text": event.text, "kind": event.kind} if event.kind else {"text": event.text}
             self._observer.noted(member.name, LOG, member.now, encoded(line))
@@ -446,10 +446,10 @@ class Arbiter:
         if event.replaced:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)
-        self._remarks.left(member.name, member.subscriptions, event.waited)
+        self.remarks.left(member.name, member.subscriptions, event.waited)
         for fault in self.plan.faults if event.awaited else ():
             if fault.participant == member.name and str(fault) in event.awaited:
-                self._remarks.awaited(fault, event.awaited[str(fault)])
+                self.remarks.awaited(fault, event.awaited[str(fault)])
         self.router.dismiss(member, event.now + event.complete)
         if self._observer is not None:
             self._observer.ended(member.name, event.now, event.digest)
@@ -761,19 +761,7 @@ class Arbiter:
         """Return the standstill that the run, now over, ended in, if it did, and nobody had stopped it."""
         if self.end != (FOREVER if self.plan.end is None else self.plan.end) or self.router.latest >= self.end:
             return None  # Somebody stopped it, or something was under way that would have come too late.
-        return self._remarks.standstill(self.members, self.plan.end)
-
-    def emergency(self) -> tuple[EmergencyNote, ...]:
-        """Return what is known of an emergency stop: who called it, was told of it, and has done what about it."""
-        return self._remarks.emergency()
-
-    def unmet(self) -> tuple[UnmetFault, ...]:
-        """Return the faults that waited for an event, and never happened."""
-        return self._remarks.unmet()
-
-    def unheard(self) -> tuple[UnheardTopic, ...]:
-        """Return what somebody subscribed to, of those who have left, and nobody published on."""
-        return self._remarks.unheard()
+        return self.remarks.standstill(self.members, self.plan.end)
 
     def farthest(self) -> int:
         """Return the earliest time that nobody can have passed: where the run can still be ended."""
@@ -822,10 +810,6 @@ class Arbiter:
         """Return how far a participant has said that it has come."""
         member = self.members.get(name)
         return 0 if member is None else member.now
-
-    def retained(self) -> int:
-        """Return how many messages are kept for those who may still subscribe to them."""
-        return self.router.retained()
 
     def why(self) -> tuple[Why, ...]:
         """Say of everybody who waits who keeps it waiting, in the order of their names."""

@@ -83,7 +83,6 @@ class Feeding:
         if stay is None:
             raise UsageError(f"{name} doesn't take part in the recorded run")
         self.now = stay.began
-        self._stays = parts.account.stays
         self._plan = plan
         self._logged = logged
         self._paced = paced
@@ -109,7 +108,7 @@ class Feeding:
     @property
     def _last(self) -> int:
         """When the last of all left, as far as is known."""
-        return max((stay.ended for stay in self._stays.values() if stay.ended is not None), default=FOREVER)
+        return max((stay.ended for stay in self.part.stays.values() if stay.ended is not None), default=FOREVER)
 
     # --- The participant's connection ---
 
@@ -173,7 +172,7 @@ class Feeding:
     def _hear_invitation(self, event: Invite) -> None:
         if self._invited is not None:
             self._invited[event.newcomer] = min(event.at, self._invited.get(event.newcomer, FOREVER))
-        came = self._stays.get(event.newcomer)
+        came = self.part.stays.get(event.newcomer)
         if self.part.is_known and event.at <= self._last and (came is None or came.began > event.at):
             then = None if came is None else self._saying("invites", newcomer=event.newcomer, at=came.began)
             self.part.differ(then, self._saying("invites", newcomer=event.newcomer, at=event.at))
@@ -194,7 +193,7 @@ class Feeding:
 
     def _check_guests(self, invitations: dict[str, int]) -> None:
         """See whether each guest that came was invited (F4)."""
-        for name, stay in self._stays.items():
+        for name, stay in self.part.stays.items():
             invited = invitations.get(name)
             if name not in self._plan.roster and stay.began != invited:
                 then = self.part.saying("invites", stay.began, newcomer=name, at=stay.began)

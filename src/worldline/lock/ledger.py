@@ -65,27 +65,20 @@ from worldline.lock.events import (
 from worldline.lock.refusals import (
     breaks_promise,
     cant_go_back,
-    cant_peek,
     control_too_early,
-    idle,
     impossible,
-    misses_local_period,
-    misses_period,
     no_control,
     no_estop,
-    not_at_the_beginning,
-    not_restorable,
     not_subscribed,
     subscribed_already,
     takes_back_promise,
     too_large,
     undeclared,
-    unreadable_snapshot,
 )
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.clock import TRUE_TIME, LocalClock
 from worldline.model.draws.table import DrawFunction, Drawn, DrawRow, DrawTable, NamedStream, clock_in_run
-from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
+from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.links import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.message import Message, check_name
@@ -624,7 +617,9 @@ class Ledger:
         else:
             self._target(until, Peek)
         if not self.reach:
-            self.refuse(cant_peek())
+            problem = "it has subscribed to a topic after joining, or the server is too old to say"
+            advice = "declare all topics on joining: subscribes=[...]"
+            self.refuse(UsageError(f"it isn't known how far it may peek: {problem}", advice=advice))
         if self.period:
             self.keep_period(self.now)
         sight = self._sight(until)
@@ -670,7 +665,14 @@ class Ledger:
         calls += 1
         self._idle = (self.now, calls % limit, before)
         if calls >= limit:
-            self.refuse(idle(self.now, limit))
+            self.refuse(
+                UsageError(
+                    f"it has asked {limit:,} times in a row to wait until {format_time(self.now)}, which it has "
+                    "reached: each of these calls returned at once, and so would the next",
+                    advice="`until` and `to` are times of the run, not durations; for a duration from now, write "
+                    'next(within="100ms"), messages(within="100ms") or advance(by="100ms")',
+                )
+            )
 
     def acts_next(self, until: int) -> int:
         """Return the first time at which it may act again once it waits for a message until a time."""
@@ -720,9 +722,15 @@ class Ledger:
             self.refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
         # Before the promise, which follows from the period: the program hasn't made it in so many words.
         if self.period and not self.clock.is_due(self.period, sent):
+            period = format_time(self.period)
+            when = problem = ""
+            advice = "nothing was sent; send on time, or declare no period"
             if self.has_clock:
-                self.refuse(misses_local_period(sent, self.period, self.clock.local(sent)))
-            self.refuse(misses_period(sent, self.period))
+                when = f", when its clock shows {format_time(self.clock.local(sent))},"
+                problem = ", which is in the time of that clock"
+                advice = 'nothing was sent; advance to a multiple with clock="local", or declare no period'
+            problem = f"a send at {format_time(sent)}{when} isn't at a multiple of its period, {period}{problem}"
+            self.refuse(BrokenPromise(problem, advice=advice, period=self.period, attempt=sent))
         if sent < self.promised:
             self.refuse(breaks_promise(sent, self.promised))
         if self._publishes is None:
@@ -876,7 +884,8 @@ class Ledger:
             if self.row is not _ACTING:
                 self.check(Restore)
             if not snapshots.is_fresh or self.outbox or self.draws.streams:
-                self.refuse(not_at_the_beginning())
+                problem = "`restored` was read too late: it has sent, drawn or asked for something already"
+                self.refuse(UsageError(problem, advice="read it before anything else, and go on from it"))
             if snapshots.at_server is not None:
                 self.journal.make_resumable()
             if snapshots.recalled is not None:
@@ -888,7 +897,8 @@ class Ledger:
         try:
             state = _decode_state(kept.state)
         except (msgspec.DecodeError, ValueError) as error:
-            self.refuse(unreadable_snapshot(str(error)))
+            advice = "was it offered by another program, or another version of this?"
+            self.refuse(UsageError(f"its snapshot can't be read ({error})", advice=advice))
         granted, topics = self.granted, self.topics
         # In the order of `_state_with`.
         self.snapshots.program, self.now, granted.horizon, granted.final, self.promised, self.told = state[:6]
@@ -917,7 +927,10 @@ class Ledger:
         if len(program) > self.payload_max:
             self.refuse(too_large(len(program), self.payload_max, "snapshot"))
         if not self.snapshots.is_asked_for:
-            self.refuse(not_restorable())
+            advice = "read `restored` before anything else, and go on from it unless it is None"
+            self.refuse(
+                UsageError("it offers a snapshot and never reads one, so it couldn't be restored", advice=advice)
+            )
         if self.snapshots.at_server is None:
             return
         self.tell_time()

@@ -40,7 +40,7 @@ from typing import NoReturn
 from worldline.history.journal import Befell
 from worldline.lock.events import Advance, Down, Join, Leave, Log, Next, Publish, Subscription
 from worldline.lock.ledger import Ledger
-from worldline.lock.refusals import cant_go_back, no_emergency, no_estop
+from worldline.lock.refusals import cant_go_back, no_estop
 from worldline.lock.states import ROWS, State, StateRow
 from worldline.model.clock import LocalClock
 from worldline.model.draws.names import BOOT
@@ -121,6 +121,7 @@ class FaultTimes:
         }
         self.waiting = [each for each in faults if each.after is not None]
         self._counts: dict[tuple[str, str], int] = {}  # How many events there were of those waited for.
+        self.told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self.next_crash = FOREVER
         self._look_ahead()
 
@@ -197,6 +198,7 @@ class ProgramWait:
         self.resumes = 0
         self.batch: list[Message] = []
         self.row = _ACTING  # Where the program stands once it has what was taken back.
+        self.is_answered = False  # Whether the ledger has been granted what it has asked for, and hasn't moved yet.
 
     def is_under_way(self) -> bool:
         """Whether the program has asked and doesn't have what it has asked for."""
@@ -264,12 +266,10 @@ class LifecycleFilter:
         self._declared_reach = 0
         self._corruption: Corruption | None = None
         self._faults = FaultTimes(life.faults, ledger.name)
-        self._told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self._losses = Losses((*life.durable, ESTOP_TOPIC))
         self.emergency = Emergency(life.estop)
         self._wait = ProgramWait()
         self._arrived: list[Message] = []
-        self._is_answered = False
         self.reached = 0  # Where it would be if it weren't late: earlier times than that it must not ask for.
         self._inherited = 0  # What an earlier incarnation has promised.
         self._last_fault: ParticipantFault | None = None  # What ends it for good while it is down.
@@ -317,7 +317,7 @@ class LifecycleFilter:
 
     def answered(self) -> list[Message] | None:
         """The ledger has been granted what it has asked for."""
-        self._is_answered = True
+        self._wait.is_answered = True
         return self._go_on()
 
     def advance(self, goal: int) -> list[Message] | None:
@@ -423,8 +423,8 @@ class LifecycleFilter:
             else:
                 assert not self._arrived or self._arrived[-1].arrival <= message.arrival, "C1: in order"
                 self._arrived.append(message)
-        if self._is_answered:
-            self._is_answered = False
+        if self._wait.is_answered:
+            self._wait.is_answered = False
             ledger.told = ledger.now  # The arbiter works the same out from its side.
         return True
 
@@ -732,7 +732,8 @@ class LifecycleFilter:
         """Say what was done about an emergency stop."""
         self.ledger.check(Log)
         if self.emergency.notice is None:
-            self.ledger.refuse(no_estop() if self.emergency.latency is None else no_emergency())
+            unknown = UsageError("no emergency stop has been called, or it doesn't know of it yet")
+            self.ledger.refuse(no_estop() if self.emergency.latency is None else unknown)
         self._note_estop(f"{ESTOP_LOG}, done: {what}")
 
     def _learn_of(self, alarm: Message) -> EmergencyNotice:
@@ -746,8 +747,8 @@ class LifecycleFilter:
         self._note(what, FAULT_LOG + what, FAULT_LINE)
 
     def _note_once(self, fault: ParticipantFault) -> None:
-        if fault not in self._told_of:
-            self._told_of.append(fault)
+        if fault not in self._faults.told_of:
+            self._faults.told_of.append(fault)
             self._note_fault(str(fault))
 
     def _note_estop(self, line: str) -> None:

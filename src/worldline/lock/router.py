@@ -60,7 +60,7 @@ class Edges:
 
     def __init__(self, paths: Paths, control_latency: int) -> None:
         self._paths = paths
-        self._control_latency = control_latency
+        self.control_latency = control_latency
         self._members: dict[str, Member] = {}
         self._publishers: dict[str | None, dict[str, Member]] = {}  # By topic; None: those who may publish on any.
         self._listeners: dict[str, dict[str, Member]] = {}  # By topic.
@@ -77,10 +77,10 @@ class Edges:
                 self._add(member, listener, self._latency(topic, member, listener))
         self._ways[member.name] = {}
         for controller in self.controllers.values():
-            self._add(controller, member, self._control_latency)
+            self._add(controller, member, self.control_latency)
         if member.controls:
             for other in self._members.values():
-                self._add(member, other, self._control_latency)
+                self._add(member, other, self.control_latency)
             self.controllers[member.name] = member
             self._invites = True
         self._members[member.name] = member
@@ -124,7 +124,7 @@ class Edges:
 
     def controls_into(self, receiver: Member) -> list[tuple[Clock, int]]:
         """Return the edges of the control link alone: all that concerns a newcomer before its start."""
-        return [(sender, self._control_latency) for sender in self.controllers.values() if sender is not receiver]
+        return [(sender, self.control_latency) for sender in self.controllers.values() if sender is not receiver]
 
     def least(self, sender: Member, receiver: Member) -> int:
         """Return the edge's latency; FOREVER if there is no way."""
@@ -134,7 +134,7 @@ class Edges:
         """Return the edge's latency, and the topic that has it; None is the control link."""
         latency, through = FOREVER, None
         if sender.controls:
-            latency = self._control_latency
+            latency = self.control_latency
         for topic, buffer in receiver.subscriptions.items():
             if buffer.limit != 0 and sender.may_publish(topic):
                 least = self._latency(topic, sender, receiver)
@@ -153,7 +153,7 @@ class Edges:
             return min((latency for _, latency in self.into(receiver)), default=FOREVER)
         topics = [topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0]
         fastest = [self._paths.least_into(topic, receiver.name) for topic in topics]
-        return min(self._control_latency, min(fastest, default=FOREVER))
+        return min(self.control_latency, min(fastest, default=FOREVER))
 
     def _publishers_of(self, topic: str) -> Iterable[Member]:
         return (*self._publishers.get(topic, {}).values(), *self._publishers.get(None, {}).values())
@@ -269,7 +269,6 @@ class Router:
         self.draws = DrawTable(plan.seed, plan.draws) if plan.draws else None
         self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=self.draws)
         self.latest = 0  # When the last of all messages so far may arrive.
-        self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))
         self._queues = any(link.bandwidth is not None for link in links)
         self._members: dict[str, Member] = {}
@@ -279,9 +278,8 @@ class Router:
         self._subscribers: dict[str, dict[str, tuple[Member, int]]] = {}  # Topic → name → who, and since when.
         self._departed: list[tuple[int, int, _Publication]] = []  # A heap of what those who have left had under way.
         self._serial = 0
-        self.edges = Edges(self._paths, self._control_latency)
+        self.edges = Edges(self._paths, plan.network.control_latency)
         self._forget_every = tuning.FORGET_EVERY
-        self._topics_kept = tuning.TOPICS_KEPT
 
     # --- Who is there ---
 
@@ -429,7 +427,7 @@ class Router:
                 sender.spent[topic] = publication.published
                 del sender.publications[topic]
                 self._strike(publication)
-        sender.sweep_at = max(self._topics_kept, 2 * len(sender.publications))
+        sender.sweep_at = max(tuning.TOPICS_KEPT, 2 * len(sender.publications))
 
     def relieve(self, sender: Member) -> int:
         """Forget all of a sender's that nobody can be given any more (R2); return about how many bytes are left."""
@@ -443,7 +441,7 @@ class Router:
 
     def _acts(self, sender: Member) -> int:
         """Return a time before which nobody but the sender acts (R2), nor anybody whom it may invite."""
-        earliest, nearest = FOREVER, self._control_latency if sender.controls else FOREVER
+        earliest, nearest = FOREVER, self.edges.control_latency if sender.controls else FOREVER
         for member in (*self._members.values(), *self._newcomers.values()):
             if member is not sender:
                 earliest = min(earliest, member.base)

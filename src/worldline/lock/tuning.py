@@ -1,6 +1,6 @@
 """How much the lock looks at, and keeps, before it tidies up. None of these shows in any result: tests turn them.
 
-Whatever goes by one of them reads it when it is made.
+What goes by one of them reads it when it is made, or when it tidies up.
 """
 
 SLEEPERS_MAX = 8

@@ -9,7 +9,7 @@ has only what can be read. A participant of a federation can be fed alone (`lock
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -71,9 +71,14 @@ class RecordedPart:
         self.latest: tuple[int, SaidThen] | None = None  # The number that it gave the last, and what it said then.
 
     @property
+    def stays(self) -> Mapping[str, Membership]:
+        """From when to when each member of the run took part."""
+        return self._parts.account.stays
+
+    @property
     def stay(self) -> Membership | None:
         """From when to when it took part."""
-        return self._parts.account.stays.get(self.name)
+        return self.stays.get(self.name)
 
     @property
     def is_known(self) -> bool:
