@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
-from inspect import signature
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -24,7 +23,6 @@ from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
 from worldline.federation.inprocess.checker import SampledSchedule
 from worldline.federation.inprocess.run import InOrder, Schedule
-from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter, Event, Received, Sent
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform
 from worldline.recording import Arrival, Condition, Count, LossCount, MemberFacts, Recorder, Recording, writer
@@ -232,13 +230,6 @@ def small(target: Path | io.BytesIO, **options: object) -> Recorder:
     return recorder
 
 
-def test_it_is_an_observer() -> None:
-    told = [name for name in vars(Observer) if not name.startswith("_")]
-    assert "arrives" in told
-    for name in told:
-        assert signature(getattr(Recorder, name)) == signature(getattr(Observer, name)), name
-
-
 def test_the_outcome_tells_of_participants_topics_and_losses(tmp_path: Path) -> None:
     recorder = small(tmp_path / "run.mcap")
     recorder.ended("b", 40, b"\x0b")
@@ -347,12 +338,6 @@ def test_a_missing_folder_a_file_that_is_there_and_a_folder_are_refused(tmp_path
     assert Recording(old).verify().condition is Condition.INTACT
 
 
-def test_a_file_that_it_was_given_stays_open() -> None:
-    file = io.BytesIO()
-    Recorder(file, PLAN).close()
-    assert not file.closed
-
-
 def test_too_many_topics_are_refused_and_what_came_before_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,11 +378,3 @@ def test_a_full_disk_is_a_loss_and_leaves_what_can_be_read(tmp_path: Path) -> No
     assert verdict.condition is Condition.CUT_OFF
     assert verdict.until is not None
     assert verdict.until > 10
-
-
-def test_a_recorder_is_closed_once() -> None:
-    recorder = Recorder(io.BytesIO(), PLAN)
-    recorder.close()
-    recorder.abandon("late")
-    with pytest.raises(UsageError, match="already closed"):
-        recorder.close()
