@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import get_args
 
 from worldline.lock import Abort, Grant, Leave, Over, ParticipantEvent, StartRun, Stop
-from worldline.lock.events import Action, OperatorEvent
+from worldline.lock.events import OperatorEvent
 from worldline.lock.states import GONE, PHASES, RETIRED, ROWS, TRANSITIONS, Phase, State, diagram
 
 PARTICIPANT_EVENTS = set(get_args(ParticipantEvent))
 OPERATOR_EVENTS = set(get_args(OperatorEvent))
-ACTIONS = set(get_args(Action))
 
 DIAGRAM = """\
 stateDiagram-v2

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-from pathlib import Path
-
 import pytest
 
-from worldline import recording
 from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model import InternalError
 from worldline.model.time import FOREVER
 from worldline.recording.pending import Pending, Publication
 
-ROOM = Path(recording.__file__).parent
-
 
 def names(publications: list[Publication]) -> list[str]:
     return [f"{each.sender}{each.sequence}" for each in publications]
-
-
-# What one sender does is told in its order: b's are 0 and 2, a's 1 and 3.
-IN_ORDER = [
-    order for order in permutations(range(4)) if order.index(0) < order.index(2) and order.index(1) < order.index(3)
-]
 
 
 def test_notes_are_numbered_with_messages_and_final_when_their_time_has_passed() -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from worldline.cli.console import PlainConsole, output_free_for, print_json, remark, warn
 from worldline.cli.options import LCM, LCM_SERVE, Quiet
 from worldline.cli.runner import interruptible
-from worldline.history.diff.steps import NOTES, named
+from worldline.history.diff.account import NOTES, named
 from worldline.history.diff.values import payload_text
 from worldline.history.observer import Observer
 from worldline.history.telling import SeveralObservers

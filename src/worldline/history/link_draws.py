@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from worldline.history.diff.account import Sending
-from worldline.history.diff.steps import NOTES
+from worldline.history.diff.account import NOTES, Sending
 from worldline.model.draws.names import drawn_by
 from worldline.model.draws.table import DrawFunction, Drawn, DrawTable
 from worldline.model.faults.faults import dropouts_of

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
-from worldline.history.diff.account import Account, Membership, Sending
-from worldline.history.diff.steps import NOTES
+from worldline.history.diff.account import NOTES, Account, Membership, Sending
 from worldline.history.observer import Observer
 from worldline.model.errors import UsageError
 from worldline.model.time import FOREVER

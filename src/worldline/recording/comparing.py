@@ -12,7 +12,7 @@ from os import PathLike
 import msgspec
 
 from worldline.history.diff.account import Account, ActionKind
-from worldline.history.diff.difference import Difference, Later, ReplacedDraw, guess
+from worldline.history.diff.difference import Difference, Later, guess
 from worldline.history.diff.parting import Causes, Origin, Partings, explain, part, unseen_before
 from worldline.history.diff.values import FieldDifference, field_differences
 from worldline.history.link_draws import RunDraws
@@ -71,7 +71,7 @@ def _compared_header(recording: Recording) -> dict[str, object]:
     return {**compared, "settings": settings, "draws": draws}
 
 
-def _replaced_draws(a: Recording, b: Recording) -> tuple[list[ReplacedDraw], int]:
+def _replaced_draws(a: Recording, b: Recording) -> tuple[list[tuple[str, str, str]], int]:
     """Return which draws of links have another value in the other run because a table replaced them.
 
     And how many can't be told: those that a function made. It may not even be here, and a recording isn't trusted to
@@ -92,8 +92,8 @@ def _replaced_draws(a: Recording, b: Recording) -> tuple[list[ReplacedDraw], int
             continue
         also = other[name].drawn if name in other else drawn
         if drawn.value != also.value and (drawn.value != drawn.natural or also.value != also.natural):
-            texts = (value_text(each.distribution, each.value) for each in (drawn, also))
-            found.append(ReplacedDraw(name, *texts))
+            then, now = (value_text(each.distribution, each.value) for each in (drawn, also))
+            found.append((name, then, now))
     return found, len(by_function)
 
 

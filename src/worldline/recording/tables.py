@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.history.diff.account import Account, Sending
-from worldline.history.diff.steps import NOTES, named
+from worldline.history.diff.account import NOTES, Account, Sending, named
 from worldline.history.diff.values import decoded, is_nothing, payload_text
 from worldline.model.errors import UsageError
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from worldline.history.diff.account import Account, Fate, Membership
-from worldline.history.diff.steps import NOTES
+from worldline.history.diff.account import NOTES, Account, Fate, Membership
 from worldline.history.observer import LOG, Observer
 from worldline.history.replay.retelling import SENDS, RetoldDifference, Utterance, compared
 from worldline.model.message import Message
