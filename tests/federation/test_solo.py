@@ -21,7 +21,7 @@ from worldline.lock.feeding import Feeding
 from worldline.model import WorldlineError
 from worldline.model.lifecycle import lifecycle_of
 from worldline.recording import Recorder, Recording
-from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.reader import intact, recorded_account
 
 
 def recorded(federation: Federation, path: Path) -> Recording:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from worldline.recording import fingerprint
+from worldline.recording import facts as fingerprint
 
 
 def test_one_bit_in_one_function_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from mcap.writer import CompressionType, Writer
 from tests.recording.stage import recorded, truth, write_script
 from worldline.model import ModelError, UsageError, format_time, plan
 from worldline.recording import Condition, LossCount, Recorder, Recording
-from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.comparing import compare_recordings
+from worldline.recording.reader import intact, recorded_account
 from worldline.recording.walk import sendings
 
 SCRIPT = write_script(Random(11), participants=4, acts=20)

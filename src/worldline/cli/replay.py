@@ -25,7 +25,7 @@ from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, SECOND, format_time
 from worldline.recording import Recording
-from worldline.recording.accounting import narrate, shortcoming
+from worldline.recording.reader import narrate, shortcoming
 
 if TYPE_CHECKING:
     from worldline.cli.replay_live import LiveReport

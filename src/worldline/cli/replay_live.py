@@ -15,7 +15,7 @@ from worldline.model.lifecycle import lifecycle_of
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, recorded_account, shortcoming
+from worldline.recording.reader import intact, recorded_account, shortcoming
 from worldline.targets import Ready
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.recorded import (

@@ -1,7 +1,7 @@
 """Compares two recordings: of any room, whole, cut off or broken off.
 
 What both files hold in equal chunks isn't even unpacked (see `walk`); the rest is read once, in step, by
-`history.parting`, as far as each tells everything (see `accounting`).
+`history.parting`, as far as each tells everything (see `reader`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from worldline.history.diff.values import FieldDifference, field_differences
 from worldline.history.link_draws import RunDraws
 from worldline.model.draws.distributions import Distribution, DrawnValue, value_text
 from worldline.model.time import format_time
-from worldline.recording.accounting import intact, is_complete, is_cut_off, recorded_account
-from worldline.recording.reader import Recording, story
+from worldline.recording.reader import Recording, intact, is_complete, is_cut_off, recorded_account, story
 from worldline.recording.walk import equal_chunks, sendings
 
 _LATER_MAX = 24  # How many messages a guess is made from,

@@ -9,6 +9,7 @@ progress, and that is shown behind the file's end (see `output`), where the chun
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib.metadata import version as version_of
 from time import monotonic
@@ -36,9 +37,11 @@ from worldline.recording.facts import (
     Provenance,
     RunFacts,
     counted_losses,
+    float_fingerprint,
+    platform_name,
+    python_name,
     to_metadata,
 )
-from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output, RecordingTarget
 from worldline.recording.pending import SEQUENCES, Contents, Pending, Publication
 from worldline.recording.scan import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, RecordedPath, put_in
@@ -97,7 +100,7 @@ class Recorder(Observer):
                 version=version_of("worldline"),
                 python=python_name(),
                 platform=platform_name(),
-                byte_order=byte_order(),
+                byte_order=sys.byteorder,
                 float_fingerprint=float_fingerprint(),
                 federation=federation,
                 seed=plan.seed,
