@@ -106,7 +106,7 @@ class Stop(Struct, frozen=True, array_like=True, tag="stop", gc=False):
 
 
 class Log(Struct, frozen=True, array_like=True, tag="log", gc=False):
-    """This line is written about me, for whoever looks on; it concerns nobody else.
+    """This line is written about me, for observers; it concerns no other participant.
 
     `kind` says what it is about, if it isn't the program that writes it: one of `LOG_KINDS` in `model.lifecycle`.
     """
@@ -167,7 +167,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
 
 
 class Barrier(Struct, frozen=True, array_like=True, tag="barrier", gc=False):
-    """Nobody is granted a time beyond `until` (FOREVER: no barrier). Changes when things happen, never what happens."""
+    """None is granted a time beyond `until` (FOREVER: no barrier). Changes when things happen, never what happens."""
 
     until: Int64
 
@@ -191,8 +191,8 @@ class CallOff(Struct, frozen=True, array_like=True, tag="end", gc=False):
 class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     """You are in, your time is `now`: the epsilon tick for those who were there from the beginning.
 
-    `reach` is the least time in which anybody could ever reach you on what you have subscribed to at joining, and so
-    how far you may peek; FOREVER if nobody can. `draws` are the rows of the run's table that may concern your streams.
+    `reach` is the least time in which another could ever reach you on what you have subscribed to at joining, and so
+    how far you may peek; FOREVER if none can. `draws` are the rows of the run's table that may concern your streams.
     """
 
     to: str
@@ -222,7 +222,7 @@ class Abort(Struct, frozen=True, array_like=True, tag="abort"):
 
 
 class Over(Struct, frozen=True, array_like=True, tag="over"):
-    """Everybody has left; this was the run."""
+    """All have left; this was the run."""
 
     digest: bytes
 

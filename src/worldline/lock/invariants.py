@@ -53,7 +53,7 @@ def broken_grant(member: Member, now: int, messages: list[Message]) -> InternalE
 
 
 def _rides_end(member: Clock) -> bool:
-    """Whether following the rides ends, at somebody who doesn't wait for the calculus."""
+    """Whether following the rides ends, at one that doesn't wait for the calculus."""
     seen: list[Clock] = []
     clock = member
     while clock.rides_on is not None:

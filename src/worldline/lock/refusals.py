@@ -2,7 +2,7 @@
 
 A ledger refuses what its own program does, and nothing has happened then. What comes to the arbiter nonetheless is the
 work of a ledger that doesn't check, such as another client's; it is refused in the same words. Whose they are and when
-it was is added by whoever raises them (`concerning`).
+it was is added where they are raised (`concerning`).
 
 `kind` is who has to act: the caller, or the author of the program at the other end.
 """

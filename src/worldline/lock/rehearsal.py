@@ -1,7 +1,7 @@
 """A participant that is run again: what it says is compared with what it said, and answered as it was.
 
 Sans-IO. The *script* is one participant's conversation with its arbiter, as it was: what it said, in order, and after
-which of it which answer came. Whoever has the script tells it (`said`, `answered`), and tells what the participant says
+which of it which answer came. The script's owner tells it (`said`, `answered`), and tells what the participant says
 now (`hear`). Either may be ahead: of a participant that was killed and has come back the script is ahead, of a twin at
 times the twin. `due` are the answers that the participant is to be given now.
 

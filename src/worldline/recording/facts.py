@@ -148,7 +148,7 @@ LOST_SCHEMA = (
 )
 
 _NUMBER_MAX = 2**64
-# Whoever records by hand may know nothing of its provenance; and most runs replace no draws and have no faults.
+# One that records by hand may know nothing of its provenance; and most runs replace no draws and have no faults.
 _OFTEN_EMPTY = (*Provenance.__struct_fields__, "draws", "faults")
 _LATER = {"corruption": 0.0, "estop": None}
 _Facts = TypeVar("_Facts", Header, RunFacts)

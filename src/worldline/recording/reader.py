@@ -67,7 +67,7 @@ class Arrival(NamedTuple):
 
 
 class Unheard(NamedTuple):
-    """A message that reached nobody, because nobody listened or because it was lost on the way to everybody."""
+    """A message that reached no receiver, because none listened or because it was lost on the way to all."""
 
     sent: int
     sender: str
@@ -193,7 +193,7 @@ class Recording:
         return {*self.header.roster, *self.header.guests, *came}
 
     def unheard(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Unheard]:
-        """Yield what was sent in [start, end) and reached nobody, in order of sending."""
+        """Yield what was sent in [start, end) and reached no receiver, in order of sending."""
 
         def unheard(record: Record) -> Unheard | None:
             at, _, sequence, path, payload, _ = record

@@ -32,7 +32,7 @@ from worldline.recording.writer import Recorder
 #
 # A recording is written as NAME.unfinished-PID.mcap beside its place and put there when it is finished; the recording
 # that was there becomes NAME.previous.mcap. Only recordings are treated like that: anything else that has one of the
-# two names is somebody's, and isn't touched unless that is forced. The timing of a recording goes with it. A link is
+# two names is another's, and isn't touched unless that is forced. The timing of a recording goes with it. A link is
 # followed, and stays; a pipe or a device is written to, and has no previous one. All of this is judged before a run,
 # and again after it. What runs that were killed have left unfinished is there until the next recording has its name.
 
@@ -76,7 +76,7 @@ class Shelf:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody must read it before anything can be written."""
+        """Whether a reader must have opened it before anything can be written."""
         found = self._destination
         return found.is_stream and found.descriptor is None and stat.S_ISFIFO(found.path.stat().st_mode)
 
@@ -123,7 +123,7 @@ class Shelf:
         return removed
 
     def clear(self) -> None:
-        """Take away what was written, if nobody is to have it."""
+        """Take away what was written, if it isn't to be kept."""
         if not self._destination.is_stream:
             self.target.unlink(missing_ok=True)
 
@@ -229,7 +229,7 @@ class RunRecording:
                 abandon()  # Up to there.
 
     def give_up(self) -> None:
-        """Wait no more for whoever reads the recording. May be called from a signal's handler."""
+        """Wait no more for the recording's reader. May be called from a signal's handler."""
         self.observer.give_up()
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

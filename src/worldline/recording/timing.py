@@ -1,4 +1,4 @@
-"""The timing of a run: a file that says when its arbiter heard what, for whoever wants to know who waited for whom.
+"""The timing of a run: a file that says when its arbiter heard what, to find out who waited for whom.
 
 It is written while the run goes on, in portions that are compressed one by one, so of a run that was killed all but the
 last second is there. Nothing of it is part of a recording, since wall-clock times are never the same twice. A disk that
@@ -157,7 +157,7 @@ class Timing:
                     if crc32(data, crc32(kind)) != checksum:
                         raise self._unreadable(f"it was altered, at byte {place:,} or later")
                     yield kind, data
-                # It is being written just now, or whoever wrote it was killed.
+                # It is being written just now, or its writer was killed.
                 self.is_cut_off = bool(start)
         except OSError as error:
             raise UsageError(f"{self.path} can't be read: {error.strerror or error}") from error

@@ -171,7 +171,7 @@ class Recorder(Observer):
         process.
         """
         if self._gap is not None or self._output.broken:
-            return  # Whoever was told of it will abandon this; nothing may follow what is missing.
+            return  # The caller was told, and will abandon this; nothing may follow what is missing.
         self._write(self._pending.advance(time))
         if self._output.has_tail and (now := monotonic()) >= self._shows_at:
             self._write(self._pending.take())
@@ -182,7 +182,7 @@ class Recorder(Observer):
     # --- What its owner does ---
 
     def give_up(self) -> None:
-        """Stop waiting for whoever reads the recording, if it is a pipe. May be called from a signal handler."""
+        """Stop waiting for the recording's reader, if it is a pipe. May be called from a signal handler."""
         self._output.give_up()
 
     def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int | None = None) -> None:
@@ -211,7 +211,7 @@ class Recorder(Observer):
     ) -> None:
         """Finish the file of a run that was broken off: what is final is kept, and the file says who and why.
 
-        With an `end`, everything that was reported is final, as in `close`: whoever gives it knows that nothing else
+        With an `end`, everything that was reported is final, as in `close`: the caller knows that nothing else
         happened.
 
         Does nothing if the recorder is closed already, so it can be called wherever things may go wrong.
@@ -282,7 +282,7 @@ class Recorder(Observer):
         return channel, at, payload
 
     def _new_channel(self, path: RecordedPath) -> int:
-        """Make the channel of a path. A link's duplicates have one of their own, or nobody could tell them apart."""
+        """Make the channel of a path. A link's duplicates have one of their own, or they couldn't be told apart."""
         topic, sender, receiver, copy = path
         metadata = {"sender": sender, "receiver": receiver}
         if copy:

@@ -78,7 +78,7 @@ class Account:
 # among those that its sender sent at the same moment is; so another order of the same messages is a difference.
 #
 # Whom a message reaches isn't the sender's action, where it publishes for all who listen. But where a message that
-# both runs sent concerns members in one, others in the other, and nobody in both, its sender has addressed it
+# both runs sent concerns members in one, others in the other, and none in both, its sender has addressed it
 # otherwise.
 
 Content = Sequence[Hashable]
@@ -114,7 +114,7 @@ class MemberAction(NamedTuple):
 
 Pair = tuple[MemberAction | None, MemberAction | None]
 
-_ANY, _NOBODY = 0, 1  # Among the names of those whom messages concern: all messages, and those that concern nobody.
+_ANY, _NOBODY = 0, 1  # Among the names of those whom messages concern: all messages, and those that concern none.
 
 
 class SendingsAt:
@@ -150,7 +150,7 @@ class SendingsAt:
 
 
 class _Alike:
-    """Finds messages that were sent like another: what was sent alike may concern others, if it is for anybody."""
+    """Finds messages that were sent like another: what was sent alike may concern others, if it is for all."""
 
     def __init__(self, sent: list[MemberAction], places: Iterable[int]) -> None:
         self._places: dict[tuple[str, bytes], dict[str | int, deque[int]]] = {}

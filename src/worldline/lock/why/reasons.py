@@ -25,9 +25,9 @@ class Cause(Enum):
     SENDER = "sender"
     """A participant may still send something that arrives before the time asked for."""
     ROSTER = "roster"
-    """The run hasn't started: somebody on the roster isn't there."""
+    """The run hasn't started: a participant on the roster isn't there."""
     NEWCOMER = "newcomer"
-    """Somebody was invited for an earlier time and isn't there."""
+    """A participant was invited for an earlier time and isn't there."""
     BARRIER = "barrier"
     """The operator's barrier."""
     END = "end"
@@ -101,7 +101,7 @@ def exact_bounds(arbiter: Arbiter, *others: Member) -> Exact:
 
 
 def explain(arbiter: Arbiter) -> tuple[Why, ...]:
-    """Say of everybody who waits who keeps it waiting, in the order of their names."""
+    """Say of all who wait who keeps them waiting, in the order of their names."""
     if arbiter.phase is Phase.OVER:
         return ()
     exact = exact_bounds(arbiter)
@@ -120,7 +120,7 @@ def waits_of(arbiter: Arbiter) -> tuple[WaitReason, ...]:
 
 
 def vacant(plan: Plan) -> tuple[str, ...]:
-    """Say how many are still to come whose names nobody knows yet."""
+    """Say how many are still to come whose names aren't known yet."""
     return (f"{plan.vacancies} more",) if plan.vacancies else ()
 
 
@@ -160,7 +160,7 @@ def _explain(arbiter: Arbiter, member: Member, exact: Exact, known: dict[tuple[s
     )
 
 
-# A run at one moment, as a value: where everybody is, who waits for whom, and why.
+# A run at one moment, as a value: where all are, who waits for whom, and why.
 #
 # It is what an operator is told, so it can travel, and everything that is shown of a run is made from it alone. Times
 # of the wall clock are passed in, since the lock has none.
@@ -216,10 +216,10 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Situation(Struct, frozen=True, kw_only=True):
     """A run at one moment. `name` is the run's.
 
-    Before `time` nothing will happen any more. `paused` is where an operator holds everybody. `speed` is how many
+    Before `time` nothing will happen any more. `paused` is where an operator holds all. `speed` is how many
     simulated seconds pass in a second, and `rate` how many events there are in one, both lately. `unused` are topics
-    among those that somebody waits for on which nothing was ever sent: (sender, topic). `links` are all ways from
-    somebody to somebody, if the operator wants to know them.
+    among those that are waited for on which nothing was ever sent: (sender, topic). `links` are all ways from
+    one to another, if the operator wants to know them.
     """
 
     name: str

@@ -14,9 +14,9 @@ from worldline.lock.why.reasons import LONG_S, Cause, Hop, Situation, Standing, 
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 
-# Who is at the root of a wait: the one that somebody waits for, who may wait for another, and so on to the last.
+# Who is at the root of a wait: the one that a participant waits for, which may wait for another, and so on to the last.
 #
-# Why a chain ends: whoever waits could act at the earliest at the time that its holder's next send allows, and every
+# Why a chain ends: one that waits could act at the earliest at the time that its holder's next send allows, and every
 # latency is positive, so next sends fall strictly from each holder to its own holder (A3 of the arbiter).
 
 
@@ -54,10 +54,10 @@ def _followed(why: Why, reasons: dict[str, Why]) -> Chain:
 
 
 def holds(situation: Situation) -> tuple[Hold, ...]:
-    """Say who or what keeps whom waiting: the one first for which somebody has waited longest, or most of them wait.
+    """Say who or what keeps whom waiting: the one first for which one has waited longest, or most of them wait.
 
-    After these come those who could go on and don't, and for whom nobody waits: the run doesn't end without them. If
-    nobody waits at all, those are all who could go on.
+    After these come those who could go on and don't, and for which none waits: the run doesn't end without them. If
+    none waits at all, those are all who could go on.
     """
     found: dict[tuple[str | None, Cause, tuple[str, ...]], list[str]] = {}
     for chain in chains(situation.whys):
@@ -89,12 +89,12 @@ def holds(situation: Situation) -> tuple[Hold, ...]:
 
 # What a situation shows besides who waits for whom: what could be declared, and what makes time creep.
 #
-# A hint is only given for what the situation proves: that a topic was never used, that somebody may publish on any,
+# A hint is only given for what the situation proves: that a topic was never used, that one may publish on any,
 # that events bring hardly any time.
 
 _CREEPS_BELOW = 0.001  # Simulated seconds per second.
-_EVENTS_PER_HOP = 5  # At most: a message is sent, asked for and granted, and somebody may say where it is.
-_BUSY_FROM = 100.0  # Events per second: somebody does something.
+_EVENTS_PER_HOP = 5  # At most: a message is sent, asked for and granted, and one may say where it is.
+_BUSY_FROM = 100.0  # Events per second: something is done.
 
 
 def hints(situation: Situation) -> list[str]:
@@ -103,7 +103,7 @@ def hints(situation: Situation) -> list[str]:
 
 
 def creeps(situation: Situation) -> bool:
-    """Whether much happens, and time hardly moves. If it doesn't move at all, somebody stands still."""
+    """Whether much happens, and time hardly moves. If it doesn't move at all, a participant stands still."""
     return (
         situation.phase is Phase.RUNNING
         and situation.rate is not None
@@ -292,7 +292,7 @@ def _everybody(hold: Hold, situation: Situation) -> str:
 
 
 def doing_in_words(standing: Standing) -> list[str]:
-    """Say what somebody is doing who doesn't wait for anybody."""
+    """Say what a participant is doing that doesn't wait."""
     activity = standing.activity
     since = "" if activity.seconds is None else f" for {seconds(activity.seconds)}"
     if activity.lost:
