@@ -11,18 +11,6 @@ cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 
 
-cdef class Granted:
-    cdef public long long horizon
-    cdef public bint final
-    cdef public object held
-
-    cpdef long long first(self)
-    cpdef bint knows(self, long long target, bint wakes)
-    @cython.locals(taken=list)
-    cpdef list take(self, long long before)
-    cdef hold(self, list messages)
-
-
 cdef class Subscriptions:
     cdef public dict buffers
     cdef public bint sifts
@@ -70,7 +58,9 @@ cdef class Ledger:
     cdef public long long until
     cdef public long long told
     cdef public list outbox
-    cdef readonly Granted granted
+    cdef public long long horizon
+    cdef public bint final
+    cdef public object held
     cdef readonly Subscriptions topics
     cdef object _publishes
     cdef dict _checked
@@ -96,10 +86,10 @@ cdef class Ledger:
     cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)
     cpdef list receive(self, action)
-    @cython.locals(undo=Undo, granted=Granted, topics=Subscriptions)
+    @cython.locals(undo=Undo, topics=Subscriptions)
     cdef _mark(self, StateRow waits, long long until, held)
     cpdef forget_mark(self)
-    @cython.locals(undo=Undo, granted=Granted, topics=Subscriptions)
+    @cython.locals(undo=Undo, topics=Subscriptions)
     cpdef take_back(self)
     @cython.locals(waited=StateRow)
     cdef list _answered(self, grant)
@@ -114,7 +104,9 @@ cdef class Ledger:
     cdef bint _serves_again(self)
     cdef list _wait(self, long long target, bint wakes)
     cpdef ask(self, long long target, bint wakes)
-    @cython.locals(granted=Granted, first="long long", before="long long")
+    cpdef bint knows(self, long long target, bint wakes)
+    cpdef long long first_held(self)
+    @cython.locals(first="long long", before="long long", taken=list)
     cpdef list go(self, long long target, bint wakes)
     cdef list _give(self, list batch)
     cdef long long _retire(self, long long target)

@@ -14,12 +14,12 @@ strength of it, so it can't be taken back or changed. The same call again takes 
 
 What happens to a participant (boots, crashes, emergency stops) is no business of the ledger. `life`, if there is one,
 stands between the program and the ledger: each operation asks it where it has a say, and waits are left to it, which
-makes them of the same three steps as `_wait` does: `granted.knows`, `ask`, `go`. See `lock.lifecycle`.
+makes them of the same three steps as `_wait` does: `knows`, `ask`, `go`. See `lock.lifecycle`.
 
 Invariants
 ----------
-L1. Everything in `granted.held` arrives at `now` or later; in order; and on topics that are subscribed.
-L2. Everything that arrives before `granted.horizon` on a subscribed topic has been handed over to this ledger.
+L1. Everything in `held` arrives at `now` or later; in order; and on topics that are subscribed.
+L2. Everything that arrives before `horizon` on a subscribed topic has been handed over to this ledger.
 L3. Hence a sequence point at T ≤ horizon is served completely from what is held, and a batch at m < horizon too.
 L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back
     to the newcomer's start and the end. What is held stays held: the arbiter won't send it again. Therefore a request
@@ -125,43 +125,6 @@ def broken_off(abort: Abort) -> BrokenOff:
     participant = None if abort.participant is None else shortened(abort.participant)
     text = f"the run was broken off: {shortened(abort.cause)}"
     return BrokenOff(text, participant=participant, at=abort.at, told=abort.to, cause=shortened(abort.cause))
-
-
-class Granted:
-    """What was granted ahead: all that arrives before the horizon. If it is final, the run ends there."""
-
-    def __init__(self) -> None:
-        self.horizon = 0
-        self.final = False
-        self.held: deque[Message] = deque()
-
-    def first(self) -> int:
-        """Return the first arrival that is held."""
-        return self.held[0].arrival if self.held else FOREVER
-
-    def knows(self, target: int, wakes: bool) -> bool:
-        """Whether all is known that a wait for a time takes (L3), or, if a message wakes it, for the first before."""
-        if target <= self.horizon or self.final:
-            return True
-        return wakes and self.first() < self.horizon
-
-    def take(self, before: int) -> list[Message]:
-        """Return what arrives before a time, and no longer hold it."""
-        held, taken = self.held, []
-        while held and held[0].arrival < before:
-            taken.append(held.popleft())
-        return taken
-
-    def hold(self, messages: list[Message]) -> None:
-        held = self.held
-        if not held:
-            held.extend(messages)
-            return
-        for message in messages:
-            if message < held[-1]:
-                insort(held, message)  # Only behind a late subscription is anything held that arrives later.
-            else:
-                held.append(message)
 
 
 class Subscriptions:
@@ -304,7 +267,9 @@ class Ledger:
         self.until = 0  # What it has asked for, while it waits.
         self.told = 0  # The time that the arbiter knows this participant to have reached.
         self.outbox: list[ParticipantEvent] = [join]
-        self.granted = Granted()
+        self.horizon = 0  # What was granted ahead: all that arrives before this time;
+        self.final = False  # and if it is final, the run ends there.
+        self.held: deque[Message] = deque()
         self.topics = Subscriptions(join.subscribes)
         self._publishes = join.publishes
         self._checked: dict[str, bool] = {}  # The topics on which it has been found that it may send.
@@ -401,7 +366,7 @@ class Ledger:
                 return []
             self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.undo is not None:
-            self._mark(self.row, self.until, self.granted.held.copy())
+            self._mark(self.row, self.until, self.held.copy())
         if row is _ACTING and action.__class__ is Grant:
             return self._answered(action)
         self.row = row
@@ -414,7 +379,7 @@ class Ledger:
         return []
 
     def _start(self, start: StartRun) -> None:
-        self.now = self.granted.horizon = self.told = start.now
+        self.now = self.horizon = self.told = start.now
         self.draws.seed, self.draws.rows = start.seed, start.draws
         if self._described is not None:
             self.clock = clock_in_run(self._described, start.seed, self.name, self.draws.table(), self._time)
@@ -428,9 +393,9 @@ class Ledger:
             self.undo = Undo()
 
     def _mark(self, waits: StateRow, until: int, held: deque[Message] | None) -> None:
-        undo, granted, topics = self.undo, self.granted, self.topics
+        undo, topics = self.undo, self.topics
         assert undo is not None
-        undo.before = (self.now, granted.horizon, self.row, granted.final, topics.complete_at, self._waited)
+        undo.before = (self.now, self.horizon, self.row, self.final, topics.complete_at, self._waited)
         undo.lists = (topics.incomplete, topics.finished, topics.dropped, held)
         undo.waits, undo.until = waits, until
         undo.given = []
@@ -456,13 +421,13 @@ class Ledger:
         if undo is None or not undo.is_marked:
             return
         undo.is_marked = False
-        granted, topics = self.granted, self.topics
-        self.now, granted.horizon, self.row, granted.final, topics.complete_at, self._waited = undo.before
+        topics = self.topics
+        self.now, self.horizon, self.row, self.final, topics.complete_at, self._waited = undo.before
         topics.incomplete, topics.finished, topics.dropped, held = undo.lists
         if held is None:
-            granted.held.extendleft(reversed(undo.given))
+            self.held.extendleft(reversed(undo.given))
         else:
-            granted.held = held
+            self.held = held
         self.journal.take_back()
         if self.told > self.now and self.row is _ACTING:
             self.row, self.until = undo.waits, undo.until
@@ -487,16 +452,24 @@ class Ledger:
             self.refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
         if messages and messages[0].arrival < self.now:  # L1
             self.refuse(PeerError(f"a grant brings what has arrived at {format_time(messages[0].arrival)}"))
-        self.granted.hold(messages)
-        self.granted.horizon = horizon
-        self.granted.final = grant.final
+        held = self.held
+        if not held:
+            held.extend(messages)
+        else:
+            for message in messages:
+                if message < held[-1]:
+                    insort(held, message)  # Only behind a late subscription is anything held that arrives later.
+                else:
+                    held.append(message)
+        self.horizon = horizon
+        self.final = grant.final
         self.row = _ACTING
 
     def _wakes(self, grant: Grant) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
         if self.row is _ADVANCING:
             return False
-        first = self.granted.first()
+        first = self.first_held()
         for message in grant.messages:
             first = min(first, message.arrival)
         return first < min(grant.horizon, self.until)
@@ -550,16 +523,26 @@ class Ledger:
 
     def _wait(self, target: int, wakes: bool) -> list[Message] | None:
         """Go to a time, or to the first arrival before it if that `wakes`; None: that has been asked for."""
-        if not self.granted.knows(target, wakes):
+        if not self.knows(target, wakes):
             self.ask(target, wakes)
             return None
         if self.undo is not None:
             self._mark(_AWAITING if wakes else _ADVANCING, target, None)
         return self._give(self.go(target, wakes))
 
+    def knows(self, target: int, wakes: bool) -> bool:
+        """Whether all is known that a wait for a time takes (L3), or, if a message wakes it, for the first before."""
+        if target <= self.horizon or self.final:
+            return True
+        return wakes and self.first_held() < self.horizon
+
+    def first_held(self) -> int:
+        """Return the first arrival that is held."""
+        return self.held[0].arrival if self.held else FOREVER
+
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
-        request = Next(target, self.granted.first()) if wakes else Advance(target)  # What is held is said, too (L4).
+        request = Next(target, self.first_held()) if wakes else Advance(target)  # What is held is said, too (L4).
         self.until = target  # An interruption comes after a call: all of this happens, or nothing.
         self.outbox += (request,)
         self.row = _AWAITING if wakes else _ADVANCING
@@ -569,18 +552,20 @@ class Ledger:
 
         Return what has arrived.
         """
-        granted = self.granted
-        first = granted.first()
-        if wakes and first < min(granted.horizon, target):
+        first = self.first_held()
+        if wakes and first < min(self.horizon, target):
             self.topics.complete(first)
             target, before = first, first + 1
         else:
-            if target > granted.horizon or target == FOREVER:
+            if target > self.horizon or target == FOREVER:
                 target = self._retire(target)
             before = target
-        assert self.now <= target <= granted.horizon, "L3: it goes on, and as far as all arrivals are known"
+        assert self.now <= target <= self.horizon, "L3: it goes on, and as far as all arrivals are known"
         self.now = target
-        return granted.take(before)
+        held, taken = self.held, []
+        while held and held[0].arrival < before:
+            taken.append(held.popleft())
+        return taken
 
     def _give(self, batch: list[Message]) -> list[Message]:
         if batch:
@@ -596,7 +581,7 @@ class Ledger:
         if target == FOREVER:
             self._waited = self.now
         self.row = RETIRED
-        return self.now if self.granted.horizon == FOREVER else self.granted.horizon
+        return self.now if self.horizon == FOREVER else self.horizon
 
     def peek(self, until: TimeLike | None = None) -> int | None:
         """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
@@ -623,12 +608,12 @@ class Ledger:
         if self.period:
             self.keep_period(self.now)
         sight = self._sight(until)
-        first, horizon = self.granted.first(), self.granted.horizon
+        first, horizon = self.first_held(), self.horizon
         if first < min(horizon, sight):
             return first
         if sight <= horizon:
             return sight
-        if self.granted.final:
+        if self.final:
             if self.now == horizon:
                 self.row = RETIRED
             return horizon
@@ -763,8 +748,8 @@ class Ledger:
             self.refuse(subscribed_already(topic))
         since = self.topics.add(topic, kept, self.now)
         self.reach = 0  # How soon it may be reached on this topic isn't known here.
-        self.granted.horizon = self.now  # L4
-        self.granted.final = False
+        self.horizon = self.now  # L4
+        self.final = False
         self.told = self.now
         self.outbox.append(Subscribe(Subscription(topic, kept), self.now, since))
 
@@ -775,7 +760,7 @@ class Ledger:
             self.refuse(not_subscribed(topic))
         topic = str.__str__(topic)
         until = self.topics.remove(topic, self.now)
-        self.granted.held = deque(message for message in self.granted.held if message.topic != topic)
+        self.held = deque(message for message in self.held if message.topic != topic)
         self.told = self.now
         self.outbox.append(Unsubscribe(topic, self.now, until))
         if self.life is not None:
@@ -785,17 +770,17 @@ class Ledger:
         """Let a newcomer join at a time that the control link can meet."""
         newcomer = check_name(newcomer, "a participant")
         time = self._control(Invite, at)
-        if time < self.granted.horizon:
-            self.granted.horizon = time  # The newcomer may have something to say from then on (L4).
-            self.granted.final = False
+        if time < self.horizon:
+            self.horizon = time  # The newcomer may have something to say from then on (L4).
+            self.final = False
         self.outbox.append(Invite(newcomer, time))
 
     def stop(self, at: TimeLike) -> None:
         """End the run at a time that the control link can meet, for all participants."""
         time = self._control(Stop, at)
-        if time <= self.granted.horizon:
-            self.granted.horizon = time
-            self.granted.final = True
+        if time <= self.horizon:
+            self.horizon = time
+            self.final = True
         self.outbox.append(Stop(time))
 
     def _control(self, kind: type, at: TimeLike) -> int:
@@ -899,13 +884,13 @@ class Ledger:
         except (msgspec.DecodeError, ValueError) as error:
             advice = "was it offered by another program, or another version of this?"
             self.refuse(UsageError(f"its snapshot can't be read ({error})", advice=advice))
-        granted, topics = self.granted, self.topics
+        topics = self.topics
         # In the order of `_state_with`.
-        self.snapshots.program, self.now, granted.horizon, granted.final, self.promised, self.told = state[:6]
+        self.snapshots.program, self.now, self.horizon, self.final, self.promised, self.told = state[:6]
         topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped = state[6:11]
         self.reach, held, streams, sent, received, digest, reading, replaced = state[11:]
         topics.sifts = any(buffer != UNBOUNDED for buffer in topics.buffers.values())
-        granted.held = deque(held)
+        self.held = deque(held)
         if reading is not None:
             self.reads_at, self.reads = self.now, reading
         for names, drawn in streams:
@@ -940,12 +925,12 @@ class Ledger:
 
     def _state_with(self, program: bytes) -> list[Any]:
         """Return all that another ledger needs to go on from here, and the program's own state."""
-        granted, topics = self.granted, self.topics
+        topics = self.topics
         streams = [(names, stream.getstate()) for names, stream in self.draws.streams.items()]
         reading = self.reads if self.reads_at == self.now else None  # What its clock showed, if that was advanced to.
-        state = [program, self.now, granted.horizon, granted.final, self.promised, self.told]
+        state = [program, self.now, self.horizon, self.final, self.promised, self.told]
         state += [topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped]
-        state += [self.reach, list(granted.held), streams]
+        state += [self.reach, list(self.held), streams]
         state += self.journal.put_away()
         state += [reading, self.draws.matched()]
         return state

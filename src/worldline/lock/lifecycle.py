@@ -414,7 +414,7 @@ class LifecycleFilter:
     def _move(self, target: int, wakes: bool) -> bool:
         """Go to a time, or to the first arrival before it; False: that has been asked for."""
         ledger = self.ledger
-        if not ledger.granted.knows(target, wakes):
+        if not ledger.knows(target, wakes):
             ledger.ask(target, wakes)
             return False
         for message in ledger.go(target, wakes):
