@@ -63,15 +63,6 @@ _VERBS: dict[type, str] = {
 _MOVES = (Join, Advance, Next)
 
 
-class _Answered:
-    """An answer's place in a script."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-
 class Rehearsal:
     """One participant's script, and how much of it has been said again.
 
@@ -93,7 +84,7 @@ class Rehearsal:
         self.name = name
         self.repeated = 0  # How many events were said again.
         self._open_answer = open_answer
-        self._script: deque[Any] = deque()  # What is still to be said again, and the answers in between.
+        self._script: deque[Any] = deque()  # What is still to be said again, and each answer in between, in a tuple.
         self._early: deque[ParticipantEvent] = deque()  # What it says now, and the script doesn't have yet.
         self._skipped = skipped
         self._advice = advice
@@ -117,7 +108,7 @@ class Rehearsal:
 
     def answered(self, answer: Any) -> None:
         """Add what it was answered before."""
-        self._script.append(_Answered(answer))
+        self._script.append((answer,))
 
     # --- The participant ---
 
@@ -140,8 +131,8 @@ class Rehearsal:
         """Return the answers that it is to be given now, and forget them (R3)."""
         script = self._script
         answers = []
-        while script and script[0].__class__ is _Answered:
-            answers.append(script.popleft().answer)
+        while script and script[0].__class__ is tuple:
+            answers += script.popleft()
         if answers and self._moves:
             self._answer = answers[-1]
         return answers
@@ -170,7 +161,7 @@ class Rehearsal:
 
     def _compare(self) -> None:
         script, early = self._script, self._early
-        while script and early and script[0].__class__ is not _Answered:
+        while script and early and script[0].__class__ is not tuple:
             then, now = script[0], early[0]
             if then != now:
                 self._differ(then, now)
