@@ -604,7 +604,7 @@ def test_the_operator_cant_stop_where_somebody_may_have_passed() -> None:
     table.say("a", Advance(10))
     table.say("b", Advance(10))
     table.operate(Barrier(1))  # Too late for that.
-    with pytest.raises(UsageError, match="somebody has passed 1ns already"):
+    with pytest.raises(UsageError, match="a participant has passed 1ns already"):
         table.operate(Stop(1))
     assert table.arbiter.farthest() == 20
     table.operate(Stop(20))
@@ -616,7 +616,7 @@ def test_the_operator_cant_stop_before_somebody_has_left() -> None:
     table.operate(Barrier(20))
     table.say("a", Advance(10))
     table.say("a", Leave(10, b""))
-    with pytest.raises(UsageError, match="somebody has passed 9ns already"):
+    with pytest.raises(UsageError, match="a participant has passed 9ns already"):
         table.operate(Stop(9))
     table.operate(Stop(10))
     assert table.say("b", Advance(15))["b"].horizon == 10

@@ -55,7 +55,7 @@ class Net:
         return member
 
     def edges_into(self, name: str) -> dict[str, int]:
-        return {clock.name: latency for clock, latency in self.router.edges_into(self.members[name])}
+        return {clock.name: latency for clock, latency in self.router.edges.into(self.members[name])}
 
     def edge(self, sender: str, receiver: str) -> tuple[int, str | None]:
         return self.router.edges.named(self.members[sender], self.members[receiver])

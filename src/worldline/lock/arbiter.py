@@ -302,7 +302,7 @@ class Arbiter:
         for member in members:
             self.router.admit(member)
         for member in members:
-            self.bounds.rewire(member, self.router.edges_into(member))
+            self.bounds.rewire(member, self.router.edges.into(member))
         for member in members:
             member.move(StartRun)
             self.bounds.change(member, member.start, member.start)
@@ -512,7 +512,9 @@ class Arbiter:
         """End the run where the operator says, which must be where none has been allowed to pass."""
         as_time(at, "the time to stop")
         if at < self.farthest():
-            raise UsageError(f"somebody has passed {format_time(at)} already", advice="hold everybody there first")
+            raise UsageError(
+                f"a participant has passed {format_time(at)} already", advice="hold all of them there first"
+            )
         if at < self.end:
             self._end_at(at)
 
@@ -626,7 +628,7 @@ class Arbiter:
         """Grant all who are ready, and those whom that sets free, until none is."""
         if self._rewired:  # Once, however many subscriptions there were: edges aren't looked at before now.
             for rewired in self._rewired.values():
-                self.bounds.rewire(rewired, self.router.edges_into(rewired))
+                self.bounds.rewire(rewired, self.router.edges.into(rewired))
             self._rewired.clear()
         while ready := self.bounds.take_ready():
             begun = False

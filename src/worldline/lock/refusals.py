@@ -80,5 +80,5 @@ def control_too_early(verb: str, at: int, earliest: int) -> UsageError:
 def no_estop() -> UsageError:
     return UsageError(
         "this federation has no emergency stop",
-        advice='say within which time everybody is told: estop="20ms" of a Federation, or [estop] latency in its file',
+        advice='say within which time all are told: estop="20ms" of a Federation, or [estop] latency in its file',
     )

@@ -38,7 +38,7 @@ class Standstill(Struct, frozen=True):
             for name, topics in self.waited.items()
         ]
         ended = "ended" if self.end is None else "ended early"
-        why = "because everybody waited for a message and nobody could send one"
+        why = "because all waited for a message and none could send one"
         return f"{ended} at {format_time(self.at)}, {why}: {_listed(waits, '; ')}"
 
 
@@ -54,7 +54,7 @@ class UnheardTopic(Struct, frozen=True):
 
     def __str__(self) -> str:
         advice = f" (did you mean {self.meant!r}?)" if self.meant is not None else ""
-        return f"{_listed(self.subscribers)} subscribed to {self.topic!r}, on which nobody published{advice}"
+        return f"{_listed(self.subscribers)} subscribed to {self.topic!r}, on which none published{advice}"
 
 
 class UnmetFault(Struct, frozen=True):
@@ -140,7 +140,7 @@ class Remarks:
 def said_of_unheard(unheard: Sequence[UnheardTopic]) -> list[str]:
     """Say which topics were subscribed to in vain, a line for each as long as a reader would read them."""
     more = len(unheard) - _SHOWN
-    return [*map(str, unheard[:_SHOWN]), *([f"nor did anybody publish on {more:,} more"] if more > 0 else [])]
+    return [*map(str, unheard[:_SHOWN]), *([f"nor did any publish on {more:,} more"] if more > 0 else [])]
 
 
 def _listed(words: Iterable[str], separator: str = ", ") -> str:

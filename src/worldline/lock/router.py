@@ -294,10 +294,6 @@ class Router:
         for topic in member.subscriptions:
             self._listen(member, topic, member.start)
 
-    def edges_into(self, receiver: Member) -> list[tuple[Clock, int]]:
-        """Return all who can reach the receiver, with the least latency over all that they can reach it by."""
-        return self.edges.into(receiver)
-
     # --- Messages ---
 
     def publish(self, sender: Member, topic: str, payload: bytes, sent: int) -> list[Member]:

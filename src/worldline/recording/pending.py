@@ -156,7 +156,7 @@ class Pending:
         sequence = sender.told
         if at < self._floor:
             raise InternalError(
-                f"message {sequence} was sent though nobody acts before {format_time(self._floor)} any more",
+                f"message {sequence} was sent though none acts before {format_time(self._floor)} any more",
                 participant=who,
                 at=at,
             )

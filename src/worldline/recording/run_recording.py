@@ -200,7 +200,7 @@ class RunRecording:
 
     def __enter__(self) -> Self:
         if self._shelf.waits:
-            self._say(f"waiting for somebody to read {self._shelf.target}")
+            self._say(f"waiting for a reader of {self._shelf.target}")
         output = Output(self._shelf.target, overwrite=True, name=self._shelf.path)
         try:
             self.observer = self._opened(output)

@@ -250,7 +250,7 @@ class Difference:
             yield f"draws that a function replaced, whose values aren't listed: {self.draws_unlisted:,}"
         yield from self._lines_of_those_alone()
         if self.are_strangers:
-            yield "nobody takes part in both runs: they are of different models, or everybody has another name"
+            yield "no member takes part in both runs: they are of different models, or all have other names"
             return
         yield from self._lines_of_ends()
         if self.partings.is_same:
@@ -299,7 +299,7 @@ class Difference:
             names = _shortened(self.partings.unseen)
             yield f"the hashes of histories differ, though nothing that is recorded does: {names}"
         if self.partings.lost_otherwise:
-            yield f"messages that were lost otherwise, which nobody could notice: {self.partings.lost_otherwise:,}"
+            yield f"messages that were lost otherwise, which no member could notice: {self.partings.lost_otherwise:,}"
         differing = {OUTSIDE, *self.partings.unseen, *(parting.member for parting in parted)}
         same = sum(name not in differing for name in self.partings.members)
         yield f"without a difference: {counted(same, 'member')}"
@@ -438,7 +438,7 @@ def guess(reason: Reason, headers: Collection[str], later: Later = ()) -> str:
 def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) -> str:
     first, a, b = parting.first, parting.a, parting.b
     if first.reordered:
-        return "the same messages in another order: perhaps the order of a set, of threads, or of whoever was first"
+        return "the same messages in another order: perhaps the order of a set, of threads, or of arrival"
     fault = _guess_of_faults(parting)
     if fault:
         return fault
@@ -448,12 +448,12 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
         return _otherwise(headers, f"only {'A' if first is a else 'B'} does this")
     message = "" if a.topic in NOTES else " message"
     if a.payload == b.payload:
-        text = f"the same{message} at another time" if a.at != b.at else "the same, to somebody else"
+        text = f"the same{message} at another time" if a.at != b.at else "the same, to another member"
         return _otherwise(headers, text)
     if a.at != b.at:
         return _otherwise(headers, f"another{message or ' one'} at another time")
     if is_reordered(a.payload, b.payload):
-        return "the same values in another order: perhaps the order of a set, of threads, or of whoever was first"
+        return "the same values in another order: perhaps the order of a set, of threads, or of arrival"
     return _guess_of_values(field_differences(a.payload, b.payload), headers, later)
 
 

@@ -136,7 +136,7 @@ def _of_links(situation: Situation) -> list[str]:
             if hop.sender in open_:
                 found[
                     f"{hop.sender} has sent nothing on {hop.topic} so far, and doesn't declare what it publishes: "
-                    "whoever listens to anything waits for it (declare `publishes`)"
+                    "every listener waits for it (declare `publishes`)"
                 ] = None
             else:
                 found[
@@ -261,20 +261,20 @@ def _of_hold(hold: Hold, situation: Situation) -> list[str]:
         return [begins, f"  here: {', '.join(there) or 'nobody'}", *known]
     if hold.cause is Cause.NEWCOMER:
         starts = format_time(next(why.bound for why in situation.whys if why.missing == hold.names))
-        return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: nobody passes that without it"]
+        return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: none passes that without it"]
     if hold.cause is Cause.BARRIER:
         if situation.paused is not None and situation.paused <= situation.barrier:
             at = format_time(situation.paused)
             return [f"an operator holds {_everybody(hold, situation)} at {at}: `worldline resume` lets them go on"]
         at = format_time(situation.barrier)
-        whose = "the run keeps to real time, or whoever started it decides when it goes on"
+        whose = "the run keeps to real time, or its owner decides when it goes on"
         return [f"the barrier at {at} holds {_everybody(hold, situation)}: {whose}"]
     return [f"{', '.join(hold.held)} will be told that the run is over, when it is: its start lies beyond the end"]
 
 
 def _whom(hold: Hold, situation: Situation) -> str:
     if not hold.held:
-        return "keeps nobody waiting, but the run doesn't end without it"
+        return "keeps none waiting, but the run doesn't end without it"
     longest = max((each.activity.seconds or 0.0 for each in situation.standings if each.name in hold.held), default=0.0)
     them = f"{counted(len(hold.held), 'participant')} {'waits' if len(hold.held) == 1 else 'wait'} for it"
     standing = None if hold.root is None else situation.standing(hold.root)
