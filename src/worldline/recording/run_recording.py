@@ -18,7 +18,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from worldline.files.saving import Destination, destination
 from worldline.history.outcome import Outcome
@@ -39,13 +39,6 @@ from worldline.recording.writer import Recorder
 _UNFINISHED = ".unfinished-"
 
 
-class Kept(NamedTuple):
-    """Where a recording is, and what became of what was there before, if anything was."""
-
-    path: Path
-    note: str = ""
-
-
 class Shelf:
     """The place of one recording. Making one judges the place, and changes nothing there."""
 
@@ -53,7 +46,7 @@ class Shelf:
         if str(path) == "-":
             raise UsageError("a recording can't be named -", advice="standard output is /dev/stdout")
         self._force = force
-        self.kept: Kept | None = None  # What `put` has returned.
+        self.kept: Path | None = None  # Where the recording is, once it has its name.
         self.is_timed = False  # Whether a timing is noted beside it.
         self._destination = destination(path)
         file = self._destination.file
@@ -85,15 +78,11 @@ class Shelf:
         """Where it was wanted."""
         return self._destination.path
 
-    def put(self) -> Kept:
-        """Give a recording that is finished its name; return where it is, and what else there is to be said."""
-        self.kept = self._put()
-        return self.kept
-
-    def _put(self) -> Kept:
-        path = self.path
+    def put(self) -> str:
+        """Give a recording that is finished its name, if it can have it; return what else there is to be said."""
+        path = self.kept = self.path
         if self._destination.is_stream:
-            return Kept(path)
+            return ""
         try:
             before = self._replaced()
             if before is not None:
@@ -102,12 +91,13 @@ class Shelf:
                 put_aside(self._destination.file.with_suffix(TIMING_SUFFIX))
             self.target.replace(self._destination.file)
         except UsageError as error:  # It wasn't so when the run began.
-            return Kept(self.target, str(error))
+            self.kept = self.target
+            return str(error)
         except OSError as error:
             raise LossError(f"the recording {self.target} can't be named {path}: {error.strerror or error}") from error
         notes = [] if before is None else [f"{path} was {before}; it is now {self._previous}"]
         notes += [f"{each}, of a run that was killed, is removed" for each in self._leftovers()]
-        return Kept(path, "; ".join(notes))
+        return "; ".join(notes)
 
     def _leftovers(self) -> list[Path]:
         """Remove the recordings for this place that processes which are gone have left unfinished; return them."""
@@ -238,10 +228,10 @@ class RunRecording:
         if not self.observer.begun:
             self._shelf.clear()
             return
-        kept = self._shelf.put()
-        if kept.note:
-            (self._say if kept.path == self._shelf.path else self._warn)(kept.note)
-        self._say(f"recorded in {kept.path}")
+        note = self._shelf.put()
+        if note:
+            (self._say if self._shelf.kept == self._shelf.path else self._warn)(note)
+        self._say(f"recorded in {self._shelf.kept}")
 
 
 def _cause(error: BaseException) -> str:
