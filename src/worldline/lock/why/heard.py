@@ -8,7 +8,6 @@ same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -34,7 +33,7 @@ from worldline.lock.events import (
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING, Phase, State
 from worldline.lock.why.reasons import Activity, Hop, Situation, situation_of
-from worldline.lock.why.words import chains
+from worldline.lock.why.words import chains, least_way
 from worldline.model.errors import UsageError, WorldlineError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import US, format_time
@@ -288,24 +287,15 @@ def way_between(arbiter: Arbiter, holder: str, waiting: str, granted: Iterable[s
 
     Those who were `granted` with it may have slept until then.
     """
-    target, woken = arbiter.members[waiting], frozenset(granted)
-    queue: list[tuple[int, int, Member, tuple[Hop, ...]]] = [(0, 0, target, ())]
-    met: set[str] = set()
-    serial = 0
-    while queue:
-        distance, _, member, path = heappop(queue)
-        if member.name == holder:
-            return path
-        if member.name in met or (member is not target and not _slept(member, woken)):
-            continue
-        met.add(member.name)
+    woken = frozenset(granted)
+
+    def onward(name: str) -> Iterator[tuple[str, Hop]]:
+        member = arbiter.members[name]
+        if name != waiting and member.state is not State.AWAITING and name not in woken:
+            return
         for sender, latency in member.ins:
-            if isinstance(sender, Member) and sender.name not in met and sender.state is not State.EXPECTED:
-                serial += 1
-                hop = Hop(sender.name, member.name, arbiter.router.edges.named(sender, member)[1], latency)
-                heappush(queue, (distance + latency, serial, sender, (hop, *path)))
-    return ()
+            if isinstance(sender, Member) and sender.state is not State.EXPECTED:
+                topic = arbiter.router.edges.named(sender, member)[1]
+                yield sender.name, Hop(sender.name, name, topic, latency)
 
-
-def _slept(member: Member, woken: frozenset[str]) -> bool:
-    return member.state is State.AWAITING or member.name in woken
+    return least_way(waiting, holder, onward)[::-1]

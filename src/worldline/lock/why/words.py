@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -120,7 +120,7 @@ def tightest_loop(links: tuple[Hop, ...]) -> tuple[Hop, ...]:
         outs.setdefault(hop.sender, []).append(hop)
     best: tuple[Hop, ...] = ()
     for start in sorted(outs):
-        found = _loop_from(start, outs)
+        found = least_way(start, start, lambda name: [(hop.receiver, hop) for hop in outs.get(name, ())])
         if found and (not best or _total(found) < _total(best)):
             best = found
     return best
@@ -174,22 +174,25 @@ def _total(loop: tuple[Hop, ...]) -> int:
     return sum(hop.latency for hop in loop)
 
 
-def _loop_from(start: str, outs: dict[str, list[Hop]]) -> tuple[Hop, ...]:
-    """Return the shortest way from a participant back to itself."""
+def least_way(start: str, end: str, onward: Callable[[str], Iterable[tuple[str, Hop]]]) -> tuple[Hop, ...]:
+    """Return the links with the least lookahead in all from one participant to another, or around to itself.
+
+    `onward` says which links lead on from a participant, and to whom.
+    """
     queue: list[tuple[int, int, str, tuple[Hop, ...]]] = [(0, 0, start, ())]
     met: set[str] = set()
     serial = 0
     while queue:
         distance, _, name, path = heappop(queue)
         if path:  # The start isn't met where it begins, but where the way comes back to it.
-            if name == start:
+            if name == end:
                 return path
             if name in met:
                 continue
             met.add(name)
-        for hop in outs.get(name, ()):
+        for following, hop in onward(name):
             serial += 1
-            heappush(queue, (distance + hop.latency, serial, hop.receiver, (*path, hop)))
+            heappush(queue, (distance + hop.latency, serial, following, (*path, hop)))
     return ()
 
 
