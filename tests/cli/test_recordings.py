@@ -324,13 +324,14 @@ def test_what_a_participant_says_cant_pass_for_what_we_say(worldline: Command, t
 FORGED = "it\nforged: all is well\x1b[2J\u2028forged, too"
 
 
-def test_nor_what_a_recording_says(worldline: Command, tmp_path: Path) -> None:
+def test_nor_what_a_recording_says(worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("a.mcap", b"1"), ("b.mcap", b"2")):
+        monkeypatch.setattr("worldline.recording.writer.version_of", lambda _, name=name: FORGED + name)
         provenance = Provenance(
             target=f"{FORGED}.toml", settings=(FORGED,), code={FORGED: name}, libraries={FORGED: FORGED}
         )
         made = plan(["ann", "bob"], seed=int(value))
-        recorder = Recorder(name, made, federation=FORGED, version=FORGED + name, provenance=provenance)
+        recorder = Recorder(name, made, federation=FORGED, provenance=provenance)
         for who in ("ann", "bob", FORGED):
             recorder.began(who, 0)
         recorder.sent(FORGED, 0, FORGED, 0, FORGED.encode() + value, 10)

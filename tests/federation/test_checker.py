@@ -121,7 +121,7 @@ def test_one_that_peeks_sees_the_same_in_every_schedule() -> None:
 
 
 def test_one_that_looks_at_how_far_it_was_granted_is_caught() -> None:
-    assert check(running_ahead(lambda me: me._ledger.granted.horizon), schedules=100).divergence is not None
+    assert check(running_ahead(lambda me: me._ledger.horizon), schedules=100).divergence is not None
 
 
 def test_samples_are_taken_where_there_are_too_many_schedules() -> None:

@@ -737,7 +737,7 @@ def test_an_emergency_stop_is_no_later_than_it_says() -> None:
 def test_without_a_latency_there_is_no_emergency_stop() -> None:
     with pytest.raises(UsageError, match="has no emergency stop"):
         run(federation(lambda self: self.estop("smoke")))
-    with pytest.raises(UsageError, match="nobody has called"):
+    with pytest.raises(UsageError, match="no emergency stop has been called"):
         run(federation(lambda self: self.estop_done("nothing"), estop="1ms"))
 
 

@@ -21,7 +21,7 @@ from worldline.lock.feeding import Feeding
 from worldline.model import WorldlineError
 from worldline.model.lifecycle import lifecycle_of
 from worldline.recording import Recorder, Recording
-from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.reader import intact, recorded_account
 
 
 def recorded(federation: Federation, path: Path) -> Recording:
@@ -41,12 +41,11 @@ def alone(recording: Recording, federation: Federation, name: str, **options: An
     joins = {each: program.join() for each, program in federation.programs.items()}
 
     def feed(take: Callable[[RetoldDifference], None]) -> Feeding:
-        parts = RecordedParts(recorded_account(recording), [name])
+        parts = RecordedParts(recorded_account(recording), take, [name])
         return Feeding(
             name,
             parts,
             recording.header.plan(),
-            differs=take,
             reach=reach_in(plan, joins, name),
             rules_alone=rules_alone(joins, name),
         )

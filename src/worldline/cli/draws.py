@@ -18,8 +18,7 @@ from worldline.model.draws.distributions import distribution_text, value_text
 from worldline.model.draws.names import NamePattern, check_pattern
 from worldline.model.draws.table import Drawn, functions_in
 from worldline.model.errors import nearest, shown
-from worldline.recording.accounting import intact, recorded_account
-from worldline.recording.reader import Recording
+from worldline.recording.reader import Recording, intact, recorded_account
 from worldline.recording.scan import header_of
 from worldline.targets import RunOptions, prepare
 from worldline.targets.federation import ReadyFederation

@@ -13,7 +13,7 @@ from worldline.cli.runner import interruptible
 from worldline.files.saving import destination, save, save_parts
 from worldline.model import UsageError
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, narrate, recorded_account, shortcoming
+from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
 from worldline.recording.tables import chrome_trace_of, csv_of, parquet_of
 
 

@@ -20,7 +20,7 @@ from worldline.builds import build
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.runner import losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
-from worldline.history.diff.steps import named
+from worldline.history.diff.account import named
 from worldline.launch.file.setup import Setup, nobody, read_setup
 from worldline.model import LossError, ModelError, Network, Plan, format_time
 from worldline.model.links import Outage

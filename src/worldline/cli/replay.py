@@ -16,7 +16,7 @@ from msgspec import Struct
 from worldline.cli.console import PlainConsole, output_free_for, print_json, remark, warn
 from worldline.cli.options import LCM, LCM_SERVE, Quiet
 from worldline.cli.runner import interruptible
-from worldline.history.diff.steps import NOTES, named
+from worldline.history.diff.account import NOTES, named
 from worldline.history.diff.values import payload_text
 from worldline.history.observer import Observer
 from worldline.history.telling import SeveralObservers
@@ -25,7 +25,7 @@ from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, SECOND, format_time
 from worldline.recording import Recording
-from worldline.recording.accounting import narrate, shortcoming
+from worldline.recording.reader import narrate, shortcoming
 
 if TYPE_CHECKING:
     from worldline.cli.replay_live import LiveReport

@@ -15,7 +15,7 @@ from worldline.model.lifecycle import lifecycle_of
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, recorded_account, shortcoming
+from worldline.recording.reader import intact, recorded_account, shortcoming
 from worldline.targets import Ready
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.recorded import (
@@ -153,9 +153,8 @@ def _run_alone(
         def feed(take: Callable[[RetoldDifference], None], name: str = name) -> Feeding:
             return Feeding(
                 name,
-                RecordedParts(recorded_account(recording), [name]),
+                RecordedParts(recorded_account(recording), take, [name]),
                 plan,
-                differs=take,
                 logged=lambda at, text: options.logged(name, at, text),
                 paced=options.pace,
                 reach=reach_in(ready.plan(), joins, name),
@@ -181,8 +180,8 @@ def _run_whole(
         report.differences.append(difference)
         raise difference.error()
 
-    parts = RecordedParts(recorded_account(recording))
-    following = Following(parts, differs)
+    parts = RecordedParts(recorded_account(recording), differs)
+    following = Following(parts)
     try:
         outcome = ready.run(following)
         if outcome.failure is not None:
@@ -190,19 +189,18 @@ def _run_whole(
     except NonDeterminism:
         if not report.differences:
             raise
-    counts = following.counts
     for name in members:
+        part = parts.of(name)
         if report.differences:  # The first one has ended it.
             difference = report.differences[0]
             is_own = difference.member == name
             other = "" if is_own else difference.member
-            told = MemberReport(name, difference.first.at, counts[name], int(is_own), is_whole=False, other=other)
+            told = MemberReport(name, difference.first.at, part.sent, int(is_own), is_whole=False, other=other)
         else:
-            stay = parts.stay(name)
-            ended = stay.ended if stay is not None and parts.is_complete else None
+            ended = part.stay.ended if part.stay is not None and part.is_known else None
             known = [time for time in (ended, recording.header.end) if time is not None and time < FOREVER]
-            until = known[0] if known and parts.is_complete else following.now
-            told = MemberReport(name, until, counts[name], 0, is_whole=parts.is_complete)
+            until = known[0] if known and part.is_known else following.now
+            told = MemberReport(name, until, part.sent, 0, is_whole=part.is_known)
         report.members.append(told)
     others = [each for each in report.differences if each.member not in members]
     if others:

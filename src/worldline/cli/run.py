@@ -155,7 +155,7 @@ def report(
         "dropped": None if outcome is None else sum(outcome.dropped.values()),
         "remarks": [] if outcome is None else outcome.remarks(),
         "failure": None if failure is None else _failure(failure),
-        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
+        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept),
     }
     return printable_json(json.encode(found).decode())
 

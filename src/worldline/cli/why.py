@@ -22,9 +22,8 @@ from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
 from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor, account_as_plain, account_in_words, advice_in_words
-from worldline.lock.why.heard import Habits, situation_at
+from worldline.lock.why.heard import Habits, WaitingTally, situation_at, waits_in
 from worldline.lock.why.reasons import Situation, Standing
-from worldline.lock.why.tally import WaitingSample, WaitingTally, waits_in
 from worldline.lock.why.words import (
     as_plain,
     chains,
@@ -39,6 +38,7 @@ from worldline.lock.why.words import (
 )
 from worldline.model import UsageError, format_time
 from worldline.model.reading import as_time
+from worldline.model.time import SECOND
 from worldline.pictures.waits import situation_svg
 from worldline.recording import Recording
 from worldline.recording.timing import Timing
@@ -105,7 +105,7 @@ def _check_same(timing: Timing, recording: Path | None) -> None:
     if recording is None or timing.end is None or recording.suffix != _RECORDING:
         return
     outcome = Recording(recording).outcome
-    if outcome is not None and timing.end.digest is not None and outcome.digest != timing.end.digest:
+    if outcome is not None and timing.end and outcome.digest != timing.end:
         warn(f"{timing.path} was noted in another run than {recording}: their digests differ")
 
 
@@ -119,7 +119,7 @@ _SPARED = 60  # So many times as long as a look takes, the run is left alone.
 _APART_S_MAX = 10.0
 _LINKS_SHOWN = 12
 
-Show = Callable[[Situation, WaitingSample], None]
+Show = Callable[[Situation, WaitingTally], None]
 
 
 def keep_looking(operator: Operator, every_s: float, *, as_json: bool) -> RunOver:
@@ -132,7 +132,7 @@ def keep_looking(operator: Operator, every_s: float, *, as_json: bool) -> RunOve
 
 
 def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
-    sample = WaitingSample()
+    sample = WaitingTally()
     shown = looked = time.monotonic()
     links = False
     while True:
@@ -141,7 +141,7 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
         if isinstance(situation, RunOver):
             return situation
         now = time.monotonic()
-        sample.add(situation, now - looked)
+        sample.sample(situation, round((now - looked) * 1e9))
         looked = now
         if now - shown >= every_s:
             shown = now
@@ -151,15 +151,17 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
         time.sleep(apart_s)
 
 
-def _print_line(situation: Situation, _: WaitingSample) -> None:
+def _print_line(situation: Situation, _: WaitingTally) -> None:
     found = holds(situation)
     told = holder_in_words(found[0], situation) if found else "nobody waits"
     PlainConsole().print(f"{headline(situation)}; {told}")
 
 
-def _print_json(situation: Situation, sample: WaitingSample) -> None:
+def _print_json(situation: Situation, sample: WaitingTally) -> None:
     plain = as_plain(situation)
-    plain["waited"] = [{**msgspec.to_builtins(each.hop), "seconds": round(each.seconds, 3)} for each in sample.links()]
+    plain["waited"] = [
+        {**msgspec.to_builtins(each.hop), "seconds": round(each.waited / SECOND, 3)} for each in sample.links()
+    ]
     print_json(plain)
     sys.stdout.flush()
 
@@ -167,7 +169,7 @@ def _print_json(situation: Situation, sample: WaitingSample) -> None:
 # --- On a terminal ---
 
 
-def page(situation: Situation, sample: WaitingSample) -> Group:
+def page(situation: Situation, sample: WaitingTally) -> Group:
     """Lay out what is shown of a run."""
     found = holds(situation)
     parts: list[Text | Table] = [Text(headline(situation), style="bold")]
@@ -179,7 +181,7 @@ def page(situation: Situation, sample: WaitingSample) -> Group:
 
 
 def _everybody(situation: Situation) -> Table:
-    roots = {chain.who: chain.root for chain in chains(situation.whys)}
+    roots = {chain[0].participant: chain[-1].holder for chain in chains(situation.whys)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("participant", "time", "state", "for", "waits for", "process"):
         table.add_column(title, justify="right" if title in ("time", "for") else "left")
@@ -202,14 +204,14 @@ def _style(standing: Standing, roots: dict[str, str | None]) -> str:
     return "dim" if standing.state is State.LEFT else ""
 
 
-def _links(sample: WaitingSample) -> Table:
+def _links(sample: WaitingTally) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("waited for, per link")
     table.add_column("seconds", justify="right")
     table.add_column("share", justify="right")
     for each in sample.links()[:_LINKS_SHOWN]:
-        share = each.seconds / sample.seconds if sample.seconds else 0.0
-        table.add_row(cell(way((each.hop,))), f"{each.seconds:.1f}", f"{share:.0%}")
+        share = each.waited / sample.waited if sample.waited else 0.0
+        table.add_row(cell(way((each.hop,))), f"{each.waited / SECOND:.1f}", f"{share:.0%}")
     return table
 
 

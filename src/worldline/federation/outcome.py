@@ -61,9 +61,9 @@ def outcome_of(arbiter: Arbiter, digest: bytes, journals: dict[str, list[Entry]]
         dropped=arbiter.dropped(),
         journals=journals or {},
         standstill=arbiter.standstill(),
-        unheard=arbiter.unheard(),
-        emergency=arbiter.emergency(),
-        unmet=arbiter.unmet(),
+        unheard=arbiter.remarks.unheard(),
+        emergency=arbiter.remarks.emergency(),
+        unmet=arbiter.remarks.unmet(),
         late=_late_faults(arbiter, {name: end.at for name, end in members.items()}),
     )
 

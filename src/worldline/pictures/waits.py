@@ -60,11 +60,11 @@ def _hops(situation: Situation) -> list[Hop]:
 def _columns(situation: Situation) -> list[list[str]]:
     """Put each participant into a column: as many links from its root as there are on the longest of its chains."""
     depth: dict[str, int] = {hold.root: 0 for hold in holds(situation) if hold.root is not None}
-    for chain in sorted(chains(situation.whys), key=lambda each: len(each.whys)):
-        links = [hop for why in reversed(chain.whys) for hop in why.path]
+    for chain in sorted(chains(situation.whys), key=len):
+        links = [hop for why in reversed(chain) for hop in why.path]
         for number, hop in enumerate(links, 1):
             depth[hop.receiver] = max(depth.get(hop.receiver, 0), number)
-        depth.setdefault(chain.who, 0 if chain.cause is not Cause.SENDER else 1)
+        depth.setdefault(chain[0].participant, 0 if chain[-1].cause is not Cause.SENDER else 1)
     for standing in situation.standings:
         if standing.state is not State.LEFT:
             depth.setdefault(standing.name, 0)

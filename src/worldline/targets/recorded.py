@@ -25,7 +25,7 @@ from worldline.model.errors import UsageError, WorldlineError, nearest, shown
 from worldline.model.plan import Plan
 from worldline.model.time import SECOND, format_time
 from worldline.recording import Header, Recording, float_fingerprint
-from worldline.recording.fingerprint import platform_name, python_name
+from worldline.recording.facts import platform_name, python_name
 from worldline.targets import federation
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.finding import prepare

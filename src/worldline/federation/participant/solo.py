@@ -65,10 +65,11 @@ def replay_alone(
             feeding.stop()
 
     feeding = feed(take)
-    ledger = program.ledger(feeding.name, life)
+    name = feeding.part.name
+    ledger = program.ledger(name, life)
     ledger.payload_max = payload_max
     participant = Participant(ledger, feeding)
-    done = SoloReplay(feeding.name, differences=found)
+    done = SoloReplay(name, differences=found)
     try:
         participant.join()
         _play(program, participant, call)
@@ -77,12 +78,12 @@ def replay_alone(
     except FeedingOver:  # It differs, or the recording ends here.
         pass
     except Interrupted as error:
-        raise error.concerning(feeding.name, ledger.now) from error.__cause__
+        raise error.concerning(name, ledger.now) from error.__cause__
     except (Exception, SystemExit) as error:
         if is_debugger_quit(error):
-            raise ModelError(blame(error), participant=feeding.name, at=ledger.now) from error
+            raise ModelError(blame(error), participant=name, at=ledger.now) from error
         if isinstance(error, WorldlineError) and own_line(error) is None:  # Its program didn't lead to this.
-            raise error.concerning(feeding.name, ledger.now) from error.__cause__
+            raise error.concerning(name, ledger.now) from error.__cause__
         try:
             participant.catch_up()  # It may be further on than it has said, since what comes next was known to it.
         except FeedingOver:
@@ -93,7 +94,7 @@ def replay_alone(
             done.failure = said_of(error)
         else:
             found.append(difference)
-    done.now, done.sent, done.compared = feeding.now, feeding.sent, feeding.compared
+    done.now, done.sent, done.compared = feeding.now, feeding.part.sent, feeding.part.compared
     done.digest = participant.digest
     return done
 

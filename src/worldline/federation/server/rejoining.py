@@ -37,7 +37,7 @@ from worldline.federation.participant.conversation import Conversation
 from worldline.federation.server.host import Host
 from worldline.federation.server.run_journal import ANSWERS, HEAVY, HeavyPayloads, JournalRecord, RecordKind, RunJournal
 from worldline.federation.server.session import Session
-from worldline.history.diff.steps import named
+from worldline.history.diff.account import named
 from worldline.history.diff.values import payload_text
 from worldline.lock import (
     OPERATOR,
