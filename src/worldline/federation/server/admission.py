@@ -6,7 +6,6 @@ It judges and remembers nothing. Who is connected, and whether somebody has been
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from worldline.federation.participant.declaration import Declaration, Plain, agreed, difference, said_at_joining
 from worldline.lock import OPERATOR, Join
@@ -32,11 +31,8 @@ from worldline.wire.handshake import (
 NOT_OPERATORS = "an operator needs the operator's token; a participant's isn't enough"
 
 
-class Refusal(NamedTuple):
-    """Why somebody isn't let in: a code of the handshake, and in words."""
-
-    code: str
-    reason: str
+Refusal = tuple[str, str]
+"""Why a connection isn't admitted: a code of the handshake, and in words."""
 
 
 class Admission:
@@ -72,28 +68,28 @@ class Admission:
         expected = client_proof(token, challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
             if hello.name == OPERATOR:
-                return Refusal(BAD_TOKEN, NOT_OPERATORS)
-            return Refusal(BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
+                return BAD_TOKEN, NOT_OPERATORS
+            return BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token"
         if is_foreign and not token:
-            return Refusal(BAD_TOKEN, "without a token, only processes of the server's own user are admitted")
+            return BAD_TOKEN, "without a token, only processes of the server's own user are admitted"
         if hello.federation not in ("", self._federation):
             theirs = shown(hello.federation)
-            return Refusal(BAD_FEDERATION, f"this is federation {self._federation!r}, not {theirs}")
+            return BAD_FEDERATION, f"this is federation {self._federation!r}, not {theirs}"
         return None
 
     def disagreement(self, hello: Hello) -> Refusal | None:
         """Refuse who doesn't state what the server states."""
         differs = difference(self._agreement, hello.agreement)
-        return None if differs is None else Refusal(DISAGREES, differs)
+        return None if differs is None else (DISAGREES, differs)
 
     def inability(self, hello: Hello, plan: Plan) -> Refusal | None:
         """Refuse a client that would ignore what it is to act out: its history would be another one."""
         name = hello.name
         if CLOCK not in hello.abilities and self.stated(name)[2] is not None:
-            return Refusal(UNABLE, f"{name} has a local clock, and its client can't keep one")
+            return UNABLE, f"{name} has a local clock, and its client can't keep one"
         if LIFE not in hello.abilities and self.life_of(name, plan) is not None:
             befalls = "a boot time, faults or an emergency stop"
-            return Refusal(UNABLE, f"{name} has {befalls}, and its client can't act them out")
+            return UNABLE, f"{name} has {befalls}, and its client can't act them out"
         return None
 
     def proof_for(self, hello: Hello, challenge: Challenge) -> bytes:

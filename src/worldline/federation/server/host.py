@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ from msgspec.structs import replace
 from worldline.federation.participant.declaration import Plain
 from worldline.federation.server.admission import Admission, Refusal
 from worldline.federation.server.limits import Limits
-from worldline.federation.server.session import Session, SessionCarrier, SessionOwner
+from worldline.federation.server.session import Session, SessionOwner
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.outcome import Status, WaitReason
@@ -126,7 +126,10 @@ from worldline.wire.handshake import (
 from worldline.wire.trunk import OpenTrunk
 
 if TYPE_CHECKING:
+    from worldline.federation.server.operating import OperatorDesk
+    from worldline.federation.server.rejoining import Rejoining
     from worldline.federation.server.run_journal import RunJournal
+    from worldline.federation.server.trunk import Trunk
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
 # answers to an ordinary frame take.
@@ -141,22 +144,6 @@ _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
 
 
-class HostJournal(Protocol):
-    """What a host hands over to its journal, if it has one: `Rejoining` says what each of these does."""
-
-    journal: RunJournal
-    returns_s: float
-
-    def admitted(self, session: Session) -> None: ...
-    def has_snapshot(self, name: str) -> bool: ...
-    def hear(self, session: Session, events: list[Told]) -> None: ...
-    def enter(self, session: Session, join: Join) -> None: ...
-    def answered(self, action: Any) -> bool: ...
-    def operated(self, event: Barrier | Stop) -> None: ...
-    def lost(self, session: Session, cause: str, error: WorldlineError | None) -> bool: ...
-    def tick(self, seconds: float) -> None: ...
-
-
 class HostOwner:
     """What the owner of a host, a server or a launcher, knows of participants and hears of them."""
 
@@ -166,7 +153,7 @@ class HostOwner:
         # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
         self.runner: Callable[[str], str | None] = lambda _: None
         self.unconnected: dict[str, str] = {}  # What is known of participants whose processes run, and don't connect.
-        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # Hears an operator, if anything does.
+        self.desk: Callable[[Session], OperatorDesk | None] | None = None  # Hears an operator, if anything does.
 
 
 class FlowControl:
@@ -299,13 +286,13 @@ class Host:
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
         self.absent: dict[str, tuple[str, float]] = {}
-        self.rejoining: HostJournal | None = None  # The journal, and what lets participants come back, if they may.
+        self.rejoining: Rejoining | None = None  # The journal, and what lets participants come back, if they may.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.owner = HostOwner()
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
-        self._trunks: list[SessionCarrier] = []
+        self._trunks: list[Trunk | OperatorDesk] = []
         nobodys = entropy(NONCE_SIZE)
         self._admission = Admission(
             federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
@@ -365,7 +352,8 @@ class Host:
         """Admit a participant that lives in this very thread, and needn't prove who it is."""
         refusal = self._unwelcome(name)
         if refusal is not None:
-            raise UsageError(refusal.reason, participant=name, code=refusal.code)
+            code, reason = refusal
+            raise UsageError(reason, participant=name, code=code)
         session = Session(Challenge(PROTOCOL, VERSION, b""), now)
         session.owner = owner
         session.stopped = False  # It runs: else nobody would ask.
@@ -624,19 +612,19 @@ class Host:
     def _unwelcome(self, name: str) -> Refusal | None:
         """Refuse whoever isn't expected, or not any more."""
         if self.over:
-            return Refusal(OVER, "the run is over")
+            return OVER, "the run is over"
         if name in self.sessions:
-            return Refusal(TAKEN, f"participant {name!r} is already connected")
+            return TAKEN, f"participant {name!r} is already connected"
         member = self.arbiter.members.get(name)
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
             if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
                 started = f"nobody expects {shown(name)}: the run has started without it{self._expected_back()}"
-                return Refusal(UNEXPECTED, started)
+                return UNEXPECTED, started
             expected = ", ".join(self.arbiter.missing()) or "nobody at present"
-            return Refusal(UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}{self._expected_back()}")
+            return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}{self._expected_back()}"
         if member is not None and member.state is not State.EXPECTED and not self._may_return(member):
-            return Refusal(TAKEN, f"participant {name!r} has been here already")
+            return TAKEN, f"participant {name!r} has been here already"
         return None
 
     def _may_return(self, member: Member) -> bool:

@@ -24,7 +24,7 @@ from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant.connection import Eagerness
 from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
-from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnections, SocketWatch
+from worldline.federation.server.connection import READ, ServerConnections, SocketWatch
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits, LossPolicy, check_policy
 from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
@@ -64,7 +64,7 @@ class ServerOrders:
         self._orders: list[Callable[[], None]] = []
         self._alarm: tuple[socket.socket, socket.socket] | None = None  # Both ends of what wakes it.
 
-    def open(self, sockets: PolledSockets | SelectedSockets) -> None:
+    def open(self, sockets: SocketWatch) -> None:
         """Have the server's thread woken from now on."""
         self._alarm = ends = socket.socketpair()
         for end in ends:
@@ -229,7 +229,7 @@ class Server:
             self.host.rejoining = Rejoining(self.host, journal, rejoins=on_loss == "rejoin")
         self.host.owner.desk = self._open_desk
         self._clock = clock
-        self._sockets: PolledSockets | SelectedSockets = SocketWatch()
+        self._sockets = SocketWatch()
         self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))
         self._hold = TimeHold(self.host, pace)
         self._orders = ServerOrders()
