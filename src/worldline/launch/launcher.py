@@ -237,6 +237,7 @@ class Launch:
             self._folder = socket_folder()
             address = f"unix://{self._folder.name}/run"
         on_loss = roles.on_loss(setup)
+        self._twins = RunTwins(roles.twinned, setup.parts)
         try:
             self.server = Server(
                 setup.plan,
@@ -246,7 +247,7 @@ class Launch:
                 declared=roles.declared(setup),
                 observer=options.observer,
                 on_loss=on_loss,
-                journal=journal,
+                journal=journal or self._twins.journal(),
                 pace=options.pace,
                 limits=roles.limits(setup),
             )
@@ -255,6 +256,9 @@ class Launch:
             raise
         host = self.server.host
         host.arbiter.witness = options.witness
+        host.owner.keeps_journal = bool(roles.twinned)
+        if journal is None and host.rejoining is not None:
+            host.rejoining.returns_s = 0.0  # What is written for twins isn't for another server.
         self._shares = ProcessShares(
             roles.started(setup),
             options.workers,
@@ -263,7 +267,6 @@ class Launch:
             apart=roles.apart,
         )
         host.owner.runner = self._shares.runner
-        self._twins = RunTwins([name for name in roles.twinned if not host.has_left(name)], setup.parts)
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(options.hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, options.keeping)
@@ -299,6 +302,8 @@ class Launch:
                 self._processes.finish(_LINGER_S, given_up=self._twins.process_names())
             self._order.release()
             self._shares.close()
+            if self.server.host.owner.keeps_journal:
+                self.server.host.let_go()
             self._twins.close()
             self._tidy()
         if self.server.host.failure is not None:
@@ -396,7 +401,6 @@ class Launch:
                 federation=self._setup.name,
                 token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
-                script=self._twins.script_of(part.name),
                 functions=functions,
             )
             if self._shake is not None:
@@ -405,7 +409,7 @@ class Launch:
                 self._processes.start_at(self._options.terminal, part, surroundings)
             else:
                 self._processes.start(part, surroundings)
-        for twin, around in self._twins.processes(self._setup.name):
+        for twin, around in self._twins.processes(self.server.host):
             self._processes.start(twin, around)
 
     def _watch(self, status: Status, watch: Watch | None) -> None:

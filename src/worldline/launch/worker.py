@@ -29,7 +29,6 @@ import io
 import mmap
 import os
 import re
-import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +41,7 @@ import msgspec
 
 from worldline.federation.environment import read_surroundings
 from worldline.federation.participant.call import Call, is_cut_short, parting_words
-from worldline.federation.participant.client import Client, connect, connection_over, dial_server
+from worldline.federation.participant.client import Client, connect
 from worldline.federation.participant.crew import Circuit, Crew
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import NO_TERMINAL, Program, is_debugger_quit, run_program
@@ -355,21 +354,10 @@ def _participant(program: Program) -> Client:
     """Return the participant that this process is to be: one with a connection, or a twin of one."""
     around = read_surroundings(os.environ)
     if around.twin is not None and around.name is not None:
-        from worldline.launch.twins import TwinWire  # These, too, hardly anybody needs.
+        from worldline.launch.twins import TwinWire  # Hardly any process needs it.
 
         return TwinWire(around.name, Path(around.twin)).participant(program)
-    if around.script is None:
-        return connect(**program.said())
-    from worldline.launch.twins import TranscribedSocket, TranscriptWriter, has_transcript
-
-    folder = Path(around.script)
-    if has_transcript(folder):  # By a process that was lost, and whose place this one takes.
-        return connect(**program.said())
-    call = Call(None, None, **program.said())
-    dialed = dial_server(call)
-    assert isinstance(dialed, socket.socket)  # A launcher's participants are on its machine, and need no TLS.
-    connection = connection_over(call, TranscribedSocket(dialed, TranscriptWriter(folder)))
-    return Client(call.ledger(connection.welcome), connection, connection)
+    return connect(**program.said())
 
 
 if __name__ == "__main__":

@@ -153,6 +153,7 @@ class HostOwner:
         # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
         self.runner: Callable[[str], str | None] = lambda _: None
         self.unconnected: dict[str, str] = {}  # What is known of participants whose processes run, and don't connect.
+        self.keeps_journal = False  # It needs the journal when the run isn't served any more, and lets go of it later.
         self.desk: Callable[[Session], OperatorDesk | None] | None = None  # Hears an operator, if anything does.
 
 

@@ -11,7 +11,7 @@ cdef Py_ssize_t HEAVY
 cdef class Rejoining:
     cdef readonly Host _host
     cdef readonly RunJournal journal
-    cdef readonly double returns_s
+    cdef public double returns_s
     cdef object _payloads
     cdef bint _rejoins
     cdef readonly dict _deaths

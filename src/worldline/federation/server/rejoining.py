@@ -33,9 +33,16 @@ from typing import Any
 import msgspec
 from msgspec import msgpack
 
-from worldline.federation.participant.conversation import Conversation
 from worldline.federation.server.host import Host
-from worldline.federation.server.run_journal import ANSWERS, HEAVY, HeavyPayloads, JournalRecord, RecordKind, RunJournal
+from worldline.federation.server.run_journal import (
+    ANSWERS,
+    HEAVY,
+    HeavyPayloads,
+    JournalRecord,
+    RecordKind,
+    RunJournal,
+    opened,
+)
 from worldline.federation.server.session import Session
 from worldline.history.diff.steps import named
 from worldline.history.diff.values import payload_text
@@ -239,8 +246,10 @@ class Rejoining:
             raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
         return kept, where
 
-    def has_snapshot(self, name: str) -> bool:
-        """Whether a participant can be restored from a snapshot."""
+    def has_snapshot(self, name: str) -> bool | None:
+        """Whether a participant can be restored from a snapshot; None: where none may come back, none are kept."""
+        if not (self._rejoins or self.returns_s):
+            return None
         return name in self.journal.snapshots and name in self._host.absent
 
     def enter(self, session: Session, join: Join) -> None:
@@ -596,13 +605,3 @@ class Rejoining:
             participant=record.name or None,
             advice="was it altered, or written by another version of Worldline? Begin a new one",
         )
-
-
-def opened(data: bytes) -> Action:
-    """Return an answer that was kept as the bytes in which it was sent."""
-    conversation = Conversation("")
-    conversation.agree(2**32, 2**32)
-    conversation.feed(data)
-    answer = conversation.answer()
-    assert answer is not None
-    return answer

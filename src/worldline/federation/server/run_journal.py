@@ -40,8 +40,9 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from worldline.builds import reason as uncompiled_because
+from worldline.federation.participant.conversation import Conversation
 from worldline.history.diff.values import value_differences
-from worldline.lock import Grant, Publish
+from worldline.lock import Action, Grant, Publish
 from worldline.model import PeerError
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shortened
 from worldline.model.message import check_name
@@ -68,6 +69,7 @@ _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
 _GROW_MOST = 2**22  # The part of the map that was written to is in memory until the next one is made.
 _LOOK = 2**20
+_PART = 2**16
 _DIFFERENCES_MAX = 3
 
 
@@ -553,7 +555,77 @@ class HeavyPayloads:
             message = messages[number] if 0 <= number < len(messages) else None
             if message is None or self._places.get((message.sender, message.sequence)) != tuple(where):
                 raise PeerError("it delivers a payload that isn't there")
-            place, event = where
-            heard: Any = decode_events(self._journal.record(place).body)
-            messages[number] = message._replace(payload=heard[event].payload)
+            messages[number] = message._replace(payload=_payload_in(self._journal.record(where[0]), where[1]))
         return light.grant
+
+
+def _payload_in(record: JournalRecord, event: int) -> bytes:
+    heard: Any = decode_events(record.body)
+    payload: bytes = heard[event].payload
+    return payload
+
+
+def opened(data: bytes) -> Action:
+    """Return an answer that was kept as the bytes in which it was sent."""
+    conversation = Conversation("")
+    conversation.agree(2**32, 2**32)
+    conversation.feed(data)
+    answer = conversation.answer()
+    assert answer is not None
+    return answer
+
+
+class FollowedJournal:
+    """A journal that another process of this run is writing, as far as it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        length, _ = _HEADER.unpack(self._at(len(_MAGIC), _HEADER.size))
+        self._next = len(_MAGIC) + _HEADER.size + length
+        self._names = [""]
+        self._read, self._start = b"", self._next  # The last part that was read, and where it begins.
+
+    def next(self) -> JournalRecord | None:
+        """Return the next record; None if there is none yet."""
+        while True:
+            record = self._record(self._next)
+            if record is None:
+                return None
+            self._next += _RECORD_SIZE + len(record.body)
+            if record.kind is not RecordKind.NAME:
+                return record
+            self._names.append(record.body.decode())
+
+    def answer(self, record: JournalRecord) -> Action:
+        """Return the answer that a record tells of."""
+        if record.kind is RecordKind.ANSWERED:
+            return opened(record.body)
+        light = _decode(record.body)
+        messages = light.grant.messages
+        for number, place, event in light.payloads:
+            earlier = self._record(place)
+            assert earlier is not None  # It was written before.
+            messages[number] = messages[number]._replace(payload=_payload_in(earlier, event))
+        return light.grant
+
+    def _record(self, place: int) -> JournalRecord | None:
+        head = self._part(place, _RECORD_SIZE)
+        if len(head) < _RECORD_SIZE:
+            return None
+        _, _, length, mixed = _RECORD.unpack(head)
+        kind = mixed >> _KIND_SHIFT
+        if not kind or length < _RECORD_SIZE:  # It wasn't there yet (J3) when that part was read.
+            is_latest = self._start == place
+            self._read = b""
+            return None if is_latest else self._record(place)
+        body = self._part(place + _RECORD_SIZE, length - _RECORD_SIZE)
+        return JournalRecord(place, RecordKind(kind), self._names[mixed & _NUMBER_MASK], body)
+
+    def _part(self, place: int, size: int) -> bytes:
+        first = place - self._start
+        if first < 0 or first + size > len(self._read):
+            self._read, self._start, first = self._at(place, max(size, _PART)), place, 0
+        return self._read[first : first + size]
+
+    def _at(self, place: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, place)

@@ -524,7 +524,8 @@ class Server:
         """Serve no longer, and close."""
         try:
             self.close()
-            self.host.let_go()
+            if not self.host.owner.keeps_journal:
+                self.host.let_go()
         finally:
             self._orders.served_by = None
             for _, rested in self._hold.resting:
