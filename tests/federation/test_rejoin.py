@@ -22,7 +22,6 @@ from worldline import Network, Server, link, plan
 from worldline.federation.participant.client import Client
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits
-from worldline.federation.server.run_journal import JournalError
 from worldline.history.observer import Observer
 from worldline.model import LossError, ModelError, NonDeterminism, PeerError, UsageError
 from worldline.model.errors import BrokenOff, ConfigurationError
@@ -387,7 +386,7 @@ def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
 
     with monkeypatch.context() as limited:
         limited.setattr("worldline.federation.server.run_journal.os.posix_fallocate", full)
-        with pytest.raises(JournalError, match=r"run\.journal can't be written: No space left on device \(make room"):
+        with pytest.raises(LossError, match=r"run\.journal can't be written: No space left on device \(make room"):
             together(
                 partial(serve, [], journal, address),
                 partial(live, address, "ann", program=loud),

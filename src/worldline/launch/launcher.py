@@ -20,7 +20,6 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation, Program
 from worldline.federation.peer_process import is_stopped
 from worldline.federation.registry import opened_folder, runtime_folder
-from worldline.federation.server.host import Host
 from worldline.federation.server.limits import too_few_files
 from worldline.federation.server.server import Server
 from worldline.files.saving import ScratchFolder
@@ -28,7 +27,7 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.launch.file.setup import Setup, check_startable, stated_by
 from worldline.launch.file.startable import load_program, search_path
-from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses, describe_exit
+from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses
 from worldline.launch.roles import ProcessShares, SpecialRoles, Terminal
 from worldline.launch.twins import RunTwins, TwinVerdict
 from worldline.lock import State
@@ -36,6 +35,7 @@ from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 from worldline.model.draws.table import functions_in
 from worldline.model.text import counted
+from worldline.processes.tied import describe_exit
 
 # Chooses where a run's Unix socket lies: in a folder that only this user can open.
 
@@ -99,65 +99,11 @@ class CauseFirst:
                 self._hear(*line)
 
 
-# Starts participants' processes again that have died, so that they rejoin.
-#
-# Whoever has left needn't come back. Who hadn't joined and ended by itself would do so again: that is for the launcher
-# to tell. But one that was killed before it had joined may have been unlucky; not time and again, though.
-
-_UNLUCKY_MAX = 3
-
-
-class Revival:
-    """Looks after the processes of one run. `names_of` says whose a process is, and `hear` is told what is done.
-
-    `prepare` is called before a process is started again.
-    """
-
-    def __init__(
-        self,
-        host: Host,
-        processes: ParticipantProcesses,
-        names_of: Callable[[str], list[str]],
-        prepare: Callable[[str], None],
-        hear: Hear,
-    ) -> None:
-        self._host = host
-        self._processes = processes
-        self._names_of = names_of
-        self._prepare = prepare
-        self._hear = hear
-        self._unlucky: Counter[str] = Counter()  # How often each has been killed before it had joined.
-
-    def look(self) -> None:
-        """Start those again that have died, once the server has noticed it."""
-        for process, code in self._processes.exits().items():
-            missed = [name for name in self._names_of(process) if not self._host.has_left(name)]
-            if self._host.over or not missed or any(name in self._host.sessions for name in missed):
-                continue
-            if not any(map(self._was_there, missed)):
-                self._unlucky[process] += 1
-                if code >= 0 or self._unlucky[process] > _UNLUCKY_MAX:
-                    continue
-            for name in missed:
-                self._hear(name, None, f"worldline: its process {describe_exit(code)}, and is started again")
-            self._prepare(process)
-            try:
-                self._processes.restart(process)
-            except WorldlineError as error:
-                self._host.end(error)
-
-    def _was_there(self, name: str) -> bool:
-        member = self._host.arbiter.members.get(name)
-        return member is not None and member.state is not State.EXPECTED
-
-
-WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
-
-
 _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.
 _LINGER_S = 10.0  # For those of one that ended well: to leave Python may take seconds where twenty do so at once.
 _DELAY_S_MAX = 0.05
+_UNLUCKY_MAX = 3
 _UNCONNECTED_S = 5.0  # After so long, something is said of a process that runs and hasn't connected.
 _BY_HAND = (Interrupted.exit_code, -signal.SIGINT)  # How a process ends when a person ends it with Ctrl-C.
 
@@ -271,11 +217,8 @@ class Launch:
         self._order = CauseFirst(options.hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, options.keeping)
         host.owner.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
-        self._revival: Revival | None = None
-        if on_loss == "rejoin":
-            self._revival = Revival(
-                host, self._processes, self._participants_of, self._shares.prepare, self._order.hear
-            )
+        self._revives = on_loss == "rejoin"
+        self._unlucky: Counter[str] = Counter()  # How often each process has been killed before it had joined.
         if resumed := host.resumed():
             options.say(resumed)
 
@@ -314,7 +257,7 @@ class Launch:
         """Raise if something is wrong though the run is whole: a process has failed afterwards, or a twin differs."""
         for name, verdict in self._found.items():
             raise verdict.error(name)
-        for process, how in self._processes.failed(killed=self._revival is None).items():
+        for process, how in self._processes.failed(killed=not self._revives).items():
             there = self._there(process, outcome)
             for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
                 problem = f"{self._shares.named(name)} {how} after it had left"
@@ -414,8 +357,8 @@ class Launch:
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
-        if self._revival is not None:
-            self._revival.look()
+        if self._revives:
+            self._revive()
         host = self.server.host
         self._look_at_twins()
         for process in self._processes.exited():
@@ -429,6 +372,31 @@ class Launch:
         self._look_for_unconnected()
         if watch is not None:
             watch(status)
+
+    def _revive(self) -> None:
+        """Start processes again that have died, once the server has noticed it, so that their participants rejoin.
+
+        A participant that has left needn't come back. One that hadn't joined and ended by itself would do so again:
+        `_watch` ends the run for that. But one that was killed before it had joined may have been unlucky; not time and
+        again, though.
+        """
+        host = self.server.host
+        for process, code in self._processes.exits().items():
+            missed = [name for name in self._participants_of(process) if not host.has_left(name)]
+            if host.over or not missed or any(name in host.sessions for name in missed):
+                continue
+            members = [host.arbiter.members.get(name) for name in missed]
+            if all(member is None or member.state is State.EXPECTED for member in members):
+                self._unlucky[process] += 1
+                if code >= 0 or self._unlucky[process] > _UNLUCKY_MAX:
+                    continue
+            for name in missed:
+                self._order.hear(name, None, f"worldline: its process {describe_exit(code)}, and is started again")
+            self._shares.prepare(process)
+            try:
+                self._processes.restart(process)
+            except WorldlineError as error:
+                host.end(error)
 
     def _look_for_unconnected(self) -> None:
         """Say of processes that run and haven't connected for long that they do, and what may be missing."""

@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from worldline.federation.environment import OUTPUT, VARIABLES, LaunchEnvironment
 from worldline.files.loading import sources_of
@@ -39,6 +39,7 @@ from worldline.launch.worker import STAMPING, read_speaker, read_stamp
 from worldline.model import LossError, UsageError
 from worldline.model.frames import HEADER_SIZE, Cutter, frame
 from worldline.model.text import LineSplitter
+from worldline.processes.tied import describe_exit
 
 # Says whose processes may be forks of a warm keeper, and in which environment such a keeper lives: theirs.
 
@@ -73,12 +74,8 @@ _GOING_S = 10.0
 _ROOM = " " * 160  # For the commands of forks, which `ps` shows in its place.
 
 
-class LeftoverProcess(NamedTuple):
-    """A process that is left: whose, as far as that is known, and its command."""
-
-    pid: int
-    name: str | None
-    command: str
+LeftoverProcess = tuple[int, str | None, str]
+"""A process that is left: its number, whose it is, as far as that is known, and its command."""
 
 
 class KeeperClient:
@@ -151,7 +148,7 @@ class KeeperClient:
             _, left = self._answer(_LEFT_S)
         except LossError:
             return []
-        return [LeftoverProcess(*one) for one in left]
+        return [(pid, name, command) for pid, name, command in left]
 
     def end_all(self) -> None:
         """Have all that is left killed at once. May be called in the middle of anything, from a signal's handler."""
@@ -531,13 +528,3 @@ class ParticipantProcesses:
     def _fall_silent(self, name: str) -> None:
         self._fell_silent(name)
         self._silent.add(name)
-
-
-def describe_exit(code: int) -> str:
-    """Say how a process has ended."""
-    if code < 0:
-        try:
-            return f"was killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was killed by signal {-code}"
-    return f"ended with exit code {code}"

@@ -22,7 +22,7 @@ from worldline.federation.participant.declaration import Plain
 from worldline.federation.server.limits import Limits, LossPolicy
 from worldline.files.saving import ScratchFolder
 from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by
-from worldline.launch.worker import SharedParticipant, failed_in_share, forget_running, running_in, write_share
+from worldline.launch.worker import failed_in_share, forget_running, running_in, write_share
 from worldline.model import UsageError
 
 WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
@@ -184,7 +184,7 @@ class ProcessShares:
             self._names[process] = [part.name for part in there]
             write_share(
                 self._file(process),
-                [SharedParticipant(part.name, part.entry or "", self._tokens[part.name] or "") for part in there],
+                [(part.name, part.entry or "", self._tokens[part.name] or "") for part in there],
             )
 
     def folder(self) -> str | None:

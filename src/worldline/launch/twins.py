@@ -239,6 +239,8 @@ class TwinWire:
         """Wait until all that it has said is compared."""
         while patient and self._rehearsal.is_beyond and self._read_on():
             pass
+        if patient:
+            self._journal.close()
 
     def _wait(self) -> None:
         if not self._read_on():

@@ -107,12 +107,6 @@ class JournalRecord(NamedTuple):
     body: bytes
 
 
-class JournalError(LossError):
-    """The journal can't be written. The run ends, and can be resumed from what has been written."""
-
-    of_observer = True  # Whoever happened to be speaking isn't to blame.
-
-
 class RunJournal:
     """The journal of one run. Without a path, it is a file without a name, gone with this process.
 
@@ -246,21 +240,20 @@ class RunJournal:
             _take_room(self._file.fileno(), self._room, room - self._room)
             grown = mmap.mmap(self._file.fileno(), room)
         except OSError as error:
-            raise JournalError(
-                f"{self._called} can't be written: {error.strerror or error}",
+            called = "the journal" if self.path is None else f"the journal {self.path}"
+            unwritten = LossError(
+                f"{called} can't be written: {error.strerror or error}",
                 advice="make room, and start the run again with the same journal: it goes on from there"
                 if self.path is not None
                 else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
-            ) from error
+            )
+            unwritten.of_observer = True  # The participant that happened to be speaking isn't to blame.
+            raise unwritten from error
         self._view = None  # A map with a view of it can't be closed.
         if self._map is not None:
             self._map.close()
         self._map = self._view = grown
         self._room = room
-
-    @property
-    def _called(self) -> str:
-        return "the journal" if self.path is None else f"the journal {self.path}"
 
     # --- Reading ---
 
@@ -595,6 +588,9 @@ class FollowedJournal:
             if record.kind is not RecordKind.NAME:
                 return record
             self._names.append(record.body.decode())
+
+    def close(self) -> None:
+        self._file.close()
 
     def answer(self, record: JournalRecord) -> Action:
         """Return the answer that a record tells of."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import Self, TypeVar, Unpack
+from typing import Self, TypedDict, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.outcome import FederationOutcome, outcome_of
@@ -164,77 +164,89 @@ class TimeHold:
                 each[1].set_result(None)
 
 
+class ServerOptions(TypedDict, total=False):
+    """The keywords of a `Server`.
+
+    `token` is one for all, or one for each participant by name, so that none can use another's; None there: that one
+    needs none, but must be a process of the server's own user, as far as the system can tell. `operator_token` is what
+    an operator has to know, who may pause and end the run; without one, the server makes it, and `Operator` finds it
+    where only this user can.
+    For ``tls://`` the server presents a `certificate`, with its `key`; with an `authority`, clients must present a
+    certificate of that authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: a
+    participant that connects with another one, or none, is refused. `declared` is what participants declare, by name,
+    as far as it is settled here: see `agreed`.
+    `observer` is told everything that happens; in a thread of its own, the server tells it what is settled every
+    `tell_every_s` (0.5), and sooner where much happens. `on_loss` says what becomes of the run when a participant is
+    lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may be lost as well:
+    another one that is made with the same file goes on. `pace` is the maximum speed of simulated time relative to the
+    wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    """
+
+    federation: str
+    token: str | Mapping[str, str | None] | None
+    operator_token: str | None
+    certificate: Path | str | None
+    key: Path | str | None
+    authority: Path | str | None
+    agreement: Mapping[str, str] | None
+    declared: Mapping[str, Plain] | None
+    observer: Observer | None
+    tell_every_s: float
+    on_loss: LossPolicy
+    journal: Path | str | None
+    pace: float | None
+    limits: Limits | None
+    clock: Callable[[], float]
+
+
 class Server:
     """Serves one run to participants that connect.
 
-    It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
-    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
-    None there: that one needs none, but must be a process of the server's own user, as far as the system can tell.
-    `operator_token` is what an operator has to know, who may pause and end the run; without one, the server makes it,
-    and `Operator` finds it where only this user can.
-    For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
-    authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
-    another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
-    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
-    settled every `tell_every_s`, and sooner where much happens. `on_loss` says what becomes of the run when a
-    participant is lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may
-    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time
-    relative to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    It listens on loopback by default, and on any other interface only with a token. Port 0 picks a free port; `address`
+    says which. `ServerOptions` are its other keywords.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        address: str | Address = "tcp://127.0.0.1:0",
-        *,
-        federation: str = "",
-        token: str | Mapping[str, str | None] | None = None,
-        operator_token: str | None = None,
-        certificate: Path | str | None = None,
-        key: Path | str | None = None,
-        authority: Path | str | None = None,
-        agreement: Mapping[str, str] | None = None,
-        declared: Mapping[str, Plain] | None = None,
-        observer: Observer | None = None,
-        tell_every_s: float = 0.5,
-        on_loss: LossPolicy = "abort",
-        journal: Path | str | None = None,
-        pace: float | None = None,
-        limits: Limits | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, plan: Plan, address: str | Address = "tcp://127.0.0.1:0", **options: Unpack[ServerOptions]
     ) -> None:
+        for keyword in options.keys() - ServerOptions.__annotations__.keys():
+            raise TypeError(f"Server() got an unexpected keyword argument {keyword!r}")
+        token, certificate, authority = options.get("token"), options.get("certificate"), options.get("authority")
         self.address = check_listening(address, token, certificate, authority)
-        check_tokens(plan, token, operator_token)
+        check_tokens(plan, token, options.get("operator_token"))
+        pace = options.get("pace")
         _check_pace(pace)
-        tls = server_context(certificate, key, authority) if certificate is not None else None
-        self.operator_token = operator_token or secrets.token_hex(16)
-        self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
+        tls = server_context(certificate, options.get("key"), authority) if certificate is not None else None
+        self.operator_token = options.get("operator_token") or secrets.token_hex(16)
+        # The name by which operators find the run; empty: they have to know its address.
+        self.known_as = federation = options.get("federation", "")
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
-        check_policy(on_loss)
+        rejoins, journal = check_policy(options.get("on_loss", "abort")) == "rejoin", options.get("journal")
         self.host = Host(
             plan,
             federation=federation,
             token=_as_keys(token),
             operator_token=self.operator_token.encode(),
-            agreement=as_agreement(agreement),
-            declared=declared,
-            observer=observer,
-            limits=limits,
+            agreement=as_agreement(options.get("agreement")),
+            declared=options.get("declared"),
+            observer=options.get("observer"),
+            limits=options.get("limits"),
             entropy=os.urandom,
         )
-        if on_loss == "rejoin" or journal is not None:
+        if rejoins or journal is not None:
             from worldline.federation.server.rejoining import Rejoining
 
-            self.host.rejoining = Rejoining(self.host, journal, rejoins=on_loss == "rejoin")
+            self.host.rejoining = Rejoining(self.host, journal, rejoins=rejoins)
         self.host.owner.desk = self._open_desk
-        self._clock = clock
+        self._clock = clock = options.get("clock", time.monotonic)
         self._sockets = SocketWatch()
         self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))
         self._hold = TimeHold(self.host, pace)
         self._orders = ServerOrders()
         self._thread: threading.Thread | None = None
-        self._watching: tuple[Watch | None, float] = None, tell_every_s  # What is told the status, and how often.
+        # What is told the status, and how often.
+        self._watching: tuple[Watch | None, float] = None, options.get("tell_every_s", 0.5)
         self._eagerness = Eagerness(clock)
         self._now = 0.0  # When it last looked at its clock.
         self._ticks = self._watches = 0.0  # When each of these is due,
