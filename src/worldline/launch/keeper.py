@@ -206,7 +206,7 @@ class Keeper:
                 self._say(["exited", self._names.pop(pid), os.waitstatus_to_exitcode(status)])
 
     def _left(self) -> list[SystemProcess]:
-        """Return all that is left: descendants, and whoever is in a group of theirs."""
+        """Return all that is left: descendants, and processes in a group of theirs."""
         running = _running()
         family = {os.getpid()}
         grown = 0
@@ -325,7 +325,7 @@ def _main() -> None:
         gc.enable()
         if forked := Keeper(launcher, is_ready_for).keep():
             become(*forked)
-    os._exit(0)  # There is nothing to be tidied up, and somebody waits.
+    os._exit(0)  # There is nothing to be tidied up, and the launcher waits.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,18 @@
-"""The launcher: a federation's file becomes a server and a process for every participant, and one outcome."""
+"""The launcher: a federation's file becomes a server and a process for every participant, and one outcome.
+
+Theory of operation
+-------------------
+The server runs in this thread. Processes are started by a keeper (`keeper.py`), which is told to over a socket, and
+ends what is left of them when this process is gone, however it went. A thread of `ParticipantProcesses` hears what they
+print and that they have ended. The server's loop looks at that ten times a second (`_watch`).
+
+L1. The outcome is the server's alone. What is known of a process only explains a failure (`_explained`), or is told
+    when the run is whole (`check_ends`): a process that fails after it has left, a twin that says something else.
+L2. A process that ends before its participant has joined would be waited for: that ends the run, with its last line.
+    Under the policy `rejoin` one that has died is started again instead (`_revive`).
+L3. What the culprit prints comes first: the others' last lines, which follow from its failure, wait (`CauseFirst`).
+L4. When `run` returns or raises, no process is left, all that was printed is passed on, and all folders are removed.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +75,12 @@ def socket_of(journal: Path) -> Path:
 
 # Puts what participants print in an order in which the cause of a failure comes first.
 #
-# When somebody fails, the run is broken off, and all others end with a line about it. These often are quicker than the
-# traceback of the one that has failed; so they wait until that one has said all.
+# When a participant fails, the run is broken off, and all others end with a line about it. These often are quicker than
+# the traceback of the one that has failed; so they wait until that one has said all.
 
 
 class CauseFirst:
-    """Passes lines on. `culprit` says who has broken the run off, once somebody has."""
+    """Passes lines on. `culprit` says which participant has broken the run off, once one has."""
 
     def __init__(self, hear: Hear, culprit: Callable[[], str | None]) -> None:
         self._hear = hear
@@ -223,7 +237,7 @@ class Launch:
             options.say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
-        """Start everybody, serve until the end, and see that nothing is left running."""
+        """Start all processes, serve until the end, and see that nothing is left running."""
         failed = True
         began = time.monotonic()
         try:
@@ -296,15 +310,15 @@ class Launch:
                 self._order.hear(name, verdict.at, f"worldline: {verdict.text}")
 
     def _participants_of(self, process: str) -> list[str]:
-        """Return who takes part by a process: nobody by that of a twin."""
+        """Return who takes part by a process: none by that of a twin."""
         return [] if self._twins.is_twin(process) else self._shares.of(process)
 
     def _there(self, process: str, outcome: Outcome) -> list[str]:
-        """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
+        """Return who of a process has taken part, and wasn't a guest that wasn't invited."""
         return [name for name in self._shares.of(process) if name in outcome.times]
 
     def interrupt(self, error: WorldlineError) -> None:
-        """Break the run off, for somebody who wants it to end."""
+        """Break the run off, for a user who wants it to end."""
         self._interrupted = True
         self.server.end(error)
 

@@ -97,7 +97,7 @@ class KeeperClient:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, *how],
-                cwd="/",  # Where nobody's modules lie in its way.
+                cwd="/",  # Where no modules lie in its way.
                 env=inherited(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -166,7 +166,7 @@ class KeeperClient:
         self._drop()
 
     def _resume(self) -> None:
-        self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
+        self._process.send_signal(signal.SIGCONT)  # It may have been stopped.
 
     def _tell(self, message: list[Any], files: Sequence[int] = ()) -> None:
         framed = frame(json.dumps(message).encode())
@@ -185,7 +185,7 @@ class KeeperClient:
         except queue.Empty:
             answer = None
         if answer is None:
-            self._answers.put(None)  # For whoever asks next.
+            self._answers.put(None)  # For the next question.
             raise _gone()
         return answer
 
@@ -233,7 +233,7 @@ def _gone() -> LossError:
     return LossError("the process that looks after the participants' processes is gone")
 
 
-# What a participant's process is started with: its command and its environment, whoever starts it.
+# What a participant's process is started with: its command and its environment, also if a person starts it.
 
 
 def command_of(part: ParticipantSetup) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ class _Pipe:
 class ParticipantProcesses:
     """The participants' processes of one run. `hear` is told what they print, and `fell_silent` who prints no more.
 
-    `keeping` is a keeper that nobody has used yet; without one, there is one as soon as it is needed.
+    `keeping` is a keeper that hasn't been used yet; without one, there is one as soon as it is needed.
     """
 
     def __init__(
@@ -444,8 +444,8 @@ class ParticipantProcesses:
     # --- In the listener's thread ---
 
     def _listen(self) -> None:
-        """Pass on what comes, until nothing can come any more: nobody is left, and all is read."""
-        deadline: float | None = None  # For pipes that somebody holds whom even the keeper couldn't end.
+        """Pass on what comes, until nothing can come any more: no process is left, and all is read."""
+        deadline: float | None = None  # For pipes of a process that even the keeper couldn't end.
         while self._selector.get_map():
             wait_s = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = [key.fileobj for key, _ in self._selector.select(wait_s)]
@@ -511,7 +511,7 @@ class ParticipantProcesses:
         return bool(data)
 
     def _abandon(self, pipe: _Pipe) -> None:
-        """Take what was written so far, and no more: somebody who can't be ended holds the pipe open."""
+        """Take what was written so far, and no more: a process that can't be ended holds the pipe open."""
         for _ in range(_PIPE_MAX // _READ_MAX):
             if not self._take(pipe):
                 break

@@ -273,7 +273,7 @@ def work(file: Path, stamps: TimeStamps) -> int:
 
 
 def _write_codes(file: Path, codes: dict[str, int]) -> None:
-    with suppress(OSError):  # Whoever started this is gone.
+    with suppress(OSError):  # The launcher is gone.
         file.write_bytes(msgspec.json.encode(codes))
 
 

@@ -380,7 +380,7 @@ def _new_file(folder: ScratchFolder) -> IO[bytes]:
 
 
 def _text(file: IO[bytes]) -> bytes:
-    """Return all that is in a file, and leave its position alone: whoever still writes there shares it."""
+    """Return all that is in a file, and leave its position alone: a process that still writes there shares it."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 

@@ -1,6 +1,6 @@
 """Admission: who may speak for whom, by what they prove, and joining how, by what the server's file declares.
 
-It judges and remembers nothing. Who is connected, and whether somebody has been here before, is for the host to say.
+It judges and remembers nothing. Who is connected, and who has been here before, is for the host to say.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Refusal = tuple[str, str]
 class Admission:
     """The tokens, the agreement and the declarations of one run.
 
-    `operator_token` is an operator's, and no participant's. `nobodys` is a token that nobody knows.
+    `operator_token` is an operator's, and no participant's. `unknown_token` is one that none knows.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Admission:
         operator_token: bytes,
         agreement: Mapping[str, str],
         declared: Mapping[str, Plain],
-        nobodys: bytes,
+        unknown_token: bytes,
     ) -> None:
         self._federation = federation
         self._token = token
         self._operator_token = operator_token
         self._agreement = agreement
         self._declared = declared
-        self._nobodys = nobodys
+        self._unknown_token = unknown_token
 
     # --- By what they prove ---
 
@@ -88,8 +88,7 @@ class Admission:
         if CLOCK not in hello.abilities and self.stated(name)[2] is not None:
             return UNABLE, f"{name} has a local clock, and its client can't keep one"
         if LIFE not in hello.abilities and self.life_of(name, plan) is not None:
-            befalls = "a boot time, faults or an emergency stop"
-            return UNABLE, f"{name} has {befalls}, and its client can't act them out"
+            return UNABLE, f"{name} has a boot time, faults or an emergency stop, and its client can't act them out"
         return None
 
     def proof_for(self, hello: Hello, challenge: Challenge) -> bytes:
@@ -99,7 +98,7 @@ class Admission:
     def _token_of(self, name: str) -> bytes:
         if name == OPERATOR:
             return self._operator_token
-        return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
+        return self._token if isinstance(self._token, bytes) else self._token.get(name, self._unknown_token)
 
     # --- By what is declared ---
 
@@ -124,6 +123,6 @@ class Admission:
         return with_estop(join if stated is None else agreed(stated, said_at_joining(without_estop(join))).join())
 
     def could_come(self, name: str, roster: Iterable[str]) -> bool:
-        """Whether somebody of this name could connect. Nobody knows unless there is a list with the whole roster."""
+        """Whether a participant of this name could connect. That isn't known without a list of the roster."""
         names = self._token if isinstance(self._token, Mapping) else self._declared
         return name in names or not names or not all(each in names for each in roster)

@@ -1,46 +1,46 @@
 """The host: a server without sockets. Bytes of connections in, bytes for connections out.
 
 It admits participants, hands what they say to the arbiter and the arbiter's answers back, beats the heart, and ends
-everything cleanly when somebody vanishes or misbehaves. The clock and entropy are passed in; whoever has sockets
-(`Server`) feeds it, so all of it can be tried without one.
+everything cleanly when a participant vanishes or misbehaves. The clock and entropy are passed in; the owner of the
+sockets (`Server`) feeds it, so all of it can be tried without one.
 
 Rules
 -----
 H1. A stranger learns nothing: version and token are judged (`Admission`) before any word about federation, roster or
-    run. With a token for each, a name that nobody has a token for is refused in the same words as a wrong token. An
+    run. With a token for each, a name that has no token is refused in the same words as a wrong token. An
     operator has a token of its own, whatever participants have.
 H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
     participant, that one is lost, and by the policy `abort` the run is broken off with its name.
-H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
+H3. Memory is bounded, and none is given up for going ahead. What a participant has sent and others may still have
     to be given is counted (R1 of the router). Above its share of `memory_max` there are three cases:
 
-    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up.
-    b. Nobody is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
-       everybody up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
-       simulates holds that much, at 30 MB a second over a link of 10 s as well, and somebody must keep it. Above
+    a. It is ahead of another one: its base is greater than the least. It isn't read until that one has caught up.
+    b. None is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
+       all of them up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
+       simulates holds that much, at 30 MB a second over a link of 10 s as well, and the server must keep it. Above
        `under_way_max`, for all senders together, the run ends, and says who has sent what.
-    c. As b., but it doesn't go on: its next send stays where it was while it sends more than `flood_max`. Nobody can
+    c. As b., but it doesn't go on: its next send stays where it was while it sends more than `flood_max`. None can
        take that before it goes on; it is lost.
 
-    Nothing locks up. Whoever isn't read has a base above the least one. The holder of the least base is read (b),
-    and it doesn't wait for anybody: every send is at least that base, and every latency is positive, so its bound lies
+    Nothing locks up. One that isn't read has a base above the least one. The holder of the least base is read (b),
+    and it doesn't wait for others: every send is at least that base, and every latency is positive, so its bound lies
     beyond what it needs (A3 of the arbiter). So it computes, or waits for what no participant can give: the barrier,
-    or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of whoever isn't read. It is
+    or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of one that isn't read. It is
     bounded: of one in case a. its share is kept and what it has sent of one body, of one in case b. what is under way,
     and a quarter. A body that comes in several frames counts as under way from its second frame on.
 
     What a connection doesn't take off our hands is counted too, and above a limit it is lost. Topics are counted, since
     something is kept for each.
 H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
-H5. Nobody is held up by one that says much. Work is done in turns: in one turn a connection is heard for a few frames
+H5. None is held up by one that says much. Work is done in turns: in one turn a connection is heard for a few frames
     or events. What is left over waits, and so does what it sends after that: it isn't read meanwhile. All who have
-    something to say get their turn before anybody gets a second one.
-H6. Until its start nobody is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
-H7. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for whoever has the
-    sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as the
-    one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
-    nothing for so long, and even then nobody who is known to run. Time in which the host itself didn't listen, since
-    it was busy or stopped, or its resident computed, is nobody's silence.
+    something to say get their turn before any gets a second one.
+H6. Until its start none is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
+H7. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for the owner of
+    the sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as
+    the one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
+    nothing for so long, and even then none that is known to run. Time in which the host itself didn't listen, since
+    it was busy or stopped, or its resident computed, isn't silence.
 """
 
 from __future__ import annotations
@@ -288,15 +288,15 @@ class Host:
         # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
         self.absent: dict[str, tuple[str, float]] = {}
         self.rejoining: Rejoining | None = None  # The journal, and what lets participants come back, if they may.
-        self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
+        self.dirty: list[Session] = []  # Those to send to, to close or to pause; for the owner of the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.owner = HostOwner()
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
         self._trunks: list[Trunk | OperatorDesk] = []
-        nobodys = entropy(NONCE_SIZE)
+        unknown_token = entropy(NONCE_SIZE)
         self._admission = Admission(
-            federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
+            federation, token, operator_token or unknown_token, agreement or {}, declared or {}, unknown_token
         )
         self._entropy = entropy
         self.flow = FlowControl(self)
@@ -341,11 +341,11 @@ class Host:
         self.refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
 
     def is_stranger(self, session: Session) -> bool:
-        """Whether a connection hasn't been admitted, and nobody on it."""
+        """Whether a connection hasn't been admitted, and no participant on it."""
         return session in self._strangers
 
     def trust(self, session: Session) -> None:
-        """It is no stranger any more: it has been admitted, or somebody on the trunk that it is."""
+        """It is no stranger any more: it has been admitted, or a participant on the trunk that it is."""
         if session in self._strangers:
             self._strangers.remove(session)
 
@@ -357,7 +357,7 @@ class Host:
             raise UsageError(reason, participant=name, code=code)
         session = Session(Challenge(PROTOCOL, VERSION, b""), now)
         session.owner = owner
-        session.stopped = False  # It runs: else nobody would ask.
+        session.stopped = False  # It runs: it is what asks.
         self._admit(session, name)
         return session
 
@@ -378,7 +378,7 @@ class Host:
             self.flow.check_under_way(session)
 
     def work(self) -> None:
-        """Give everybody who has said more than was heard another turn, one after the other."""
+        """Give those who have said more than was heard another turn, one after the other."""
         busy, self.busy = self.busy, []
         for session in busy:
             if session.busy:
@@ -415,7 +415,7 @@ class Host:
         except Exception as error:
             busy = False
             if isinstance(error, WorldlineError) and error.of_observer:
-                self.end(error)  # Whoever happened to be speaking isn't to blame.
+                self.end(error)  # The participant that happened to be speaking isn't to blame.
             elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
                 self._fault(session, error)
             else:
@@ -455,7 +455,7 @@ class Host:
     def tick(self, now: float, absent_s: float = 0.0) -> None:
         """Beat the heart, and find those whose heart has stopped. To be called about every second.
 
-        `absent_s` is for how long, since the last time, nobody was served, as far as that is known.
+        `absent_s` is for how long, since the last time, none was served, as far as that is known.
         """
         limits = self.limits
         for trunk in self._trunks:
@@ -489,7 +489,7 @@ class Host:
         arbiter, limit = self.arbiter, self.limits.join_s
         if limit is None or self.over or not (arbiter.phase is Phase.GATHERING or arbiter.newcomers):
             return
-        floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
+        floor = arbiter.floor()  # A newcomer isn't late before all have come as far as its start.
         missing = {name: name for name in arbiter.missing() if arbiter.members[name].start <= floor}
         for places in vacant(arbiter.plan):
             missing[_VACANT] = places  # One wait for all of them, which goes on when some are taken.
@@ -507,7 +507,7 @@ class Host:
             )
 
     def _excuse(self, missed: float, now: float) -> None:
-        """Don't count the time in which this end was busy or stopped, and heard nobody (H7)."""
+        """Don't count the time in which this end was busy or stopped, and heard none (H7)."""
         if missed > 0:
             for session in (*self.sessions.values(), *self._strangers):
                 session.heard = min(now, session.heard + missed)
@@ -596,7 +596,7 @@ class Host:
         return name in self.arbiter.members or name in self.arbiter.plan.guests
 
     def _make_room(self) -> None:
-        """Bound those who may be anybody, and have no place before they join, as strangers are."""
+        """Bound those whose names aren't known, who have no place before they join, as strangers are."""
         unknown = [each for each in self.sessions.values() if not self.is_known(each.name)]
         if len(unknown) >= self.limits.strangers_max:
             del self.sessions[unknown[0].name]
@@ -611,7 +611,7 @@ class Host:
         return self._admission.life_of(name, self.arbiter.plan)
 
     def _unwelcome(self, name: str) -> Refusal | None:
-        """Refuse whoever isn't expected, or not any more."""
+        """Refuse one that isn't expected, or not any more."""
         if self.over:
             return OVER, "the run is over"
         if name in self.sessions:
@@ -708,7 +708,7 @@ class Host:
             self.flow.resume()
 
     def _joined(self, session: Session, event: object) -> None:
-        """The first word of everybody. A guest's waits until it has been invited."""
+        """The first word of a participant. A guest's waits until it has been invited."""
         if not isinstance(event, Join):
             raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
         if session.joining is not None:
@@ -727,7 +727,7 @@ class Host:
     def enter(self, session: Session, event: Join) -> None:
         """Let a participant join as was agreed, or wait to be invited."""
         if not self.is_known(session.name):
-            if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
+            if not self.arbiter.plan.vacancies:  # Another one was quicker.
                 self.sessions.pop(session.name)
                 self.refuse(session, UNEXPECTED, "all places are taken")
                 return
@@ -756,7 +756,7 @@ class Host:
         return self._admission.agreed(name, join, self.arbiter.plan)
 
     def _check_invited(self, name: str, inviting: Member) -> None:
-        """Refuse an invitation of somebody who can never come, and whom everybody would wait for."""
+        """Refuse an invitation of a participant that can never come, and that all would wait for."""
         plan = self.arbiter.plan
         if name in plan.guests or self._admission.could_come(name, plan.roster):
             return
@@ -806,7 +806,7 @@ class Host:
             self.dirty.append(session)
 
     def _reads(self, session: Session) -> bool:
-        """Whether there is somebody who takes what is said."""
+        """Whether the other end takes what is said."""
         if session.closing:
             return False
         if len(session.out) > self._unread_max:
@@ -836,7 +836,7 @@ class Host:
             self._lose(session, shortened(f"it was cut off: {error.problem}"), error)
 
     def give_up(self, name: str, cause: str) -> None:
-        """Give up a participant of whom somebody else knows that it is gone; one that isn't here is no concern."""
+        """Give up a participant that is known to be gone; one that isn't here is no concern."""
         if name in self.sessions and not self.over:
             self._miss(self.sessions[name], cause)
 
@@ -877,12 +877,12 @@ class Host:
     # --- Operating ---
 
     def hold_at(self, until: int) -> None:
-        """Move the barrier: nobody is granted beyond it."""
+        """Move the barrier: none is granted time beyond it."""
         if not self.over and until != self.arbiter.barrier:
             self._operate(Barrier(until))
 
     def stop_at(self, at: int) -> None:
-        """End the run at a time that nobody has passed."""
+        """End the run at a time that none has passed."""
         if not self.over:
             self._operate(Stop(at))
 
@@ -922,7 +922,7 @@ class Host:
             journal.close()
 
     def break_off(self, event: Lost | CallOff, abort: Abort) -> None:
-        """End the run for everybody who is connected, also for those who haven't joined."""
+        """End the run for all who are connected, also for those who haven't joined."""
         self._carry_out(self.arbiter.handle(OPERATOR, event))
         for session in list(self.sessions.values()):
             if session.member is None:
@@ -985,7 +985,7 @@ class Host:
         return [*self.arbiter.missing(), *vacant(self.arbiter.plan), *self.lost()]
 
     def waiting(self) -> str:
-        """Say for whom everybody waits, in one line."""
+        """Say for whom all wait, in one line."""
         if self.arbiter.phase is Phase.GATHERING:
             return f"waiting for {', '.join(self.missing())}"
         whys = self.arbiter.why()

@@ -1,6 +1,6 @@
 """The operator's desk: the server's end of a connection over which an operator looks at a run and drives it.
 
-To the host, the connection is one that carries no participants: it is heard like a trunk, and gives up nobody when it
+To the host, the connection is one that carries no participants: it is heard like a trunk, and gives up none when it
 ends. Everything here happens in the server's thread, between two turns, so the arbiter stands still while it is looked
 at. Looking changes nothing; pausing and stepping move the operator's own barrier, which changes when things happen and
 never what happens.
@@ -89,13 +89,13 @@ class Milestones:
         return (time - time_then) / elapsed / 1e9, (events - events_then) / elapsed
 
 
-# Finds out what everybody is doing, for an operator: for how long, in which process, and what is in the way.
+# Finds out what each participant is doing, for an operator: for how long, in which process, and what is in the way.
 
 _UNREAD_MUCH = 2**16
 
 
 def activities_of(host: Host, milestones: Milestones, now: float) -> dict[str, Activity]:
-    """Return what is known of everybody who is connected, or was lost and may come back, or whose process runs.
+    """Return what is known of participants that are connected, were lost and may come back, or whose process runs.
 
     The system is asked only about those who compute: the others wait, and that is all they do.
     """
@@ -193,7 +193,7 @@ class OperatorDesk:
             session.out += operator_frame(RunOver(digest, failure))
 
     def keep_time(self) -> None:
-        """Nobody's heart is listened for."""
+        """An operator's heart isn't listened for."""
 
     def remark(self) -> None:
         """What an operator has done is the server's to say: it may have gone since."""
@@ -259,7 +259,7 @@ class OperatorDesk:
             self._stepping = None
 
     def _next_deed(self, here: int) -> int:
-        """Return the earliest time beyond the barrier for which anybody waits, which is where somebody acts next."""
+        """Return the earliest time beyond the barrier for which a participant waits, which is where one acts next."""
         arbiter = self._server.host.arbiter
         goals = [arbiter.goal(member) for member in arbiter.members.values() if member.state in WAITING]
         return min((goal for goal in goals if goal > here), default=here)

@@ -233,7 +233,7 @@ class Rejoining:
             self.hear(session, after)
 
     def _restore(self, session: Session, said: Told, mark: Mark) -> tuple[KeptSnapshot, Mark]:
-        """Give somebody its last snapshot, or let it resume from there: only at its start."""
+        """Give a participant its last snapshot, or let it resume from there: only at its start."""
         name = session.name
         place = self.journal.snapshots.get(name)
         if place is None or mark != _START:
@@ -305,7 +305,7 @@ class Rejoining:
         return encode_answer(self._payloads.whole(record.body), self._host.frame_max)
 
     def _farewell(self, name: str) -> bytes:
-        """Return what tells somebody that the server knows that it has left, also if it comes back."""
+        """Return what tells a participant that the server knows that it has left, also if it comes back."""
         return encode_answer(Grant(name, self._host.arbiter.members[name].now, [], final=True))
 
     def operated(self, event: Barrier | Stop) -> None:
@@ -336,7 +336,7 @@ class Rejoining:
         return False
 
     def _note_death(self, member: Member, cause: str, mark: Mark | None) -> None:
-        """Wait for somebody who was lost to come back, unless it has been lost there before (B5)."""
+        """Wait for a participant that was lost to come back, unless it has been lost there before (B5)."""
         host, name = self._host, member.name
         before = self._deaths.pop(name, None)
         if mark is not None and mark[0] + mark[1]:
@@ -350,7 +350,7 @@ class Rejoining:
         host.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
 
     def _mark(self, name: str, before: int | None = None) -> Mark:
-        """Return the place that somebody has come to, as far as it is known; or had, before a place in the journal."""
+        """Return the place that a participant has come to, as far as is known; or had, before a place in the journal."""
         answers = 0
         since: list[int] = []
         for place in self.journal.places(name):
@@ -451,7 +451,7 @@ class Rejoining:
                 return
 
     def _begin(self, session: Session, back: Returning, events: list[Told]) -> bool:
-        """Take the first word of somebody who has come back; return whether it is rehearsed."""
+        """Take the first word of a participant that has come back; return whether it is rehearsed."""
         name, first = session.name, events[0]
         member = self._host.arbiter.members[name]
         if isinstance(first, Resume | Restore):
@@ -492,7 +492,7 @@ class Rejoining:
         self._host.refuse(session, code, reason)
 
     def _is_live(self, session: Session, back: Returning) -> bool:
-        """Give somebody the answers that are due; return whether there is nothing left to be rehearsed."""
+        """Give a participant the answers that are due; return whether nothing is left to be rehearsed."""
         rehearsal = back.rehearsal
         while True:
             for answer in rehearsal.due():
@@ -546,7 +546,7 @@ class Rejoining:
     # --- Hearing it all again ---
 
     def _hear_again(self) -> None:
-        """Hear what the journal tells, and wait for everybody to come back (B4)."""
+        """Hear what the journal tells, and wait for all participants to come back (B4)."""
         journal = self.journal
         if not journal.is_resumed:
             return

@@ -106,7 +106,7 @@ class ResidentConnection:
         return urgent or now - self._told > TELL_AFTER_S
 
     def look(self) -> None:
-        """Serve whoever has something to say, without waiting, and see whether that has ended the run."""
+        """Serve those who have something to say, without waiting, and see whether that has ended the run."""
         self._conversation.look()
         if not self._serves:
             self._server.come_back()
@@ -148,7 +148,7 @@ class ResidentConnection:
         self._server.come_back()
         while self._session.paused and not self._server.host.over:
             self._serve(patient=True)
-        if events:  # Or whoever watches the run has said something meanwhile, and these along with it.
+        if events:  # Or the watcher of the run has said something meanwhile, and these along with it.
             data = self._conversation.encode(events)
             del events[:]
             self._say(data)
@@ -194,8 +194,8 @@ class ResidentParticipant(Client):
     others are told the reason. If the run is broken off otherwise, the next operation raises a `LossError` that says by
     whom and why, or, if there is none, the exit does.
 
-    The others are served whenever the resident waits. While it computes nobody is: who then connects, or has something
-    to say, waits until the resident does. That time is nobody's silence, and counts against no limit.
+    The others are served whenever the resident waits. While it computes none is: one that then connects, or has
+    something to say, waits until the resident does. That time isn't silence, and counts against no limit.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class ResidentParticipant(Client):
         ledger.payload_max = host.limits.payload_max
         self._seat = ResidentConnection(server, name)
         super().__init__(ledger, self._seat)
-        self._lock = threading.RLock()  # Whoever watches the run may publish, in the middle of another operation.
+        self._lock = threading.RLock()  # The watcher of the run may publish, in the middle of another operation.
         self._server = server
         self._watch = watch
         self._watch_every_s = watch_every_s

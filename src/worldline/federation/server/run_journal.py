@@ -1,12 +1,12 @@
 """The journal of a run: all that its arbiter heard, and all that participants were answered, in order, in a file.
 
-Whoever dies can be taken through its part again from it: a participant, or the server itself.
+A participant that dies can be taken through its part again from it, and so can the server itself.
 
-J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
+J1. It is written before any participant can act on it. What is heard goes in before the arbiter's answers go out.
 J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
 J3. A record is there or not, never half of it. Its length is written first, and its kind last, in one byte, which is
-    zero before. So whoever finds half of one, which whoever wrote it was killed over, knows where that ends.
+    zero before. So a reader that finds half of one, over which its writer was killed, knows where that ends.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
@@ -76,7 +76,7 @@ _DIFFERENCES_MAX = 3
 class RecordKind(IntEnum):
     """What a record tells."""
 
-    NAME = 1  # Somebody's name: the next number stands for it.
+    NAME = 1  # A participant's name: the next number stands for it.
     HEARD = 2  # Events of a participant, as one frame.
     ANSWERED = 3  # What it was answered, as the bytes that were sent.
     ENROLLED = 4  # It has taken a vacancy, and wants to join so.
@@ -121,7 +121,7 @@ class RunJournal:
         self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
         self.codes: dict[str, str] = {}  # Hashes of their code, of those who have said it.
         self.address = ""  # Where the server listened last, if it was free to choose.
-        self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
+        self._numbers: dict[str, int] = {}  # 0 is no participant's: of an operator, and of names.
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
         self._check = 0  # The checksum of the last one.
@@ -157,11 +157,11 @@ class RunJournal:
         self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
-        """Note that somebody has taken a vacancy."""
+        """Note that a participant has taken a vacancy."""
         self._append(RecordKind.ENROLLED, name, body)
 
     def lost(self, name: str, body: bytes) -> None:
-        """Note that somebody has gone before its start, and is expected anew."""
+        """Note that a participant has gone before its start, and is expected anew."""
         self._append(RecordKind.LOST, name, body)
         self.answers[name] = 0
 
@@ -498,8 +498,8 @@ def _take_room(descriptor: int, start: int, size: int) -> None:
 # Where large payloads are in a journal, so that the answers that deliver them needn't hold them once more.
 #
 # What a participant publishes is in the journal once, as it was heard. Every receiver's grant would add a copy, which
-# has to be written and checked while everybody waits. A *light* grant has an empty payload instead, and says which
-# record holds it: one that was written before, so whoever has the light grant has the payload, too.
+# has to be written and checked while all wait. A *light* grant has an empty payload instead, and says which
+# record holds it: one that was written before, so a reader that has the light grant has the payload, too.
 
 HEAVY = 2**16
 """The size from which a payload is large. It takes a thousandth of that to remember where it is."""

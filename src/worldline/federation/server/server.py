@@ -321,11 +321,11 @@ class Server:
         return outcome_of(host.arbiter, host.digest)
 
     def end(self, error: WorldlineError) -> None:
-        """Break off the run; everybody is told why."""
+        """Break off the run; all participants are told why."""
         self.order(lambda: self.host.end(error))
 
     def hold_at(self, until: TimeLike | None) -> None:
-        """Let nobody pass this time until it is moved; None removes the barrier. The result stays the same."""
+        """Let no participant pass this time until it is moved; None removes the barrier. The result stays the same."""
         held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
         self.order(lambda: self._hold.hold_at(held))
 
@@ -335,7 +335,7 @@ class Server:
         return self._orders.served_by is not None
 
     def rest_at(self, until: TimeLike, *, within_s: float | None = None) -> bool:
-        """Let everybody run up to a time, and wait until all stand there, or the run is over; whether that is so."""
+        """Let all run up to a time, and wait until they stand there, or the run is over; whether that is so."""
         if self._orders.served_by == threading.get_ident():
             raise UsageError("the thread that serves can't wait for others to rest", advice="hold_at doesn't wait")
         held = as_time(until, "a barrier")
@@ -353,7 +353,7 @@ class Server:
                 self.order(lambda: self.forget_resting(rested))
 
     def stop_at(self, at: TimeLike) -> None:
-        """End the run at a time at which everybody rests."""
+        """End the run at a time at which all rest."""
         end = as_time(at, "the end")
         self.ask(lambda: self.host.stop_at(end))
 
@@ -401,7 +401,7 @@ class Server:
         farewell_s: float = FAREWELL_S,
         **declared: Unpack[Declared],
     ) -> ResidentParticipant:
-        """Return a participant that lives in the caller's thread, and serves everybody else whenever it waits there.
+        """Return a participant that lives in the caller's thread, and serves all others whenever it waits there.
 
         Use it in a `with` statement instead of serving: see `ResidentParticipant`. `watch` is as for `serve`,
         `farewell_s` is how long the others may go on when it has left, and the other keywords are what a `Program`
@@ -430,7 +430,7 @@ class Server:
         return now
 
     def turn(self, *, patient: bool = True) -> None:
-        """Serve everybody once; if `patient`, sleep until there is something to do."""
+        """Serve all connections once; if `patient`, sleep until there is something to do."""
         host, sockets = self.host, self._sockets
         before = self._now
         ready = sockets.ready(0)
@@ -471,7 +471,7 @@ class Server:
         return self._hold.paused_at
 
     def pause_at(self, until: int) -> None:
-        """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
+        """Let no participant pass this time as long as the operator wants; FOREVER ends that."""
         self._hold.paused_at = until
         self._hold.hold_at(self._hold.wanted)
 
@@ -495,7 +495,7 @@ class Server:
         self._timer = min(self._timer, self._now + seconds)
 
     def come_back(self) -> None:
-        """Note that nobody was served since the last turn: its resident has computed. It is nobody's silence (H7)."""
+        """Note that none was served since the last turn: its resident has computed. That isn't silence (H7)."""
         now = self._clock()
         self._absent_s += now - self._now
         self._now = now
@@ -528,7 +528,7 @@ class Server:
     def break_off(self, error: BaseException) -> None:
         """End the run because of what this thread has met: a full disk, an impossible order, a bug. All are told."""
         self.host.end(_as_ours(error))
-        with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
+        with contextlib.suppress(WorldlineError):  # The observer may be what has failed.
             self.host.arbiter.tell_passed()
         self._send_all()
 
@@ -647,7 +647,7 @@ def _check_pace(pace: float | None) -> None:
 
 
 def _as_ours(error: BaseException) -> WorldlineError:
-    """Return what has ended the server as an error that everybody can be told."""
+    """Return what has ended the server as an error that participants can be told."""
     if isinstance(error, WorldlineError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -676,7 +676,7 @@ def check_listening(
 
 
 def _is_open(token: str | Mapping[str, str | None] | None) -> bool:
-    """Whether anybody is admitted without a token."""
+    """Whether there are participants that are admitted without a token."""
     return not token or (isinstance(token, Mapping) and None in token.values())
 
 
@@ -687,7 +687,7 @@ def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, 
 
 
 def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None) -> None:
-    """Refuse tokens by name that leave somebody out, or that are for nobody, and an operator's that isn't its own."""
+    """Refuse tokens by name that leave a participant out or are for none, and an operator's that isn't its own."""
     if operator_token and operator_token in (token.values() if isinstance(token, Mapping) else (token,)):
         raise ConfigurationError("the operator's token is also a participant's", advice="give the operator another one")
     if not isinstance(token, Mapping):
@@ -707,7 +707,9 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         if address.kind == "unix":
             _clear(Path(address.place))
             listener.bind(address.place)
-            Path(address.place).chmod(0o600)  # Whoever may use it may take part; it can't be used before `listen`.
+            Path(address.place).chmod(
+                0o600
+            )  # A process that may use it may take part; it can't be used before `listen`.
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address.place, address.port))

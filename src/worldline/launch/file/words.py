@@ -62,7 +62,7 @@ def _text_with_unit(place: TomlPlace, what: str, example: str) -> str:
 
 
 def _time_text(place: TomlPlace, what: str) -> str:
-    """Read the text of a time; a bare number is refused, since nobody can tell milliseconds from seconds in it."""
+    """Read the text of a time; a bare number is refused, since milliseconds can't be told from seconds in it."""
     text = _text_with_unit(place, what, "5ms")
     if text.lstrip().startswith("-"):
         raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"{what} can't be negative")
@@ -306,7 +306,7 @@ Faults = list[tuple[TomlPlace, dict[str, Any] | ParticipantFault]]
 
 
 def _faults(place: TomlPlace) -> Faults:
-    """Read a list of outages, which are tables, and of what befalls participants, which are texts."""
+    """Read a list of outages, which are tables, and of faults of participants, which are texts."""
 
     def read(item: TomlPlace) -> tuple[TomlPlace, dict[str, Any] | ParticipantFault]:
         return item, as_participant_fault(item.value) if isinstance(item.value, str) else item.table(FAULT)
