@@ -350,7 +350,7 @@ class Rejoining:
         host.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
 
     def _mark(self, name: str, before: int | None = None) -> Mark:
-        """Return the place that a participant has come to, as far as is known; or had, before a place in the journal."""
+        """Return the place that a participant has come to, as far as is known; or had before a place in the journal."""
         answers = 0
         since: list[int] = []
         for place in self.journal.places(name):

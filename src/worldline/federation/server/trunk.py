@@ -7,8 +7,8 @@ it was for. The connection has a session of its own, the *carrier*, which no par
 Rules
 -----
 T1. A trunk on which no participant has been admitted is a stranger, and can do what a stranger can: send one short
-    hello, in time. So it has one circuit at a time until then, which counts as one stranger with it. Later there are as many as
-    participants that there is a place for.
+    hello, in time. So it has one circuit at a time until then, which counts as one stranger with it. Later there are
+    as many as participants that there is a place for.
 T2. The numbers of circuits grow. So a number that isn't open, and isn't higher than the last one, was closed: what
     still comes for it is forgotten, like what comes over a connection that is being closed.
 T3. One circuit doesn't hold up another. If one isn't to be read at present, the trunk is read all the same, and what
