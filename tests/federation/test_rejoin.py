@@ -140,7 +140,7 @@ def test_who_only_knocks_before_it_comes_back_isnt_lost_again(undisturbed: bytes
 
         together(dies_and_knocks, partial(live, server.address, "bob"))
         assert server.wait(60).digest == undisturbed
-        assert sum("was lost" in notice for notice in server.host.notices) == 1
+        assert sum("was lost" in notice for notice in server.host.owner.notices) == 1
 
 
 def test_without_the_policy_a_loss_ends_the_run() -> None:

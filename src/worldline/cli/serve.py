@@ -118,7 +118,7 @@ def serve_run(
         server.end(error)
 
     def notices() -> list[str]:
-        waiting = deque[str]() if server is None else server.host.notices
+        waiting = deque[str]() if server is None else server.host.owner.notices
         return [waiting.popleft() for _ in range(len(waiting))]
 
     recording = recording_of(ready.recorder, shelf, screen.note)

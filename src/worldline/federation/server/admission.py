@@ -5,7 +5,7 @@ It judges and remembers nothing. Who is connected, and who has been here before,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from worldline.federation.participant.declaration import Declaration, Plain, agreed, difference, said_at_joining
 from worldline.lock import OPERATOR, Join
@@ -20,7 +20,10 @@ from worldline.wire.handshake import (
     CLOCK,
     DISAGREES,
     LIFE,
+    NONCE_SIZE,
+    PROTOCOL,
     UNABLE,
+    VERSION,
     Challenge,
     Hello,
     client_proof,
@@ -38,7 +41,7 @@ Refusal = tuple[str, str]
 class Admission:
     """The tokens, the agreement and the declarations of one run.
 
-    `operator_token` is an operator's, and no participant's. `unknown_token` is one that none knows.
+    `operator_token` is an operator's, and no participant's.
     """
 
     def __init__(
@@ -48,14 +51,19 @@ class Admission:
         operator_token: bytes,
         agreement: Mapping[str, str],
         declared: Mapping[str, Plain],
-        unknown_token: bytes,
+        entropy: Callable[[int], bytes],
     ) -> None:
-        self._federation = federation
+        self.federation = federation
         self._token = token
-        self._operator_token = operator_token
+        self._entropy = entropy
+        self._unknown_token = entropy(NONCE_SIZE)  # It is known to none.
+        self._operator_token = operator_token or self._unknown_token
         self._agreement = agreement
         self._declared = declared
-        self._unknown_token = unknown_token
+
+    def challenge(self) -> Challenge:
+        """Return the first word to a connection, which no other one gets."""
+        return Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE))
 
     # --- By what they prove ---
 
@@ -72,9 +80,9 @@ class Admission:
             return BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token"
         if is_foreign and not token:
             return BAD_TOKEN, "without a token, only processes of the server's own user are admitted"
-        if hello.federation not in ("", self._federation):
+        if hello.federation not in ("", self.federation):
             theirs = shown(hello.federation)
-            return BAD_FEDERATION, f"this is federation {self._federation!r}, not {theirs}"
+            return BAD_FEDERATION, f"this is federation {self.federation!r}, not {theirs}"
         return None
 
     def disagreement(self, hello: Hello) -> Refusal | None:

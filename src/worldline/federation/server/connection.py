@@ -368,7 +368,7 @@ class ServerConnections:
         self._is_deaf = True
         if not self.shortage:
             self.shortage = no_file_left(max(0, self._places - len(self._host.sessions)))
-            self._host.notices.append(self.shortage)
+            self._host.owner.notices.append(self.shortage)
 
     def _make_room(self, newest: ServerConnection | None = None) -> None:
         host = self._host

@@ -109,7 +109,6 @@ from worldline.wire.handshake import (
     BAD_VERSION,
     CROWDED,
     DECLARED,
-    NONCE_SIZE,
     OVER,
     PROTOCOL,
     PROTOCOL_ERROR,
@@ -148,6 +147,7 @@ class HostOwner:
     """What the owner of a host, a server or a launcher, knows of participants and hears of them."""
 
     def __init__(self) -> None:
+        self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         # Told at once who may not do what it did before, and why; without it, a notice says so.
         self.doubts: Callable[[str, str], None] | None = None
         # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
@@ -166,6 +166,8 @@ class FlowControl:
         self.share = min(limits.memory_max, _UNLIMITED) // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
         self.weigh_above = min(self.share, limits.flood_max, limits.under_way_max)  # Less is no concern.
         self.frames_max = min(limits.frames_max, _UNLIMITED)
+        self.frame_max = limits.frame_max
+        self.unread_max = min(limits.unread_max, _UNLIMITED)
         self.paused: list[Session] = []
         self._throttled: list[Session] = []
         self._resumed_at = -1  # The least base when those that aren't read were last looked at.
@@ -281,27 +283,17 @@ class Host:
         self.arbiter.topics_max = self.limits.topics_max
         self.arbiter.logs_max = self.limits.flood_max
         self.arbiter.payload_max = self.limits.payload_max
-        self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
-        # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
-        self.absent: dict[str, tuple[str, float]] = {}
         self.rejoining: Rejoining | None = None  # The journal, and what lets participants come back, if they may.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for the owner of the sockets.
-        self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.owner = HostOwner()
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
         self._trunks: list[Trunk | OperatorDesk] = []
-        unknown_token = entropy(NONCE_SIZE)
-        self._admission = Admission(
-            federation, token, operator_token or unknown_token, agreement or {}, declared or {}, unknown_token
-        )
-        self._entropy = entropy
+        self._admission = Admission(federation, token, operator_token, agreement or {}, declared or {}, entropy)
         self.flow = FlowControl(self)
-        self.frame_max = self.limits.frame_max
-        self._unread_max = min(self.limits.unread_max, _UNLIMITED)
         self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
         self._ticked = 0.0
 
@@ -309,11 +301,15 @@ class Host:
     def over(self) -> bool:
         return self.arbiter.phase is _OVER
 
+    @property
+    def federation(self) -> str:
+        return self._admission.federation
+
     # --- Connections ---
 
     def open(self, now: float) -> Session:
         """Take in a new connection."""
-        session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        session = Session(self._admission.challenge(), now)
         self._meet(session)
         self.put(session, frame(_encode(session.challenge)))
         return session
@@ -374,7 +370,7 @@ class Host:
         if data:
             session.frames.push([data])
         self._turn(session)
-        if session.frames.gathered() > self.frame_max and not session.closing:
+        if session.frames.gathered() > self.flow.frame_max and not session.closing:
             self.flow.check_under_way(session)
 
     def work(self) -> None:
@@ -445,7 +441,7 @@ class Host:
         session.out.clear()
         if session in self._strangers:
             self._strangers.remove(session)
-            self.notices.append(f"a connection ended before it was admitted: {cause}")
+            self.owner.notices.append(f"a connection ended before it was admitted: {cause}")
         if session.name and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
             if session.frames.is_cut_short:
@@ -630,7 +626,7 @@ class Host:
 
     def _may_return(self, member: Member) -> bool:
         """Whether one that has been here may connect again; one that has left is told that it has."""
-        return self.rejoining is not None and (member.name in self.absent or member.state is State.LEFT)
+        return self.rejoining is not None and (member.name in self.rejoining.absent or member.state is State.LEFT)
 
     def _expected_back(self) -> str:
         away = self.lost()
@@ -748,7 +744,7 @@ class Host:
             if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
                 session.member = member
                 session.frames.admit(self.limits.payload_max)
-        self.notices.append(f"{session.name} has joined")
+        self.owner.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
 
     def agreed(self, name: str, join: Join) -> Join:
@@ -790,9 +786,9 @@ class Host:
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
                 if not is_heavy(action):
-                    self.put(session, encode_answer(action, self.frame_max))
+                    self.put(session, encode_answer(action, self.flow.frame_max))
                 elif self._reads(session):
-                    add_grant(session.out, action, self.frame_max)
+                    add_grant(session.out, action, self.flow.frame_max)
                     self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
@@ -809,7 +805,7 @@ class Host:
         """Whether the other end takes what is said."""
         if session.closing:
             return False
-        if len(session.out) > self._unread_max:
+        if len(session.out) > self.flow.unread_max:
             self.drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
             return False
         return True
@@ -820,7 +816,7 @@ class Host:
         """Tell a connection why it ends, and end it."""
         self.trust(session)
         if not self.over:
-            self.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
+            self.owner.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
         self.put(session, encode_answer(Refused(code, reason)))
         session.closing = True
         self.dirty.append(session)
@@ -864,7 +860,7 @@ class Host:
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
-            self.notices.append(f"{session.name} was lost before the start: {cause}")
+            self.owner.notices.append(f"{session.name} was lost before the start: {cause}")
             self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
             return
         at = self._time_of(session)
@@ -945,7 +941,7 @@ class Host:
     def status(self) -> Status:
         """Say how far the run is, and who is in whose way."""
         status = self.arbiter.status()
-        if not (self._trunks or self.absent):
+        if not self._trunks and (self.rejoining is None or not self.rejoining.absent):
             return status
         return replace(status, ask=lambda: tuple(map(self._traced, status.waits)))
 
@@ -955,10 +951,10 @@ class Host:
             return wait
         session = self.sessions.get(wait.holder)
         if session is None:
-            if wait.holder not in self.absent:
+            lost = self.lost().get(wait.holder)
+            if lost is None:
                 return wait
-            why = f"it was lost ({self.absent[wait.holder][0]}), and the run waits for it to come back"
-            return WaitReason(wait.who, wait.holder, why)
+            return WaitReason(wait.who, wait.holder, f"it was lost ({lost[0]}), and the run waits for it to come back")
         behind = session.owner.other_end().behind
         if not behind:
             return wait
@@ -967,7 +963,8 @@ class Host:
 
     def lost(self) -> dict[str, tuple[str, float]]:
         """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""
-        return {name: absence for name, absence in self.absent.items() if name not in self.sessions}
+        absent = {} if self.rejoining is None else self.rejoining.absent
+        return {name: absence for name, absence in absent.items() if name not in self.sessions}
 
     def returning(self) -> list[str]:
         """Return who has come back, and hasn't got yet to where it was lost."""

@@ -14,6 +14,7 @@ cdef class Rejoining:
     cdef public double returns_s
     cdef object _payloads
     cdef bint _rejoins
+    cdef readonly dict absent
     cdef readonly dict _deaths
     cdef str _speaker
     cdef list _unwritten

@@ -163,6 +163,8 @@ class Rejoining:
         self.returns_s = 0.0 if journal is None else host.limits.rejoin_s or 1e9
         self._payloads = HeavyPayloads(self.journal)
         self._rejoins = rejoins
+        # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
+        self.absent: dict[str, tuple[str, float]] = {}
         self._deaths: dict[str, Mark] = {}  # Where each participant was lost last.
         self._speaker = ""  # The participant that the arbiter hears just now,
         self._unwritten: list[Told] | None = None  # what it says, until that is written,
@@ -241,7 +243,7 @@ class Rejoining:
             raise PeerError(f"it can't be restored: {why}", participant=name)
         kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
         if isinstance(said, Recall):
-            self._host.put(session, encode_answer(Recalled(*where, kept.state), self._host.frame_max))
+            self._host.put(session, encode_answer(Recalled(*where, kept.state), self._host.flow.frame_max))
         elif not isinstance(said, Restore) or (said.answers, said.said) != where:
             raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
         return kept, where
@@ -250,7 +252,7 @@ class Rejoining:
         """Whether a participant can be restored from a snapshot; None: where none may come back, none are kept."""
         if not (self._rejoins or self.returns_s):
             return None
-        return name in self.journal.snapshots and name in self._host.absent
+        return name in self.journal.snapshots and name in self.absent
 
     def enter(self, session: Session, join: Join) -> None:
         """Let a participant join, and write that down."""
@@ -292,7 +294,7 @@ class Rejoining:
         if action.__class__ is Grant and is_heavy(action):
             self.journal.granted(name, self._payloads.without(action))
             return session is None
-        answer = encode_answer(action, host.frame_max)
+        answer = encode_answer(action, host.flow.frame_max)
         self.journal.answered(name, answer)
         if session is not None:
             host.put(session, answer)
@@ -302,7 +304,7 @@ class Rejoining:
         """Return an answer in the journal as it is sent."""
         if record.kind is RecordKind.ANSWERED:
             return record.body
-        return encode_answer(self._payloads.whole(record.body), self._host.frame_max)
+        return encode_answer(self._payloads.whole(record.body), self._host.flow.frame_max)
 
     def _farewell(self, name: str) -> bytes:
         """Return what tells a participant that the server knows that it has left, also if it comes back."""
@@ -347,7 +349,7 @@ class Rejoining:
                 host.break_off(Lost(name, problem), Abort("", problem, name, member.now))
                 return
         self._await(name, cause)
-        host.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
+        host.owner.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
 
     def _mark(self, name: str, before: int | None = None) -> Mark:
         """Return the place that a participant has come to, as far as is known; or had before a place in the journal."""
@@ -366,7 +368,7 @@ class Rejoining:
         return answers, sum(not isinstance(event, Reached) for event in heard)
 
     def _await(self, name: str, cause: str) -> None:
-        self._host.absent[name] = cause, 0.0
+        self.absent[name] = cause, 0.0
 
     def _died_twice(self, member: Member, cause: str, mark: Mark) -> ModelError:
         given = self._given(member.name, mark[0])
@@ -398,7 +400,7 @@ class Rejoining:
         limit = host.limits.rejoin_s
         for name, (cause, missed_s) in host.lost().items():
             missed_s += max(0.0, seconds)
-            host.absent[name] = cause, missed_s
+            self.absent[name] = cause, missed_s
             if limit is not None and missed_s > limit and not host.over:
                 problem = f"{cause}, and it didn't come back within {limit:g} seconds"
                 at = host.arbiter.time_of(name)
@@ -417,7 +419,7 @@ class Rejoining:
             if is_changed:
                 doubts = self._host.owner.doubts
                 if doubts is None:
-                    self._host.notices.append(f"{name}: {_CHANGED}")
+                    self._host.owner.notices.append(f"{name}: {_CHANGED}")
                 else:
                     doubts(name, _CHANGED)
             session.returning = Returning(name, "its code has been changed since" if is_changed else None)
@@ -526,14 +528,14 @@ class Rejoining:
     def _enliven(self, session: Session, back: Returning) -> None:
         """From now on the arbiter hears what it says."""
         host, name = self._host, session.name
-        host.absent.pop(name, None)
+        self.absent.pop(name, None)
         member = session.member = host.arbiter.members[name]
         back.is_live = True
         if member.state is State.LEFT:
             host.put(session, self._farewell(name))
         else:
             how = "" if back.restored_at is None else f" from its snapshot at {format_time(back.restored_at)}"
-            host.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
+            host.owner.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
 
     def _without_past(self, session: Session, events: list[Told]) -> list[Told]:
         """Leave out times that a participant had said to have reached, and more, before it was lost."""
@@ -568,7 +570,7 @@ class Rejoining:
                 if isinstance(action, Over):
                     self._host.digest = action.digest
                 elif isinstance(action, StartRun | Grant):
-                    expected.append((action.to, encode_answer(action, self._host.frame_max)))
+                    expected.append((action.to, encode_answer(action, self._host.flow.frame_max)))
             if self._host.over and self._host.digest is None:
                 raise self._unlike(record, PeerError("the run is broken off there"))
         for name, answer in expected:  # They were about to be written.

@@ -125,7 +125,6 @@ class RunJournal:
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
         self._check = 0  # The checksum of the last one.
-        self._first = 0  # Where the first record begins.
         self._room = 0
         self._map: Any = None
         self._view: Any = None  # The same, for bytes.
@@ -259,11 +258,16 @@ class RunJournal:
 
     def records(self) -> Iterator[JournalRecord]:
         """Yield all records from the beginning, also those that are added meanwhile; not the names."""
-        place = self._first
+        place = self._first_place()
         while place < self.size:
             record, place = self._read(place)
             if record.kind is not RecordKind.NAME:
                 yield record
+
+    def _first_place(self) -> int:
+        """Return where the first record begins: after the header."""
+        length: int = _HEADER.unpack_from(self._map, len(_MAGIC))[0]
+        return len(_MAGIC) + _HEADER.size + length
 
     def record(self, place: int) -> JournalRecord:
         """Return the record that begins there."""
@@ -336,7 +340,7 @@ class RunJournal:
         self._check = crc32(header)
         start = _MAGIC + _HEADER.pack(len(header), self._check) + header
         self._know("")
-        self._first = self.size = len(start)
+        self.size = len(start)
         self._grow(len(start))
         self._map[: len(start)] = start
 
@@ -363,8 +367,7 @@ class RunJournal:
         found = None
         with contextlib.suppress(struct.error, msgspec.DecodeError, ValueError, RecursionError):
             length, self._check = _HEADER.unpack_from(self._map, len(_MAGIC))
-            self._first = start + length
-            encoded = self._map[start : self._first]
+            encoded = self._map[start : start + length]
             if len(encoded) == length and crc32(encoded) == self._check:
                 found = msgspec.msgpack.decode(encoded)
         if not isinstance(found, dict):
@@ -387,7 +390,7 @@ class RunJournal:
         What events say is for the host to judge, which hears them.
         """
         self._know("")
-        file, place, count = self._map, self._first, 0
+        file, place, count = self._map, self._first_place(), 0
         while place < self._room:
             if place + _RECORD_SIZE > self._room:
                 if file[place:].strip(b"\0"):
