@@ -22,7 +22,7 @@ from worldline.federation.environment import (
 )
 from worldline.federation.registry import running
 from worldline.launch.file.setup import Setup, check_name_in, check_startable, read_setup
-from worldline.launch.joining import become_participant, check_welcome
+from worldline.launch.processes import become_participant, check_welcome
 from worldline.model import UsageError
 
 
