@@ -1568,7 +1568,7 @@ class Anybody(RuleBasedStateMachine):
 
 
 TestAnybody = Anybody.TestCase
-TestAnybody.settings = settings(max_examples=60, stateful_step_count=25)
+TestAnybody.settings = settings(max_examples=30, stateful_step_count=25)
 
 
 @pytest.mark.soak

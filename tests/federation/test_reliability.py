@@ -285,8 +285,7 @@ def wait_stopped(child: subprocess.Popen[str]) -> None:
     eventually(lambda: is_stopped(child.pid))
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix"])
-@pytest.mark.parametrize("silence_s", [None, 0.1])
+@pytest.mark.parametrize(("kind", "silence_s"), [("tcp", None), ("unix", 0.1)])
 def test_one_long_call_in_c_is_no_loss(kind: str, silence_s: float | None, tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/socket" if kind == "unix" else "tcp://127.0.0.1:0"
     limits = Limits(silence_s=silence_s, unreachable_s=0.1)
@@ -517,13 +516,7 @@ def test_a_source_that_runs_ahead_isnt_read_until_the_others_have_caught_up() ->
     assert memory_max / 4 < max(kept) < 2 * memory_max
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tcp",
-        "tls",
-    ],
-)
+@pytest.mark.parametrize("kind", ["tcp", pytest.param("tls", marks=pytest.mark.long)])
 def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits in the middle of a write for longer than anybody may be silent, and goes on as if nothing had been."""
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
@@ -561,13 +554,7 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
         assert server.wait(PROMPT_S).digest == run(ahead(lambda: None)).digest
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tcp",
-        "tls",
-    ],
-)
+@pytest.mark.parametrize("kind", ["tcp", pytest.param("tls", marks=pytest.mark.long)])
 def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp_path: Path) -> None:
     """The system resets a connection that is closed with something unread, and forgets what it hasn't sent yet."""
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
