@@ -124,10 +124,11 @@ def shares(
     here = min(places, key=lambda place: (-places[place], place))
     sharing = [part for part in able if part.directory == here]
     dealt = [sharing[first::workers] for first in range(min(workers, len(sharing)))]
-    return {_unused(f"worker {number}", parts): share for number, share in enumerate(dealt, 1)}
+    return {unused_name(f"worker {number}", parts): share for number, share in enumerate(dealt, 1)}
 
 
-def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
+def unused_name(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
+    """Return a name for a process that no participant has."""
     while name in parts:
         name += "'"
     return name

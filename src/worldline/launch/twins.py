@@ -27,6 +27,7 @@ from worldline.federation.server.run_journal import ANSWERS, FollowedJournal, Jo
 from worldline.files.saving import ScratchFolder
 from worldline.history.replay.retelling import RetoldDifference
 from worldline.launch.file.setup import ParticipantSetup
+from worldline.launch.roles import unused_name
 from worldline.lock import Action, Join, ParticipantEvent
 from worldline.lock.rehearsal import Rehearsal
 from worldline.model import LossError, NonDeterminism, WorldlineError
@@ -107,7 +108,7 @@ class RunTwins:
 
     def __init__(self, names: Sequence[str], parts: Mapping[str, ParticipantSetup]) -> None:
         self._parts = {name: parts[name] for name in names}
-        self._processes = {name: _unused(f"twin of {name}", parts) for name in names}
+        self._processes = {name: unused_name(f"twin of {name}", parts) for name in names}
         self._folders = {name: ScratchFolder("twin") for name in names}
 
     def journal(self) -> Path | None:
@@ -169,12 +170,6 @@ class RunTwins:
     def close(self) -> None:
         for folder in self._folders.values():
             folder.cleanup()
-
-
-def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
-    while name in parts:
-        name += "'"
-    return name
 
 
 def _another(seed: str) -> str:

@@ -98,13 +98,8 @@ _decode_lost: Callable[[bytes], Lost] = msgpack.Decoder(Lost).decode
 _decode_join: Callable[[bytes], Join] = msgpack.Decoder(Join).decode
 
 
-class KeptSnapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
-
-    at: Int64
-    sent: Int64
-    state: bytes
-
+KeptSnapshot = tuple[Int64, Int64, bytes]
+"""A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
 
 _decode_kept: Callable[[bytes], KeptSnapshot] = msgpack.Decoder(KeptSnapshot).decode
 
@@ -134,7 +129,7 @@ class Returning:
         """Go on from another place than the beginning. `after` is where its last answer before that is."""
         advice, sent, now = self._doubt, 0, 0
         if snapshot is not None:
-            sent, now = snapshot.sent, snapshot.at
+            now, sent, _ = snapshot
             restored = f"it was restored from its snapshot at {format_time(now)}"
             advice = f"{restored}; {advice or 'does that hold all of its state?'}"
         self.rehearsal = Rehearsal(
@@ -143,7 +138,7 @@ class Returning:
         self.answers, self.said = mark
         self.after = after
         self.places.clear()
-        self.restored_at = None if snapshot is None else snapshot.at
+        self.restored_at = None if snapshot is None else snapshot[0]
 
 
 class Rejoining:
@@ -227,8 +222,7 @@ class Rejoining:
         if Publish not in member.legal:
             raise impossible(type(said).__name__, member.state, "", PeerError).concerning(session.name, member.now)
         if isinstance(said, Snapshot):
-            kept = KeptSnapshot(member.now, member.sequence, said.state)
-            self.journal.restorable(session.name, _encode(kept))
+            self.journal.restorable(session.name, _encode((member.now, member.sequence, said.state)))
         else:
             self._restore(session, said, self._mark(session.name))
         if after:
@@ -243,7 +237,7 @@ class Rejoining:
             raise PeerError(f"it can't be restored: {why}", participant=name)
         kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
         if isinstance(said, Recall):
-            self._host.put(session, encode_answer(Recalled(*where, kept.state), self._host.flow.frame_max))
+            self._host.put(session, encode_answer(Recalled(*where, kept[2]), self._host.flow.frame_max))
         elif not isinstance(said, Restore) or (said.answers, said.said) != where:
             raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
         return kept, where

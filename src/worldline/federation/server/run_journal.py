@@ -29,14 +29,14 @@ import os
 import stat
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.builds import reason as uncompiled_because
@@ -508,15 +508,12 @@ HEAVY = 2**16
 """The size from which a payload is large. It takes a thousandth of that to remember where it is."""
 
 
-class LightGrant(Struct, frozen=True, array_like=True):
-    """A grant without its large payloads; and of each, which message it belongs to, its record, and which event."""
-
-    grant: Grant
-    payloads: list[tuple[int, int, int]]
+LightGrant = tuple[Grant, list[tuple[int, int, int]]]
+"""A grant without its large payloads; and of each, which message it belongs to, its record, and which event."""
 
 
 _encode = msgpack.Encoder().encode
-_decode = msgpack.Decoder(LightGrant).decode
+_decode: Callable[[bytes], LightGrant] = msgpack.Decoder(LightGrant).decode
 
 
 class HeavyPayloads:
@@ -541,18 +538,18 @@ class HeavyPayloads:
             if where is not None:
                 messages[number] = message._replace(payload=b"")
                 payloads.append((number, *where))
-        return _encode(LightGrant(replace(grant, messages=messages), payloads))
+        return _encode((replace(grant, messages=messages), payloads))
 
     def whole(self, body: bytes) -> Grant:
         """Return the grant that was written like this."""
-        light = _decode(body)
-        messages = light.grant.messages
-        for number, *where in light.payloads:
+        grant, payloads = _decode(body)
+        messages = grant.messages
+        for number, *where in payloads:
             message = messages[number] if 0 <= number < len(messages) else None
             if message is None or self._places.get((message.sender, message.sequence)) != tuple(where):
                 raise PeerError("it delivers a payload that isn't there")
             messages[number] = message._replace(payload=_payload_in(self._journal.record(where[0]), where[1]))
-        return light.grant
+        return grant
 
 
 def _payload_in(record: JournalRecord, event: int) -> bytes:
@@ -599,13 +596,13 @@ class FollowedJournal:
         """Return the answer that a record tells of."""
         if record.kind is RecordKind.ANSWERED:
             return opened(record.body)
-        light = _decode(record.body)
-        messages = light.grant.messages
-        for number, place, event in light.payloads:
+        grant, payloads = _decode(record.body)
+        messages = grant.messages
+        for number, place, event in payloads:
             earlier = self._record(place)
             assert earlier is not None  # It was written before.
             messages[number] = messages[number]._replace(payload=_payload_in(earlier, event))
-        return light.grant
+        return grant
 
     def _record(self, place: int) -> JournalRecord | None:
         head = self._part(place, _RECORD_SIZE)

@@ -196,7 +196,7 @@ def _check_rules(rules: Tables) -> None:
 
 
 def _selection(rule: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
-    sender, receiver = (rule[key].name if key in rule else None for key in ("sender", "receiver"))
+    sender, receiver = (rule[key][0] if key in rule else None for key in ("sender", "receiver"))
     return rule.get("topic"), sender, receiver
 
 
