@@ -42,7 +42,7 @@ from worldline.launch.worker import STAMPING, read_speaker, read_stamp
 from worldline.model import LossError, UsageError
 from worldline.model.frames import HEADER_SIZE, Cutter, frame
 from worldline.model.text import LineSplitter
-from worldline.processes.tied import describe_exit
+from worldline.processes.tied import describe_exit as describe_exit  # Others find it here, too.
 
 # Says whose processes may be forks of a warm keeper, and in which environment such a keeper lives: theirs.
 

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shlex
+import subprocess
 import threading
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from worldline.launch.file.startable import check_command
+from worldline.launch.processes import describe_exit
 from worldline.metasim.public.broker import TcpqBroker
 from worldline.metasim.public.tcpq import (
     SCHEME,
@@ -29,7 +31,7 @@ from worldline.metasim.public.tcpq import (
     open_lcm,
 )
 from worldline.model.errors import LossError, UsageError, shortened
-from worldline.processes.tied import TiedProcess, describe_exit
+from worldline.processes.lifeline import Lifeline
 
 # An LCM program as a process: started with the LCM to use in its environment, ended together with its bridge.
 
@@ -42,10 +44,19 @@ class LcmProgram:
     def __init__(self, command: Sequence[str], url: str) -> None:
         self._name = shortened(shlex.join(command))
         check_command(command[0], Path.cwd(), os.environ.get("PATH"))
+        self._lifeline = Lifeline()
         try:
-            self._process = TiedProcess(command, env={**os.environ, "LCM_DEFAULT_URL": url})
+            self._process = subprocess.Popen(
+                self._lifeline.tied(command),
+                env={**os.environ, "LCM_DEFAULT_URL": url},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[self._lifeline.end],
+            )
         except (OSError, ValueError) as error:
+            self._lifeline.let_go()
             raise UsageError(f"{self._name} can't be started: {error}") from error
+        finally:
+            self._lifeline.hand_over()
 
     def has_ended(self) -> str | None:
         """Say how it has ended, if it has."""
@@ -55,7 +66,12 @@ class LcmProgram:
     def end(self) -> None:
         """Ask it to end, and don't wait for long."""
         self._process.terminate()
-        self._process.end(_GRACE_S)
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._lifeline.let_go()
 
     def __enter__(self) -> Self:
         return self

@@ -141,7 +141,7 @@ def too_many(count: int, error: Exception) -> UsageError:
 
 
 def say(pipe: Pipe, kind: str, what: object) -> None:
-    """Say the last thing that a worker has to say, if the program still hears."""
+    """Say the last thing that a worker has to say, if anybody still hears."""
     try:
         pipe.send((kind, what))
     except OSError:

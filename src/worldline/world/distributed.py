@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
@@ -19,7 +20,7 @@ from worldline.federation.address import Address
 from worldline.federation.environment import TOKEN
 from worldline.files.saving import ScratchFolder
 from worldline.model.errors import LossError, UsageError, shortened
-from worldline.processes.tied import TiedProcess
+from worldline.processes.lifeline import Lifeline
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange
 from worldline.world.primary import Primary
@@ -65,7 +66,8 @@ _SAID_MAX = 2**16
 
 class _LocalProcess(NamedTuple):
     name: str
-    process: TiedProcess
+    process: subprocess.Popen[bytes]
+    lifeline: Lifeline
     said: IO[bytes]
 
     def last_words(self) -> str:
@@ -97,7 +99,10 @@ class LocalSecondaries:
     ) -> None:
         until = time.monotonic() + _GRACE_S  # For all of them: there may be many.
         for each in self._processes:
-            each.process.end(until - time.monotonic())
+            with suppress(subprocess.TimeoutExpired):
+                each.process.wait(max(0.0, until - time.monotonic()))
+            each.lifeline.let_go()  # Whoever is still there is killed.
+            each.process.wait()
             each.said.close()
 
     def start(self, address: Address, token: str) -> None:
@@ -105,19 +110,25 @@ class LocalSecondaries:
         for name in self.names:
             task = SecondaryTask(str(self._file), self._engine, str(address), name, self._federation, None)
             command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
+            lifeline = Lifeline()
             said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended.
             try:
-                process = TiedProcess(
-                    command,
+                process = subprocess.Popen(
+                    lifeline.tied(command),
                     env={**os.environ, TOKEN: token},
+                    stdin=subprocess.DEVNULL,
                     stdout=said,
                     stderr=said,
+                    pass_fds=[lifeline.end],
                     start_new_session=True,  # Ctrl-C is for the primary, which tells them.
                 )
             except OSError as error:
+                lifeline.let_go()
                 said.close()
                 raise UsageError(f"{name} can't be started: {error}") from error
-            self._processes.append(_LocalProcess(name, process, said))
+            finally:
+                lifeline.hand_over()
+            self._processes.append(_LocalProcess(name, process, lifeline, said))
 
     def check(self) -> None:
         """Raise if one of them has ended: before the run is over, nobody is to."""
