@@ -248,6 +248,7 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
+            self._twins.end()
             if self._options.roles.debugged is not None:
                 self._processes.wait_for(self._options.roles.debugged, unless=lambda: self._interrupted)
             if not failed:
@@ -467,7 +468,6 @@ class Launch:
 
     def _fell_silent(self, process: str) -> None:
         self._shares.note_end(process)
-        self._twins.end_of(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
         if process == self._options.roles.debugged and self._options.terminal is not None:

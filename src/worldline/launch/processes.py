@@ -274,7 +274,7 @@ Hear = Callable[[str, int | None, str], None]
 """Told the name of a participant, its time if the line says so, and a line that it has printed."""
 
 
-class _Process:
+class StartedProcess:
     """One process that was started, and what comes out of it; nothing, if it has a terminal."""
 
     def __init__(self, part: ParticipantSetup, surroundings: LaunchEnvironment, pid: int, output: int | None) -> None:
@@ -306,7 +306,7 @@ class ParticipantProcesses:
         self._hear = hear
         self._fell_silent = fell_silent
         self._keeping: KeeperClient | None = keeping
-        self._processes: dict[str, _Process] = {}  # Those that were started last under each name.
+        self._processes: dict[str, StartedProcess] = {}  # Those that were started last under each name.
         self._heard: dict[str, array[int]] = {}  # When each has printed the lines that were passed on; -1: unknown.
         # The exit codes of those that have ended, and when. It may be known before it is known that one was started.
         self._exits: dict[str, tuple[int, float]] = {}
@@ -333,7 +333,7 @@ class ParticipantProcesses:
         finally:
             os.close(writing)
         os.set_blocking(reading, False)
-        self._processes[part.name] = process = _Process(part, surroundings, pid, reading)
+        self._processes[part.name] = process = StartedProcess(part, surroundings, pid, reading)
         self._selector.register(process, selectors.EVENT_READ)
 
     def restart(self, name: str) -> None:
@@ -362,7 +362,7 @@ class ParticipantProcesses:
         pid = self._listened().start(
             part.name, command_of(part), part.directory, environment_of(part, surroundings), terminal.make_way()
         )
-        self._processes[part.name] = _Process(part, surroundings, pid, None)
+        self._processes[part.name] = StartedProcess(part, surroundings, pid, None)
         terminal.lend(pid)
 
     def remove(self, folder: str) -> None:
@@ -458,14 +458,14 @@ class ParticipantProcesses:
             wait_s = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = [key.fileobj for key, _ in self._selector.select(wait_s)]
             for source in ready:
-                if isinstance(source, _Process):
+                if isinstance(source, StartedProcess):
                     self._take(source)
                 elif self._look():
                     self._selector.unregister(source)
                     deadline = time.monotonic() + _STRAYS_S
             if deadline is not None and time.monotonic() >= deadline:
                 for key in list(self._selector.get_map().values()):
-                    assert isinstance(key.fileobj, _Process)
+                    assert isinstance(key.fileobj, StartedProcess)
                     self._abandon(key.fileobj)
 
     def _look(self) -> bool:
@@ -487,7 +487,7 @@ class ParticipantProcesses:
             self._fall_silent(name)
         return is_gone
 
-    def _is_repeated(self, process: _Process, name: str, now: int | None) -> bool:
+    def _is_repeated(self, process: StartedProcess, name: str, now: int | None) -> bool:
         """Whether a line was passed on already; one that was restored from a snapshot leaves out those before it."""
         heard = self._heard.setdefault(name, array("q"))
         count = process.counts[name]
@@ -499,7 +499,7 @@ class ParticipantProcesses:
         heard.append(-1 if now is None else now)
         return False
 
-    def _take(self, process: _Process) -> bool:
+    def _take(self, process: StartedProcess) -> bool:
         """Pass on what there is; return whether more may follow at once."""
         try:
             data = os.read(process.fileno(), _READ_MAX)
@@ -517,7 +517,7 @@ class ParticipantProcesses:
             self._close(process)
         return bool(data)
 
-    def _abandon(self, process: _Process) -> None:
+    def _abandon(self, process: StartedProcess) -> None:
         """Take what was written so far, and no more: a process that can't be ended holds the pipe open."""
         for _ in range(_PIPE_MAX // _READ_MAX):
             if not self._take(process):
@@ -526,7 +526,7 @@ class ParticipantProcesses:
             self._hear(process.name, None, "worldline: what it started keeps running, and is no longer shown")
             self._close(process)
 
-    def _close(self, process: _Process) -> None:
+    def _close(self, process: StartedProcess) -> None:
         self._selector.unregister(process)
         os.close(process.fileno())
         if self._processes[process.name] is process:

@@ -21,7 +21,7 @@ from typing import Protocol
 from worldline.federation.participant.declaration import Plain
 from worldline.federation.server.limits import Limits, LossPolicy
 from worldline.files.saving import ScratchFolder
-from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by
+from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by, unused_name
 from worldline.launch.worker import failed_in_share, forget_running, running_in, write_share
 from worldline.model import UsageError
 
@@ -125,13 +125,6 @@ def shares(
     sharing = [part for part in able if part.directory == here]
     dealt = [sharing[first::workers] for first in range(min(workers, len(sharing)))]
     return {unused_name(f"worker {number}", parts): share for number, share in enumerate(dealt, 1)}
-
-
-def unused_name(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
-    """Return a name for a process that no participant has."""
-    while name in parts:
-        name += "'"
-    return name
 
 
 class ProcessShares:

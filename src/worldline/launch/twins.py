@@ -26,8 +26,7 @@ from worldline.federation.server.host import Host
 from worldline.federation.server.run_journal import ANSWERS, FollowedJournal, JournalRecord, RecordKind
 from worldline.files.saving import ScratchFolder
 from worldline.history.replay.retelling import RetoldDifference
-from worldline.launch.file.setup import ParticipantSetup
-from worldline.launch.roles import unused_name
+from worldline.launch.file.setup import ParticipantSetup, unused_name
 from worldline.lock import Action, Join, ParticipantEvent
 from worldline.lock.rehearsal import Rehearsal
 from worldline.model import LossError, NonDeterminism, WorldlineError
@@ -102,8 +101,8 @@ TwinTask = tuple[str, Join | None, int, LocalClock | None, Lifecycle | None, int
 class RunTwins:
     """The twins of these participants. Each is in a process of its own, with a name that no participant has.
 
-    Each has a folder that only this user can open. There it finds what it is to know: `_TASK`. When its first copy has
-    ended, the folder says that, too: `_END`.
+    Each has a folder that only this user can open. There it finds what it is to know, `_TASK`, and that the run is over,
+    once it is: `_END`.
     """
 
     def __init__(self, names: Sequence[str], parts: Mapping[str, ParticipantSetup]) -> None:
@@ -153,10 +152,10 @@ class RunTwins:
     def is_twin(self, process: str) -> bool:
         return process in self._processes.values()
 
-    def end_of(self, process: str) -> None:
-        """Note that a process has ended: if it was a first copy, its twin learns that nothing more comes."""
-        if process in self._folders:
-            (Path(self._folders[process].name) / _END).touch()
+    def end(self) -> None:
+        """Say that the run is over: nothing more comes into its journal."""
+        for folder in self._folders.values():
+            (Path(folder.name) / _END).touch()
 
     def verdicts(self) -> dict[str, TwinVerdict]:
         """Return what was found, by participant."""

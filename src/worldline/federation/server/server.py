@@ -164,7 +164,7 @@ class TimeHold:
                 each[1].set_result(None)
 
 
-class ServerOptions(TypedDict, total=False):
+class ServerKeywords(TypedDict, total=False):
     """The keywords of a `Server`.
 
     `token` is one for all, or one for each participant by name, so that none can use another's; None there: that one
@@ -203,13 +203,13 @@ class Server:
     """Serves one run to participants that connect.
 
     It listens on loopback by default, and on any other interface only with a token. Port 0 picks a free port; `address`
-    says which. `ServerOptions` are its other keywords.
+    says which. `ServerKeywords` are its other keywords.
     """
 
     def __init__(
-        self, plan: Plan, address: str | Address = "tcp://127.0.0.1:0", **options: Unpack[ServerOptions]
+        self, plan: Plan, address: str | Address = "tcp://127.0.0.1:0", **options: Unpack[ServerKeywords]
     ) -> None:
-        for keyword in options.keys() - ServerOptions.__annotations__.keys():
+        for keyword in options.keys() - ServerKeywords.__annotations__.keys():
             raise TypeError(f"Server() got an unexpected keyword argument {keyword!r}")
         token, certificate, authority = options.get("token"), options.get("certificate"), options.get("authority")
         self.address = check_listening(address, token, certificate, authority)

@@ -401,6 +401,13 @@ def check_name_in(setup: Setup, name: str) -> None:
         raise UsageError(f"there is no participant {quoted(name)} in {setup.file}", advice=advice)
 
 
+def unused_name(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
+    """Return a name that no participant has, for a process that isn't one's own."""
+    while name in parts:
+        name += "'"
+    return name
+
+
 def check_names(setup: Setup, names: Sequence[str], option: str) -> None:
     """Refuse names for an option that the file doesn't have, or that are given twice."""
     for place, name in enumerate(names):
