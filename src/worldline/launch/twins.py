@@ -101,8 +101,8 @@ TwinTask = tuple[str, Join | None, int, LocalClock | None, Lifecycle | None, int
 class RunTwins:
     """The twins of these participants. Each is in a process of its own, with a name that no participant has.
 
-    Each has a folder that only this user can open. There it finds what it is to know, `_TASK`, and that the run is over,
-    once it is: `_END`.
+    Each has a folder that only this user can open. There it finds what it is to know, `_TASK`, and whether the run is
+    over, `_END`.
     """
 
     def __init__(self, names: Sequence[str], parts: Mapping[str, ParticipantSetup]) -> None:

@@ -541,21 +541,20 @@ class HeavyPayloads:
         return _encode((replace(grant, messages=messages), payloads))
 
     def whole(self, body: bytes) -> Grant:
-        """Return the grant that was written like this."""
+        """Return the grant that was written like this, if it can have been (J6)."""
         grant, payloads = _decode(body)
-        messages = grant.messages
         for number, *where in payloads:
-            message = messages[number] if 0 <= number < len(messages) else None
+            message = grant.messages[number] if 0 <= number < len(grant.messages) else None
             if message is None or self._places.get((message.sender, message.sequence)) != tuple(where):
                 raise PeerError("it delivers a payload that isn't there")
-            messages[number] = message._replace(payload=_payload_in(self._journal.record(where[0]), where[1]))
-        return grant
+        return _with_payloads(grant, payloads, self._journal.record)
 
 
-def _payload_in(record: JournalRecord, event: int) -> bytes:
-    heard: Any = decode_events(record.body)
-    payload: bytes = heard[event].payload
-    return payload
+def _with_payloads(grant: Grant, payloads: list[tuple[int, int, int]], record: Callable[[int], JournalRecord]) -> Grant:
+    for number, place, event in payloads:
+        heard: Any = decode_events(record(place).body)
+        grant.messages[number] = grant.messages[number]._replace(payload=heard[event].payload)
+    return grant
 
 
 def opened(data: bytes) -> Action:
@@ -596,13 +595,12 @@ class FollowedJournal:
         """Return the answer that a record tells of."""
         if record.kind is RecordKind.ANSWERED:
             return opened(record.body)
-        grant, payloads = _decode(record.body)
-        messages = grant.messages
-        for number, place, event in payloads:
-            earlier = self._record(place)
-            assert earlier is not None  # It was written before.
-            messages[number] = messages[number]._replace(payload=_payload_in(earlier, event))
-        return grant
+        return _with_payloads(*_decode(record.body), self._written)
+
+    def _written(self, place: int) -> JournalRecord:
+        record = self._record(place)
+        assert record is not None  # An answer tells only of what was written before it.
+        return record
 
     def _record(self, place: int) -> JournalRecord | None:
         head = self._part(place, _RECORD_SIZE)
