@@ -137,6 +137,13 @@ CIRCLES: dict[str, list[set[str]]] = {
     "kernel": [{"account", "engine", "entity", "model", "process", "roster"}],
     # A ledger asks its filter, and that one its ledger; an arbiter is explained and checked by what reads it.
     "lock": [{"ledger", "lifecycle"}, {"arbiter", "invariants", "why.reasons"}],
+    # A server has connections and a host, and these speak of their server: for the sake of types, and only here.
+    "federation": [
+        {
+            *("server.connection", "server.host", "server.operating", "server.rejoining", "server.resident"),
+            *("server.run_journal", "server.server", "server.session", "server.trunk"),
+        }
+    ],
 }
 
 

@@ -482,7 +482,7 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
     server.open()
     server._connections.listener = Listener(server._connections.listener)  # type: ignore[assignment]
     server._connections.accept()
-    said = list(server.host.notices)
+    said = list(server.host.owner.notices)
     assert len(said) == 1
     told = (
         r"no file is left for a connection, and this process may have [\d,]+ open: raise the limit with `ulimit -n \d+`"
@@ -492,7 +492,7 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
     server._tick(0.0)
     assert server.remarks() == []
     server._connections.accept()
-    assert list(server.host.notices) == said
+    assert list(server.host.owner.notices) == said
     server.close()
 
 

@@ -21,7 +21,7 @@ from worldline.cli.console import PlainConsole, cell
 from worldline.cli.runner import losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.history.diff.account import named
-from worldline.launch.file.setup import Setup, nobody, read_setup
+from worldline.launch.file.setup import Setup, read_setup, starts_none
 from worldline.model import LossError, ModelError, Network, Plan, format_time
 from worldline.model.links import Outage
 from worldline.model.text import counted
@@ -73,7 +73,7 @@ def info(
     if file is None:
         console.print(_installation())
     elif file.suffix == ".toml":
-        _describe_setup(read_setup(file, starts=nobody), console)
+        _describe_setup(read_setup(file, starts=starts_none), console)
     else:
         _describe(Recording(file), console)
 

@@ -11,10 +11,18 @@ import typer
 
 from worldline.cli.options import LISTEN, SETTINGS, token_in
 from worldline.federation.address import parse_address
-from worldline.federation.environment import ADDRESS, AUTHORITY, CERTIFICATE, KEY, TOKEN
+from worldline.federation.environment import (
+    ADDRESS,
+    AUTHORITY,
+    CERTIFICATE,
+    KEY,
+    TOKEN,
+    LaunchEnvironment,
+    read_surroundings,
+)
 from worldline.federation.registry import running
 from worldline.launch.file.setup import Setup, check_name_in, check_startable, read_setup
-from worldline.launch.joining import Joining
+from worldline.launch.processes import become_participant, check_welcome
 from worldline.model import UsageError
 
 
@@ -54,18 +62,19 @@ def join(
     check_startable(setup, is_wanted)
     where = address or os.environ.get(ADDRESS) or _address_here(setup)
     parse_address(where)
-    joining = Joining(
-        setup=setup,
-        name=name,
+    surroundings = LaunchEnvironment(
         address=where,
+        name=name,
+        federation=setup.name,
         token=token_in(token_file),
-        authority=authority or _path_in(AUTHORITY),
-        certificate=certificate or _path_in(CERTIFICATE),
-        key=key or _path_in(KEY),
+        authority=_path_to(authority, AUTHORITY),
+        certificate=_path_to(certificate, CERTIFICATE),
+        key=_path_to(key, KEY),
+        functions=read_surroundings(os.environ).functions,
     )
-    joining.check()
+    check_welcome(setup, surroundings)
     sys.stdout.flush()
-    joining.become()
+    become_participant(setup.parts[name], surroundings)
 
 
 def _address_here(setup: Setup) -> str:
@@ -78,6 +87,6 @@ def _address_here(setup: Setup) -> str:
     return found[0] if found else LISTEN
 
 
-def _path_in(variable: str) -> Path | None:
-    given = os.environ.get(variable)
-    return Path(given) if given else None
+def _path_to(given: Path | None, variable: str) -> str | None:
+    file = given or os.environ.get(variable)
+    return str(Path(file).absolute()) if file else None

@@ -33,7 +33,7 @@ from worldline.federation.server.server import Server, check_listening, check_to
 from worldline.files.saving import sweep_scratch_folders
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
-from worldline.launch.file.setup import Setup, nobody, stated_by
+from worldline.launch.file.setup import Setup, starts_none, stated_by
 from worldline.model import Interrupted, UsageError
 from worldline.model.text import counted
 from worldline.recording import Shelf
@@ -61,7 +61,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, replace(options, federation=federation), starts=nobody)
+    ready = from_file(file, replace(options, federation=federation), starts=starts_none)
     assert ready.setup is not None
     for warning in ready.setup.warnings:
         warn(warning)
@@ -118,7 +118,7 @@ def serve_run(
         server.end(error)
 
     def notices() -> list[str]:
-        waiting = deque[str]() if server is None else server.host.notices
+        waiting = deque[str]() if server is None else server.host.owner.notices
         return [waiting.popleft() for _ in range(len(waiting))]
 
     recording = recording_of(ready.recorder, shelf, screen.note)

@@ -19,7 +19,6 @@ AUTHORITY = "WORLDLINE_AUTHORITY"
 CERTIFICATE = "WORLDLINE_CERTIFICATE"
 KEY = "WORLDLINE_KEY"
 SHAKE = "WORLDLINE_SHAKE"
-SCRIPT = "WORLDLINE_SCRIPT"
 TWIN = "WORLDLINE_TWIN"
 CODE = "WORLDLINE_CODE"
 FUNCTIONS = "WORLDLINE_DRAW_FUNCTIONS"
@@ -37,7 +36,6 @@ VARIABLES = frozenset(
         CERTIFICATE,
         KEY,
         SHAKE,
-        SCRIPT,
         TWIN,
         CODE,
         FUNCTIONS,
@@ -50,7 +48,7 @@ VARIABLES = frozenset(
 class LaunchEnvironment:
     """All that a launcher tells a process. `shake` seeds delays at random, which must not show in any result.
 
-    `script` is a folder in which to write down what is said and heard, for a twin, and `twin` is where a twin reads it.
+    `twin` is the folder of a twin: where it finds what its first copy was told, and leaves what it has found out.
     `code` is a hash of the code that the process is started from. `functions` are those that a server's table of draws
     may name, each as ``module:function``.
     """
@@ -63,7 +61,6 @@ class LaunchEnvironment:
     certificate: str | None = None
     key: str | None = None
     shake: int | None = None
-    script: str | None = None
     twin: str | None = None
     code: str | None = None
     functions: tuple[str, ...] = ()
@@ -79,7 +76,6 @@ class LaunchEnvironment:
             CERTIFICATE: self.certificate,
             KEY: self.key,
             SHAKE: None if self.shake is None else str(self.shake),
-            SCRIPT: self.script,
             TWIN: self.twin,
             CODE: self.code,
             FUNCTIONS: " ".join(self.functions),
@@ -101,7 +97,6 @@ def read_surroundings(environment: Mapping[str, str]) -> LaunchEnvironment:
         certificate=environment.get(CERTIFICATE),
         key=environment.get(KEY),
         shake=None if shake is None else int(shake),
-        script=environment.get(SCRIPT),
         twin=environment.get(TWIN),
         code=environment.get(CODE),
         functions=tuple(environment.get(FUNCTIONS, "").split()),

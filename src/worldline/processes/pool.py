@@ -184,7 +184,7 @@ def _take_part(
 ) -> int | None:
     """Be one of the workers. Its sockets end with its process: by then it has said why, so it isn't taken for lost."""
     mesh = Mesh(sockets, pipe)
-    close_in_forks(mesh)
+    close_in_forks(mesh.close)
     try:
         for file in files:
             load_module(file)

@@ -405,7 +405,7 @@ class ReadyFederation(Ready):
 
     def notices(self) -> list[str]:
         """Say once who has come, was refused, or has gone before the start, since the last time."""
-        notices = deque[str]() if self._launch is None else self._launch.server.host.notices
+        notices = deque[str]() if self._launch is None else self._launch.server.host.owner.notices
         return [notices.popleft() for _ in range(len(notices))]
 
     def extent(self, outcome: Outcome) -> str:

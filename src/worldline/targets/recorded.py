@@ -17,7 +17,7 @@ import msgspec
 from worldline.federation.participant.program import Program
 from worldline.files.loading import MODEL, hash_of
 from worldline.history.diff.values import field_differences
-from worldline.launch.file.setup import nobody, stated_by
+from worldline.launch.file.setup import starts_none, stated_by
 from worldline.launch.file.startable import load_program
 from worldline.launch.file.toml_document import top_key_of
 from worldline.lock import Join
@@ -145,7 +145,7 @@ def _chooses_code(setting: str, target: str) -> bool:
 
 def _prepared(target: str, options: RunOptions) -> Ready:
     if target.endswith(TOML):  # Of a file, only those have to be startable that are run again.
-        return federation.from_file(Path(target), options, starts=nobody)
+        return federation.from_file(Path(target), options, starts=starts_none)
     return prepare(target, options)
 
 

@@ -94,8 +94,8 @@ class Primary:
         begun = time.monotonic()
 
         def tell() -> None:
-            notices = [notice for notice in host.notices if notice != f"{PRIMARY} has joined"]
-            host.notices.clear()
+            notices = [notice for notice in host.owner.notices if notice != f"{PRIMARY} has joined"]
+            host.owner.notices.clear()
             look(notices)
 
         def watch(_: Status) -> None:
