@@ -309,7 +309,7 @@ def test_the_cause_is_told_also_if_nothing_is_due_to_be_said() -> None:
     async def survive(me: AsyncParticipant) -> None:
         await me.advance(to="1ms")
         server.end(LossError("enough of this"))
-        connection = me._connection
+        connection = me._wire
         while connection.end is None:
             await asyncio.sleep(0.001)
         connection._written = asyncio.get_running_loop().time()

@@ -543,7 +543,7 @@ def has_come(me: Client, words: bytes) -> bool:
     if me._wire.end is not None:
         return True
     try:
-        return words in me._wire._plain.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return words in me._wire.queued.plain.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
 
@@ -565,7 +565,7 @@ def test_the_cause_is_told_also_if_it_came_in_together_with_an_earlier_answer(mo
         with pytest.raises(LossError, match="enough of this"):
             server.wait(PROMPT_S)
         wire = me._wire
-        wire._conversation.feed(wire._socket.recv(4096))
+        wire._conversation.feed(wire.queued.socket.recv(4096))
         with pytest.raises(LossError, match="enough of this"):
             me.__exit__(None, None, None)
 

@@ -211,6 +211,8 @@ _PROBE_S_MAX = 2**15 - 1  # The longest that Linux takes.
 _GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 _PROBES, _UNACKNOWLEDGED, _LAST_HEARD_MS, _INFO_SIZE = 3, 24, 56, 60  # Where these stand in Linux's `struct tcp_info`.
 
+CLOSED = "the server closed the connection"
+
 READ_LEAST = 448
 """How much is read at a time at first: enough for what is usually said, and memory that Python has at hand."""
 

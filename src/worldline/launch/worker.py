@@ -369,7 +369,7 @@ def _participant(program: Program) -> Client:
     dialed = dial_server(call)
     assert isinstance(dialed, socket.socket)  # A launcher's participants are on its machine, and need no TLS.
     connection = connection_over(call, TranscribedSocket(dialed, TranscriptWriter(folder)))
-    return Client(call.ledger(connection.welcome), connection, connection)
+    return Client(call.ledger(connection.welcome), connection)
 
 
 if __name__ == "__main__":

@@ -170,9 +170,9 @@ class Operations:
     With ``clock="local"``, the times that are given are those of the participant's own clock.
     """
 
-    def __init__(self, ledger: Ledger, connection: Any) -> None:
+    def __init__(self, ledger: Ledger, wire: Any) -> None:
         self._ledger = ledger
-        self._connection = connection  # A `Connection`, or one whose `ask` is awaited.
+        self._wire = wire  # A `Connection`, or one whose `ask` is awaited.
         # The thread that keeps the connection alive also tells what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
@@ -360,7 +360,7 @@ class Operations:
             self._catch_up()
 
     def _say(self, urgent: bool = False) -> None:
-        if self._connection.is_due(urgent or self._presses):
+        if self._wire.is_due(urgent or self._presses):
             self._catch_up()
 
     # --- Operations that may have to wait: what can be done without. None: it was asked for, and has to come in. ---
@@ -427,7 +427,7 @@ class Operations:
     def _tell(self) -> None:
         self._take_untold()
         if self._untold:
-            self._connection.tell(self._untold)
+            self._wire.tell(self._untold)
 
     def _crowded(self) -> UsageError:
         return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
@@ -562,7 +562,7 @@ class Participant(Operations):
         try:
             messages: list[Message] | None = None
             while messages is None:
-                answer = self._connection.ask(self._asked)
+                answer = self._wire.ask(self._asked)
                 with self._lock:
                     messages = self._ledger.receive(answer)
                     if messages is None:  # Something happens to it on the way.
