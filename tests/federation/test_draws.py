@@ -366,7 +366,9 @@ def test_a_server_may_not_choose_what_its_clients_import(monkeypatch: pytest.Mon
             return replace(super().plan(), draws=read_draws({"random/ann": {"function": "bisect:bisect"}}).rows)
 
     alone = Replacing({"ann": Program(lambda me: me.random.random())})
-    with pytest.raises(WorldlineError, match="the server names the function 'bisect:bisect', and whoever started"):
+    with pytest.raises(
+        WorldlineError, match="the server names the function 'bisect:bisect', and the caller that started"
+    ):
         run_over_sockets(alone)
     monkeypatch.setenv("WORLDLINE_DRAW_FUNCTIONS", "bisect:bisect")
     with pytest.raises(WorldlineError, match="its function raised TypeError"):

@@ -149,7 +149,7 @@ class Divergence:
         if self.error is not None:
             return f"run in order, all goes well, but under this schedule: {self.error}"
         if self.difference is None or self.difference.partings.is_same:
-            return "everybody receives and sends the same, but different messages are lost or dropped"
+            return "all participants receive and send the same, but different messages are lost or dropped"
         return "\n".join(self.difference.cause_lines() or self.difference.lines())
 
 

@@ -10,7 +10,7 @@ cdef object _GATHERING, bisect_left, Over, Invite
 cdef class _Seat:
     cdef readonly str name
     cdef readonly bint guest
-    cdef bint invited
+    cdef readonly bint invited
     cdef readonly bint controls
     cdef readonly Ledger ledger
     cdef readonly Strand strand

@@ -411,7 +411,7 @@ class _Run:
 
     def _stuck(self) -> WorldlineError:
         reasons = "; ".join([str(why) for why in self._arbiter.why()])
-        return Stuck(f"nobody can go on: {reasons}")
+        return Stuck(f"no participant can go on: {reasons}")
 
     def _failed(self, seat: _Seat, failure: BaseException) -> BaseException:
         self._arbiter.handle(OPERATOR, Lost(seat.name, repr(failure)))
@@ -441,44 +441,41 @@ class _Watched:
 
     def finish(self) -> FederationOutcome:
         """Run it to its end."""
-        run = self._run
         try:
             self._thread.start()
             self._watch()
-            run._arbiter.tell_passed()
+            self._run._arbiter.tell_passed()
         except BaseException:
             self._break_off()
             with suppress(WorldlineError):  # The observer may be what has failed.
-                run._arbiter.tell_passed()
+                self._run._arbiter.tell_passed()
             raise
         finally:
-            run._error = None  # Its traceback leads back here.
-        return run.outcome()
+            self._run._error = None  # Its traceback leads back here.
+        return self._run.outcome()
 
     def _watch(self) -> None:
-        run = self._run
-        while not self._ends_within(_WATCH_EVERY_S) and not run._unwinding:
+        while not self._ends_within(_WATCH_EVERY_S) and not self._run._unwinding:
             self._look()
         self._ends_within(_PATIENCE_S)
-        if run._error is not None:
-            raise run._error
-        if run._digest is None:
+        if self._run._error is not None:
+            raise self._run._error
+        if self._run._digest is None:
             raise InternalError("the run stopped before its end")
 
     def _look(self) -> None:
         """Tell the watch how far the run is, and who computes if that takes long."""
-        run = self._run
-        run._hold = True
+        self._run._hold = True
         try:
-            while not run._away:
+            while not self._run._away:
                 time.sleep(_GLANCE_S)
-            run._arbiter.tell_passed()
+            self._run._arbiter.tell_passed()
             if self._watcher is not None:
-                status = run._arbiter.status()
+                status = self._run._arbiter.status()
                 busy = self._busy()
                 self._watcher(replace_fields(status, ask=lambda: (*busy, *status.waits)) if busy else status)
         finally:
-            run._hold = False
+            self._run._hold = False
 
     def _busy(self) -> tuple[WaitReason, ...]:
         """Say who computes for long: no other can meanwhile, and the arbiter knows nothing of it."""
@@ -506,12 +503,11 @@ class _Watched:
         A program that never calls us is interrupted. One that is in a long call of something that isn't Python notices
         that afterward: it and all who wait for it are unwound then, or die with the process.
         """
-        run = self._run
-        run._broken = True
+        self._run._broken = True
         if self._thread.ident is None or self._ends_within(_PATIENCE_S):
             return
-        if not run._unwinding and run._running is not None:
-            run._running.strand.interrupt()
+        if not self._run._unwinding and self._run._running is not None:
+            self._run._running.strand.interrupt()
             self._ends_within(_PATIENCE_S)
 
 
@@ -609,6 +605,9 @@ class SteppedRun:
         self.halt: Callable[[str], None] = self._run.halt
         self.is_over = False
         self.outcome: FederationOutcome | None = None
+
+    def __repr__(self) -> str:
+        return f"<SteppedRun of {', '.join(self.steered)}{', over' if self.is_over else ''}>"
 
     def earliest(self) -> list[str]:
         """Return the names of the halted programs that are at the earliest time: those have to act."""

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Self, Unpack, cast
 
 from worldline.federation.address import Address
@@ -25,9 +25,8 @@ from worldline.federation.participant.conversation import (
     failure,
 )
 from worldline.federation.participant.participant import ClockName, Operations
-from worldline.federation.participant.program import one_life
 from worldline.federation.sockets import CLOSED, ForkedLock, broken, expect_signs_of_life, is_unreachable, remember
-from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
+from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.lock.events import Recall
 from worldline.model import TIME_MAX, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
@@ -325,21 +324,6 @@ class AsyncParticipant(Operations):
             return messages
         finally:
             self._waits = False
-
-
-async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[object]], me: AsyncParticipant) -> object:
-    """Do as `run_program`, for a program that is a coroutine function."""
-    with contextlib.suppress(RunEnded, EmergencyStop):
-        while True:
-            with contextlib.suppress(Crashed):  # It may crash again before it is back.
-                if not await me.revive():
-                    return None
-                result = None
-                with one_life(me):
-                    result = await program(me)
-                if not me.is_crashed:
-                    return result
-    return None
 
 
 async def connect_async(

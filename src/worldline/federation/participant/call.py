@@ -151,7 +151,7 @@ class Greeting:
 
 
 def refusal(refused: Refused, name: str) -> UsageError | PeerError:
-    """Return a server's refusal as an error: of the protocol's author, or of whoever started the participant."""
+    """Return a server's refusal as an error: of the protocol's author, or of the participant's user."""
     reason = shortened(refused.reason)
     if refused.code == PROTOCOL_ERROR:
         return PeerError(f"the server refused to go on: {reason}", participant=name, code=refused.code)

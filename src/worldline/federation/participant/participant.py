@@ -35,7 +35,7 @@ from worldline.model.time import TimeLike
 class StableStore(MutableMapping[str, Any]):
     """A mapping whose values are copied on the way in and out, so that nothing else survives by being in one of them.
 
-    Whoever changes a value has to store it again.
+    A program that changes a value has to store it again.
     """
 
     def __init__(self) -> None:
@@ -93,6 +93,9 @@ class ParticipantClock:
         # interrupted, the same call again must find what it found.
         self._aimed_at, self._aim = -1, 0
 
+    def __repr__(self) -> str:
+        return f"<clock of {self._ledger.name}: {format_time(self._read())}>"
+
     @property
     def now(self) -> int:
         """What the clock shows at present. It may be negative."""
@@ -143,7 +146,7 @@ class ParticipantClock:
         shows = self._read()
         since = self._ledger.stands()
         if given < shows:
-            since = self._ledger.due_since()  # Whoever is late may name what its clock has shown since.
+            since = self._ledger.due_since()  # One that is late may name what its clock has shown since.
         if given < shows and given < self._ledger.clock.local(since):
             raise UsageError(
                 f"{format_time(given)} of its own clock has passed: it shows {format_time(shows)}",
@@ -183,6 +186,9 @@ class Operations:
         self._stable = StableStore()
         self._clock = ParticipantClock(ledger)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} at {format_time(self.now)}>"
+
     @property
     def name(self) -> str:
         return self._ledger.name
@@ -214,7 +220,7 @@ class Operations:
 
     @property
     def reach(self) -> int:
-        """How soon a message could get here, and so how far it can `peek`; FOREVER if nobody can send it any."""
+        """How soon a message could get here, and so how far it can `peek`; FOREVER if none can be sent to it."""
         return self._ledger.reach
 
     @property
@@ -238,7 +244,7 @@ class Operations:
         return self._ledger.estopped
 
     def estop(self, reason: str = "") -> int:
-        """Call an emergency stop; return the time by which everybody is told. Latched: the first one counts."""
+        """Call an emergency stop; return the time by which all are told. Latched: the first one counts."""
         with self._lock:
             told_by = self._ledger.estop(reason)
             self._say(True)
@@ -291,7 +297,7 @@ class Operations:
             self._say()
 
     def invite(self, newcomer: str, at: TimeLike, *, clock: ClockName = "true") -> None:
-        """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
+        """Let a newcomer join at a given time; no participant passes that time before it is there."""
         if clock != "true":
             at = self._time_of(at, clock, "the time to invite")
         with self._lock:
@@ -299,7 +305,7 @@ class Operations:
             self._say(True)
 
     def stop(self, at: TimeLike, *, clock: ClockName = "true") -> None:
-        """End the run at a given time, the same for everybody."""
+        """End the run at a given time, the same for all."""
         if clock != "true":
             at = self._time_of(at, clock, "the time to stop")
         with self._lock:
@@ -346,16 +352,16 @@ class Operations:
     def snapshot(self, state: bytes) -> None:
         """Offer to be restored from here: if its process is lost, the next one needn't begin at the beginning.
 
-        `state` is all that the program needs to go on from here. It changes nothing in the run; where nobody can
-        rejoin, nothing is done with it.
+        `state` is all that the program needs to go on from here. It changes nothing in the run; where no participant
+        can rejoin, nothing is done with it.
         """
         with self._lock:
             self._clock._read()  # So that the ledger knows what it shows.
             self._ledger.snapshot(state)
-            self._say(True)  # It is of use only to whoever survives this process.
+            self._say(True)  # It is of use only if it survives this process.
 
     def catch_up(self) -> None:
-        """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
+        """Tell what hasn't been told yet. For the pulse, from any thread."""
         with self._lock:
             self._catch_up()
 

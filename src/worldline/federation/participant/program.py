@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgenerator, isgeneratorfunction
 from typing import TypeVar
 
 from worldline.federation.participant.declaration import Declaration, check_durable
-from worldline.federation.participant.participant import Operations, Participant
+from worldline.federation.participant.participant import Participant
 from worldline.lock import Crashed, EmergencyStop, RunEnded
 from worldline.model import Network, Plan, plan
 from worldline.model.blame import said_of
@@ -73,20 +73,14 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
             with suppress(Crashed):  # It may crash again before it is back.
                 if not participant.revive():
                     return
-                with one_life(participant):
+                try:
                     check_played(program(participant))
+                except (SystemExit, RunEnded, EmergencyStop) as error:
+                    # If it has crashed, an ordinary end that it makes of that is no end.
+                    if not participant.is_crashed or (isinstance(error, SystemExit) and not is_normal_end(error)):
+                        raise
                 if not participant.is_crashed:
                     return
-
-
-@contextmanager
-def one_life(participant: Operations) -> Iterator[None]:
-    """Run one incarnation of a program in this: if it has crashed, an ordinary end that it makes of that is no end."""
-    try:
-        yield
-    except (SystemExit, RunEnded, EmergencyStop) as error:
-        if not participant.is_crashed or (isinstance(error, SystemExit) and not is_normal_end(error)):
-            raise
 
 
 # Programs whose errors are all their author's, in this process as in processes of their own.

@@ -1,6 +1,6 @@
 """Runs the program of one participant alone, fed from a recording: in this thread, so that a debugger has it all.
 
-Whatever it does is compared with what it did in the recorded run. Nobody else takes part, so it costs what the program
+Whatever it does is compared with what it did in the recorded run. No other takes part, so it costs what the program
 itself costs, and may stand in a debugger for as long as one likes.
 """
 
@@ -110,7 +110,7 @@ def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
     """Return how far a participant may peek in a run of these: that follows from what they declare."""
     if plan.network.estop is not None:
         joins = {each: with_estop(joins.get(each, Join())) for each in (*plan.roster, *joins)}
-    if name not in plan.roster:  # Somebody has invited it, so anybody could be invited.
+    if name not in plan.roster:  # It was invited, so others could be, too.
         paths = Paths(plan.network, plan.seed)
         topics = [each.topic for each in joins[name].subscribes if each.buffer.limit != 0]
         return min([plan.network.control_latency, *(paths.least_into(topic, name) for topic in topics)])
@@ -120,5 +120,5 @@ def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
 
 
 def rules_alone(joins: Mapping[str, Join], name: str) -> bool:
-    """Whether a participant may invite and stop, and nobody else."""
+    """Whether a participant may invite and stop, and no other."""
     return [each for each, join in joins.items() if join.controls] == [name]
