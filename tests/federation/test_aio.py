@@ -14,7 +14,6 @@ import pytest
 from tests.federation.test_client import IMPOSTORS, REFUSALS, Impostor, take_part
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, nothing_left, states
 from worldline import Network, Server, connect_async, link, plan
-from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.participant import call as answering
 from worldline.federation.participant.aio import AsyncParticipant
 from worldline.federation.server.limits import Limits
@@ -158,20 +157,6 @@ def test_others_in_the_loop_get_their_turn() -> None:
     assert turns > 100
 
 
-def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def call() -> int:
-        async with await connect_async() as me:
-            assert me.name == "a"
-            await me.advance(to="7ms")
-            return me.now
-
-    with Server(some("a"), federation="cell", token="secret") as server:
-        around = LaunchEnvironment(address=str(server.address), name="a", federation="cell", token="secret")
-        for variable, value in around.variables().items():
-            monkeypatch.setenv(variable, value)
-        assert complete(call()) == 7 * MS
-
-
 # --- Refusals ---
 
 
@@ -224,17 +209,6 @@ def test_a_program_that_raises_ends_the_run_with_its_name_time_and_text() -> Non
         )
         with pytest.raises(ModelError, match="b at 5ms: its program raised ZeroDivisionError: by nought"):
             server.wait(PROMPT_S)
-
-
-def test_leaving_python_is_a_normal_end_of_a_program() -> None:
-    async def quits(me: AsyncParticipant) -> None:
-        await me.advance(to="5ms")
-        raise SystemExit
-
-    with Server(some("a")) as server:
-        with pytest.raises(SystemExit):
-            asyncio.run(join(server, "a", quits))
-        assert server.wait(PROMPT_S).times == {"a": 5_000_000}
 
 
 def test_a_task_that_is_canceled_while_it_waits_is_a_failure_of_its_participant() -> None:

@@ -589,16 +589,8 @@ class SteppedRun:
     calls but `halt` come from the thread that made the run.
     """
 
-    def __init__(
-        self,
-        federation: Federation,
-        steered: Iterable[str],
-        *,
-        observer: Observer | None = None,
-        arbiter: ArbiterFactory = Arbiter,
-        draws: DrawsGiven = None,
-    ) -> None:
-        self._run = _prepared(federation, None, observer, arbiter, draws, steered=steered)
+    def __init__(self, federation: Federation, steered: Iterable[str], *, draws: DrawsGiven = None) -> None:
+        self._run = _prepared(federation, None, None, Arbiter, draws, steered=steered)
         self._thread = get_ident()
         self._has_threads = strand_kind() is ThreadStrand
         self._stands_still = True

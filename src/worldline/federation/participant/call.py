@@ -11,7 +11,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
@@ -99,26 +99,17 @@ _decode_challenge: Callable[[bytes], Challenge | Refused] = msgpack.Decoder(Chal
 _decode_verdict: Callable[[bytes], Welcome | Refused] = msgpack.Decoder(Welcome | Refused).decode
 
 
+@dataclass
 class Greeting:
     """One handshake: `hello` answers the server's challenge, `settle` judges its verdict."""
 
-    def __init__(
-        self,
-        federation: str,
-        name: str,
-        token: str | None,
-        nonce: bytes,
-        agreement: dict[str, str] | None = None,
-        code: str = "",
-    ) -> None:
-        self._federation = federation
-        self._name = name
-        self._token = (token or "").encode()
-        self._nonce = nonce
-        self._agreement = agreement or {}
-        self._code = code
-        self._challenge: Challenge | None = None
-        self._hello: Hello | None = None
+    federation: str
+    name: str
+    token: str | None = field(repr=False)
+    nonce: bytes
+    agreement: dict[str, str] = field(default_factory=dict)
+    code: str = ""
+    _said: tuple[Challenge, Hello] | None = None
 
     def hello(self, body: bytes) -> bytes:
         """Return the frame that answers a challenge."""
@@ -128,25 +119,23 @@ class Greeting:
                 f"the server speaks {shortened(challenge.protocol)} version {challenge.version}",
                 advice=f"this is version {VERSION}; use the same Worldline on both sides",
             )
-        proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
-        self._challenge = challenge
-        self._hello = Hello(
-            VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code, ABILITIES
-        )
-        return frame(self._hello.body())
+        secret = (self.token or "").encode()
+        proof = client_proof(secret, challenge, self.federation, self.name, self.nonce, self.agreement)
+        hello = Hello(VERSION, self.federation, self.name, self.nonce, proof, self.agreement, self.code, ABILITIES)
+        self._said = challenge, hello
+        return frame(hello.body())
 
     def settle(self, body: bytes) -> Welcome:
         """Return the server's welcome, or raise why there is none."""
         welcome = self._accepted(checked(_decode_verdict, body))
-        assert self._challenge is not None
-        assert self._hello is not None
-        if not is_genuine(welcome.proof, server_proof(self._token, self._challenge, self._hello)):
+        assert self._said is not None
+        if not is_genuine(welcome.proof, server_proof((self.token or "").encode(), *self._said)):
             raise PeerError("the server doesn't know the token", advice="is it the right server?")
         return welcome
 
     def _accepted(self, answer: T | Refused) -> T:
         if isinstance(answer, Refused):
-            raise refusal(answer, self._name)
+            raise refusal(answer, self.name)
         return answer
 
 
