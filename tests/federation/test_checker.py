@@ -26,8 +26,6 @@ from worldline.history.outcome import Status, WaitReason
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, Stuck, UsageError
 
-pytestmark = pytest.mark.usefixtures("either_kind")
-
 
 def talk(self: Participant) -> None:
     for _ in range(3):

@@ -19,8 +19,6 @@ from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 from worldline.processes.executor import InProcess
 
-pytestmark = pytest.mark.usefixtures("either_kind")
-
 
 def federation(network: Network | None = None, until: str | None = None, **programs: Program) -> Federation:
     return Federation(programs, network=network or Network(default=link("1ms")), until=until)
