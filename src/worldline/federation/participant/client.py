@@ -41,7 +41,7 @@ class Client(Participant):
     Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
     inside is reported to the others as the reason why the run ended.
 
-    Besides what a `Connection` does, its wire can `look` whether the server has ended the run, `fail` with the program,
+    Besides what every wire does, a client's can `look` whether the server has ended the run, `fail` with the program,
     and `close`; `end` is why there is nothing more to be said, and `disowned` says whether this process was forked from
     the one that it belongs to. A connection of its own is kept alive by a pulse.
     """

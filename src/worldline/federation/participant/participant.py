@@ -1,13 +1,17 @@
 """The participant as its program sees it: ordinary calls, blocking or awaited.
 
-One definition runs everywhere: the program is a function of a `Participant`, and what the participant is connected to
-(an arbiter in the same process, a checker that permutes schedules, a server across a socket) is a `Connection`.
+One definition runs everywhere: the program is a function of a `Participant`, and its *wire* leads to the arbiter and
+back, be that in the same process, under a checker that permutes schedules, or behind a server's socket. A wire has
 
-What only tells never waits. It travels with the next request, unless it is better told at once, which is for the
-connection to say.
+- ``tell(events)``, which hands over a frame of events and doesn't wait for an answer. What is handed over is taken out
+  of the list: a caller that is interrupted before that hands it over again;
+- ``ask(events)``, which hands over a frame, if there are any events, and waits for the answer to the last request;
+- ``is_due(urgent)``: whether what was just said should be told at once; `urgent`, if others may be waiting for it.
+
+What only tells never waits. It travels with the next request, unless its wire says that it is due.
 
 A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
-call again (see the ledger, and `client` for where that can happen). For that a connection is asked again with
+call again (see the ledger, and `client` for where that can happen). For that a wire is asked again with
 nothing to say, and keeps an answer until the next request.
 """
 
@@ -17,9 +21,9 @@ import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from worldline.lock import Action, Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
+from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
@@ -62,22 +66,6 @@ class StableStore(MutableMapping[str, Any]):
 
 ClockName = Literal["true", "local"]
 """In whose time something is said: the simulation's, or that of the participant's own clock."""
-
-
-class Connection(Protocol):
-    """The way to the arbiter and back."""
-
-    def tell(self, events: list[ParticipantEvent]) -> None:
-        """Hand over a frame of events, and don't wait for an answer.
-
-        What is handed over is taken out of the list: a caller that is interrupted before that hands it over again.
-        """
-
-    def is_due(self, urgent: bool) -> bool:
-        """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
-
-    def ask(self, events: list[ParticipantEvent]) -> Action:
-        """Hand over a frame of events, if there are any, as `tell` does; wait for the answer to the last request."""
 
 
 class ParticipantClock:
@@ -175,7 +163,7 @@ class Operations:
 
     def __init__(self, ledger: Ledger, wire: Any) -> None:
         self._ledger = ledger
-        self._wire = wire  # A `Connection`, or one whose `ask` is awaited.
+        self._wire = wire  # Its `ask` is awaited where the participant is.
         # The thread that keeps the connection alive also tells what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
