@@ -365,7 +365,7 @@ def test_a_server_that_does_nothing_any_more_isnt_waited_for_if_somebody_failed(
     with theirs:
         trunk = WorkerTrunk(ours, lambda _: None)
         circuit = Circuit(trunk, 0, Call("tcp://127.0.0.1:1", "a"))
-        trunk.say(circuit, unsent)
+        circuit._send(unsent)
         trunk.hang_up(circuit, patient=False)
         Strand(trunk.close).result(PROMPT_S)
 

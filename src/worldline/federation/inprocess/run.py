@@ -36,7 +36,7 @@ from worldline.federation.inprocess.strand import Strand, StrandBroken, ThreadSt
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant.declaration import own_draws_of, with_functions
 from worldline.federation.participant.participant import Participant
-from worldline.federation.participant.program import Federation, Program, blame, is_normal_end, run_program
+from worldline.federation.participant.program import Federation, Program, blame, run_program_out
 from worldline.history.guarding import GuardedObserver
 from worldline.history.journal import Journal
 from worldline.history.observer import Observer
@@ -128,15 +128,8 @@ class _Seat:
     def _live(self) -> None:
         participant = Participant(self.ledger, self)
         participant.join()
-        self._play(participant)
+        run_program_out(self._program.run, participant)
         participant.leave()
-
-    def _play(self, participant: Participant) -> None:
-        try:
-            run_program(self._program.run, participant)
-        except SystemExit as error:
-            if not is_normal_end(error):
-                raise
 
 
 class _Run:

@@ -96,7 +96,7 @@ class Circuit:
 
     def greet(self, challenge: bytes) -> None:
         """Answer the trunk's challenge for this participant."""
-        self._trunk.say(self, self._call.greeting.hello(challenge))
+        self._send(self._call.greeting.hello(challenge))
 
     def settle(self) -> bool:
         """Take the server's verdict, if it is there; return whether it is, or was."""
@@ -169,13 +169,17 @@ class Circuit:
         with contextlib.suppress(WorldlineError):
             if events:
                 self._say(events)
-        self._trunk.say(self, failure(cause, at))
+        self._send(failure(cause, at))
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. Whether the server has taken all of it, the trunk sees to, when all have hung up."""
         if self.end is None:
             self.conversation.lost("the connection is closed")
         self._trunk.hang_up(self, patient=patient)
+
+    def _send(self, data: bytes) -> None:
+        """Have something sent, soon."""
+        self._trunk.queued.unsent.extend(pieces(self.number, data))
 
     def _say(self, events: list[ParticipantEvent]) -> None:
         said = pieces(self.number, self.conversation.encode(events))
@@ -293,10 +297,6 @@ class WorkerTrunk:
             circuit.conversation.disown()
 
     # --- For circuits ---
-
-    def say(self, circuit: Circuit, stream: bytes) -> None:
-        """Have something sent on a circuit, soon."""
-        self.queued.unsent.extend(pieces(circuit.number, stream))
 
     def hang_up(self, circuit: Circuit, *, patient: bool) -> None:
         self._is_patient = self._is_patient and patient

@@ -83,6 +83,15 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
                     return
 
 
+def run_program_out(program: Callable[[P], object], participant: P) -> None:
+    """Do as `run_program`, where leaving Python by ``sys.exit()`` ends the program alone, and not the process."""
+    try:
+        run_program(program, participant)
+    except SystemExit as error:
+        if not is_normal_end(error):
+            raise
+
+
 # Programs whose errors are all their author's, in this process as in processes of their own.
 #
 # A caller that runs a federation in Python catches errors of Worldline as they are. A run of a file ends with a line

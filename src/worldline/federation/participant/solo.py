@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from worldline.federation.participant.participant import Participant
-from worldline.federation.participant.program import Program, blame, is_debugger_quit, is_normal_end, run_program
+from worldline.federation.participant.program import Program, blame, is_debugger_quit, run_program_out
 from worldline.history.replay.retelling import RetoldDifference
 from worldline.lock import Join, StartRun
 from worldline.lock.arbiter import Arbiter
@@ -71,7 +71,7 @@ def replay_alone(
     done = SoloReplay(feeding.name, differences=found)
     try:
         participant.join()
-        _play(program, participant, call)
+        run_program_out(lambda me: call(program.run, me), participant)
         participant.leave()
         done.is_whole = True
     except FeedingOver:  # It differs, or the recording ends here.
@@ -96,14 +96,6 @@ def replay_alone(
     done.now, done.sent, done.compared = feeding.now, feeding.sent, feeding.compared
     done.digest = participant.digest
     return done
-
-
-def _play(program: Program, participant: Participant, call: Call) -> None:
-    try:
-        run_program(lambda me: call(program.run, me), participant)
-    except SystemExit as error:
-        if not is_normal_end(error):
-            raise
 
 
 def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
