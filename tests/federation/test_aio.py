@@ -333,7 +333,7 @@ def test_a_source_that_runs_ahead_waits_until_its_news_is_taken() -> None:
             await me.advance(to="1ms")  # From now on it needs no answer.
             with held_up(server):
                 news = asyncio.create_task(publish(me))
-                await asyncio.wait([news], timeout=1.0)
+                await asyncio.wait([news], timeout=0.3)
                 sent.append(me.now // MS)
             await news
 

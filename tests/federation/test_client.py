@@ -303,7 +303,7 @@ def web_server() -> Iterator[int]:
 def test_a_web_server_that_waits_to_be_spoken_to_is_recognized(
     kind: str, web_server: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient(monkeypatch, 0.3)
+    impatient(monkeypatch, 0.15)
     with pytest.raises(UsageError, match="that is an HTTP server, not Worldline's"):
         connect(f"{kind}://127.0.0.1:{web_server}", "a", patience_s=1.0)
 
