@@ -203,7 +203,13 @@ def test_a_server_that_is_killed_before_it_has_welcomed_anybody_may_stay_away(tm
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place))
         listener.listen()
-        dead = Strand(lambda: (listener.accept()[0].close(), place.unlink(), listener.close()))
+
+        def die() -> None:
+            with listener.accept()[0]:
+                place.unlink()
+                listener.close()
+
+        dead = Strand(die)
         problem = (
             r"a: the server closed the connection, and it didn't come back within 0\.1 seconds: nothing listens on"
         )
