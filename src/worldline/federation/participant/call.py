@@ -109,7 +109,7 @@ class Greeting:
     nonce: bytes
     agreement: dict[str, str] = field(default_factory=dict)
     code: str = ""
-    _said: tuple[Challenge, Hello] | None = None
+    _said: tuple[Challenge, Hello] | None = field(default=None, init=False, repr=False)
 
     def hello(self, body: bytes) -> bytes:
         """Return the frame that answers a challenge."""
@@ -257,19 +257,22 @@ class Call:
                 around.certificate if certificate is None else certificate,
                 around.key if key is None else key,
             )
-        self._federation = (around.federation or "") if federation is None else federation
-        self._token = around.token if token is None else token
-        self._agreement = as_agreement(agreement)
-        self._code = around.code or ""
+        self.greeting = Greeting(
+            (around.federation or "") if federation is None else federation,
+            self.name,
+            around.token if token is None else token,
+            os.urandom(NONCE_SIZE),
+            as_agreement(agreement),
+            around.code or "",
+        )
         self._functions = launched.functions
-        self.greeting = self.greet()
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
         self._declaration = Declaration(**declared)
         self._declaration.join()  # What can't be declared is found out before anything is opened.
 
     def greet(self) -> Greeting:
-        """Return a handshake; each connection needs its own."""
-        return Greeting(self._federation, self.name, self._token, os.urandom(NONCE_SIZE), self._agreement, self._code)
+        """Return another handshake; each connection needs its own."""
+        return replace(self.greeting, nonce=os.urandom(NONCE_SIZE))
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
