@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from worldline.federation.participant.program import Federation, Program, run_program
     from worldline.federation.server.limits import Limits
     from worldline.federation.server.server import Server
-    from worldline.lock import EmergencyStop, RunEnded
+    from worldline.history.observer import Observer
+    from worldline.history.outcome import Outcome
+    from worldline.lock import Crashed, EmergencyStop, RunEnded
     from worldline.model import (
         MS,
         SECOND,
@@ -47,12 +49,16 @@ if TYPE_CHECKING:
         Rule,
         WorldlineError,
         clock,
+        exponential,
+        fixed,
         format_time,
         hold,
         link,
+        normal,
         partition,
         payload,
         plan,
+        table,
         uniform,
     )
 
@@ -61,11 +67,14 @@ __version__ = "0.1.0"
 __all__ = [
     "MS",
     "SECOND",
+    "Crashed",
     "EmergencyStop",
     "Federation",
     "Limits",
     "Message",
     "Network",
+    "Observer",
+    "Outcome",
     "Participant",
     "Program",
     "Rule",
@@ -77,24 +86,30 @@ __all__ = [
     "connect",
     "connect_async",
     "errors",
+    "exponential",
+    "fixed",
     "format_time",
     "hold",
     "link",
+    "normal",
     "partition",
     "payload",
     "plan",
     "run",
     "run_program",
+    "table",
     "uniform",
 ]
 
 
-# Whoever imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
+# A program that imports a part of Worldline, or the command, shouldn't have to wait for all of it.
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.participant.program"),
     "Limits": "worldline.federation.server.limits",
+    "Observer": "worldline.history.observer",
+    "Outcome": "worldline.history.outcome",
     "Participant": "worldline.federation.participant.participant",
-    **dict.fromkeys(["EmergencyStop", "RunEnded"], "worldline.lock"),
+    **dict.fromkeys(["Crashed", "EmergencyStop", "RunEnded"], "worldline.lock"),
     "Server": "worldline.federation.server.server",
     "check": "worldline.federation.inprocess.checker",
     "connect": "worldline.federation.participant.client",
@@ -115,4 +130,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -58,9 +58,9 @@ def step(me: Client, killed_at: int | None = None, *, shift: int | None = None) 
 def kill(client: Client) -> None:
     """Take its connection away from a participant, without a word."""
     client._done.set()
-    wire: Any = client._own
+    wire: Any = client._wire
     with contextlib.suppress(OSError):  # Its server was quicker.
-        getattr(wire, "_connection", wire)._plain.shutdown(socket.SHUT_RDWR)
+        getattr(wire, "_connection", wire).queued.plain.shutdown(socket.SHUT_RDWR)
     client.close()
 
 

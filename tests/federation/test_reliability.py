@@ -348,7 +348,7 @@ def test_the_system_asks_a_silent_machine_for_signs_of_life(unreachable_s: float
 
     with Server(plan(["a"]), limits=Limits(unreachable_s=unreachable_s)) as server:
         with connect(str(server.address), "a") as me:
-            assert found(me._wire._plain) == settings
+            assert found(me._wire.queued.plain) == settings
             (plug,) = server._connections.opened
             assert found(plug._socket) == settings
         assert server.wait(PROMPT_S).digest
@@ -458,7 +458,7 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
     woken = threading.Semaphore(0)
 
     def wake(*_: object) -> bool:  # Whoever can't go on asks whether the other machine is there.
-        if "source" in clients and clients["source"]._wire._unsent:
+        if "source" in clients and clients["source"]._wire.queued.unsent:
             woken.release()
         return False
 
@@ -496,11 +496,11 @@ def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp
         me = connect(str(server.address), "a", authority=certificate, publishes=["t"]).__enter__()
         me.advance(to="1ms")
         in_server(server, lambda: server.host.put(server.host.sessions["a"], HEARTBEAT))
-        eventually(lambda: select([me._wire._socket], [], [], 0)[0])
+        eventually(lambda: select([me._wire.queued.socket], [], [], 0)[0])
         with held_up(server):
             me.publish("t", bytes(2**20))
             leaving = Strand(lambda: me.__exit__(None, None, None))
-            eventually(lambda: not select([me._wire._socket], [], [], 0)[0])
+            eventually(lambda: not select([me._wire.queued.socket], [], [], 0)[0])
         leaving.result()
         assert server.wait(PROMPT_S).times == {"a": MS}
 

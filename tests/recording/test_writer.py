@@ -22,7 +22,8 @@ from tests.recording import stage
 from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
 from worldline.federation.inprocess.checker import SampledSchedule
-from worldline.federation.inprocess.run import InOrder, Schedule
+from worldline.federation.inprocess.run import Schedule
+from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter, Event, Received, Sent
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform
 from worldline.recording import Arrival, Condition, Count, LossCount, MemberFacts, Recorder, Recording, writer
@@ -182,7 +183,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
 
 
 def test_a_real_run_gives_the_same_file_under_every_schedule(tmp_path: Path) -> None:
-    expected, outcome = of_a_real_run(InOrder())
+    expected, outcome = of_a_real_run(Schedule())
     for number in range(40):
         assert of_a_real_run(SampledSchedule(number))[0] == expected, f"schedule {number}"
     recording = save(expected, tmp_path)
@@ -196,7 +197,7 @@ def test_a_real_run_gives_the_same_file_under_every_schedule(tmp_path: Path) -> 
 
 
 def test_a_real_runs_journals_are_in_the_file(tmp_path: Path) -> None:
-    data, outcome = of_a_real_run(InOrder())
+    data, outcome = of_a_real_run(Schedule())
     recording = save(data, tmp_path)
     arrived = set(recording.arrivals())
     received = [

@@ -30,8 +30,8 @@ class LateFault(Struct, frozen=True):
 class FederationOutcome(Outcome):
     """What came of a federation.
 
-    `standstill` is there if the run ended because everybody waited for somebody else; `unheard` are topics that
-    somebody subscribed to and nobody published on. Both are legal, and often a mistake. `emergency` says who called an
+    `standstill` is there if the run ended because all participants waited for each other; `unheard` are topics with
+    subscribers on which none published. Both are legal, and often a mistake. `emergency` says who called an
     emergency stop, who was told of it when, and what each has done about it. `unmet` are faults that waited for an
     event, and `late` those at a time, that never happened. `journals` are there if they were asked for, in one process.
     """

@@ -330,10 +330,10 @@ class ReadyFederation(Ready):
 
     def answering(self) -> Federation:
         """Return its programs, for this process: what they raise is their author's, as on every executor."""
-        from worldline.federation.participant.program import answerable
+        from worldline.federation.participant.program import with_blamed_programs
 
         assert self.federation is not None
-        return answerable(self.federation)
+        return with_blamed_programs(self.federation)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
         wanted, hooks = self.options.federation, self.hooks

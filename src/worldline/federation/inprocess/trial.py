@@ -123,7 +123,7 @@ class FederationTrial:
         look, draws = _Look(), self.draw_function()
         try:
             with quietly():
-                outcome = run(federation, journals=journals, draws=self._draw_inputs(draws), watch=look.at)
+                outcome = run(federation, keep_journals=journals, draws=self._draw_inputs(draws), watch=look.at)
         except Expired as expired:
             raise look.named(expired.stuck()) from None
         except (InternalError, Interrupted):

@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Self
 
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant.client import Client
+from worldline.federation.participant.client import Client, report
 from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.participant.declaration import Declaration
 from worldline.federation.participant.program import is_normal_end
@@ -245,7 +245,7 @@ class ResidentParticipant(Client):
         finally:
             if failed is not None:
                 if self._ledger.state is not State.LEFT and self._wire.end is None and not self._server.host.over:
-                    self._report(failed)
+                    report(failed, self)
                 self._server.break_off(failed)
             self._server.finish()
         return self._has_unwound(error)
