@@ -55,10 +55,13 @@ def convert_little(parameters: Sequence[Any]) -> None:
 
 # How a command takes its options: as one value for each group of options.
 #
-# A command is a function. A parameter of it that is a `Struct` is a group: each field is an option, declared in the
-# field's annotation, or beside the struct if that is of another room, which knows nothing of command lines:
-# ``Annotated[RunOptions, {"seed": typer.Option(...)}]``. A field that is declared nowhere, or as None, is no option of
-# that command, and keeps its default. So options are declared once, and no function passes them on one by one.
+# A command is a function, and `options.takes` says what stands on its command line. Each row is for a parameter, or for
+# a field of a parameter that is a `Struct`, a group of options: the first that has it, or the one that is named, as in
+# ``of_a.seed: --seed-a``. A field without a row is no option of that command, and keeps its default. So
+# no function passes options on one by one.
+#
+# A field may also have its declaration in its annotation, and a group beside it:
+# ``Annotated[RunOptions, {"seed": typer.Option(...)}]``.
 
 
 def flat(command: Callable[..., object]) -> Callable[..., object]:
@@ -66,24 +69,27 @@ def flat(command: Callable[..., object]) -> Callable[..., object]:
     from msgspec import Struct  # Here, since help of all commands needs none of this.
 
     hints = get_type_hints(command, include_extras=True)
+    rows = dict(getattr(command, "rows", {}))
     groups: dict[str, tuple[type[Struct], dict[str, str]]] = {}
-    flattened: dict[str, Parameter] = {}
+    found: dict[str, Parameter] = {}
     for each in signature(command).parameters.values():
-        kind, *declared = (
-            get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else [hints[each.name]]
-        )
+        kind, *declared = _parts(hints[each.name])
         if not (isinstance(kind, type) and issubclass(kind, Struct)):
-            flattened[each.name] = each.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[each.name])
+            said = rows[each.name] if each.name in rows else next(iter(declared), None)
+            found[each.name] = _parameter(each.name, kind, each.default, said)
             continue
-        options = {}
-        for option in _options(kind, *declared):  # The same group may be there twice, declared in two ways.
-            options[option.name] = name = option.name if option.name not in flattened else f"{each.name}_{option.name}"
-            flattened[name] = option.replace(name=name)
-        groups[each.name] = kind, options
+        fields = {}
+        for name, (hint, default, said) in _fields(kind, *declared).items():
+            full = f"{each.name}.{name}" if f"{each.name}.{name}" in rows else name
+            said = rows.get(full, said)
+            if said is not None and full not in found:  # Of two groups that have the field, it is the first one's.
+                fields[name] = full.replace(".", "_")
+                found[full] = _parameter(fields[name], hint, default, said)
+        groups[each.name] = kind, fields
 
     def call(**values: Any) -> object:
-        for name, (kind, options) in groups.items():
-            given = {field: values.pop(option) for field, option in options.items()}
+        for name, (kind, fields) in groups.items():
+            given = {field: values.pop(option) for field, option in fields.items()}
             values[name] = kind(
                 **{
                     field: tuple(value) if isinstance(value, list) else value
@@ -94,27 +100,34 @@ def flat(command: Callable[..., object]) -> Callable[..., object]:
         return command(**values)
 
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = Signature(list(flattened.values()))  # type: ignore[attr-defined]
+    ordered = [*(found.pop(name) for name in rows), *found.values()]
+    call.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
 
 
-def _options(kind: Any, declared: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Parameter]:
-    """Yield the options of a group: as they are declared beside it, and then in the order of its fields."""
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) is Annotated else [hint]
+
+
+def _fields(kind: Any, declared: Mapping[str, Any] = MappingProxyType({})) -> dict[str, tuple[Any, Any, Any]]:
+    """Return type, default and declaration of the fields of a group: first those that are declared beside it."""
     from msgspec import NODEFAULT
     from msgspec.structs import fields
 
-    found = {each.name: each for each in fields(kind)}
-    for name in dict.fromkeys((*declared, *found)):
-        field = found[name]
-        hint, *said = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
-        option = declared[name] if name in declared else next(iter(said), None)
-        if option is None:
-            continue
-        default = Parameter.empty if field.default is NODEFAULT else field.default
-        if hint == tuple[str, ...]:
-            hint, default = list[str] | None, None
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, option])
+    found = {}
+    for each in fields(kind):
+        hint, *said = _parts(each.type)
+        default = Parameter.empty if each.default is NODEFAULT else each.default
+        found[each.name] = hint, default, declared.get(each.name, next(iter(said), None))
+    return {name: found[name] for name in dict.fromkeys((*declared, *found))}
+
+
+def _parameter(name: str, hint: Any, default: Any, said: Any) -> Parameter:
+    if hint == tuple[str, ...]:
+        hint, default = list[str] | None, None
+    annotation = hint if said is None else Annotated[hint, said]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 # How help is laid out: names at the left, what they do at the right, and syntax that is never cut.

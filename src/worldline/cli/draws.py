@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
 from msgspec.structs import replace
 
 from worldline.cli.console import PlainConsole, cell, output_free_for, print_json, warn
-from worldline.cli.options import FederationRun
+from worldline.cli.options import OF_FEDERATION, takes
 from worldline.files.saving import ScratchFolder
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
@@ -30,24 +29,24 @@ _IN_PROCESS = str(InProcess())
 _NAMED_MAX = 12
 
 
+@takes(
+    """
+    RUN  A recording, or a federation as for `worldline run`.
+    --of NAME  List only draws whose name matches this: latency/image, random/*/0.
+    --before MEMBER@TIME  List only draws that could have changed what happened to MEMBER up to TIME.
+    --replaced  List only draws that a table replaced.
+    as_json: --json  Print one JSON object per draw.
+    """,
+    OF_FEDERATION,
+)
 def draws(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A recording, or a federation as for `worldline run`.")],
+    run: str,
     *,
-    of: Annotated[
-        str | None,
-        typer.Option(
-            "--of", metavar="NAME", help="List only draws whose name matches this: latency/image, random/*/0."
-        ),
-    ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEMBER@TIME", help="List only draws that could have changed what happened to MEMBER up to TIME."
-        ),
-    ] = None,
-    replaced: Annotated[bool, typer.Option("--replaced", help="List only draws that a table replaced.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per draw.")] = False,
-    options: FederationRun,
+    of: str | None = None,
+    before: str | None = None,
+    replaced: bool = False,
+    as_json: bool = False,
+    options: RunOptions,
 ) -> None:
     """List the random draws of a run: name, time, distribution and value.
 

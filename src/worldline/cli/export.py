@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from worldline.cli.console import remark, warn
+from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.files.saving import destination, save, save_parts
 from worldline.model import UsageError
@@ -36,23 +34,15 @@ _SUFFIXES = {
 }
 
 
-def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")],
-    output: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="OUTPUT",
-            help="Where to write it (default: next to FILE, with another ending); - is standard output.",
-        ),
-    ] = None,
-    form: Annotated[
-        ExportForm | None, typer.Option("--to", help="What to write it as (default: what OUTPUT's ending says).")
-    ] = None,
-    topic: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Only this topic; in tables, each field of its payloads has a column."),
-    ] = None,
-) -> None:
+@takes(
+    """
+    FILE  A recording.
+    OUTPUT  Where to write it (default: next to FILE, with another ending); - is standard output.
+    form: --to  What to write it as (default: what OUTPUT's ending says).
+    --topic NAME  Only this topic; in tables, each field of its payloads has a column.
+    """
+)
+def export(file: Path, output: Path | None = None, form: ExportForm | None = None, topic: str | None = None) -> None:
     """Write a recording as CSV, Parquet, an LCM log or a Chrome trace.
 
     Tables have a row for each message and receiver. An LCM log is the one that `run --lcm` would have written.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 from msgspec import json
@@ -18,6 +18,7 @@ from rich.table import Table
 
 from worldline.builds import build
 from worldline.cli.console import PlainConsole, cell
+from worldline.cli.options import takes
 from worldline.cli.runner import losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.history.diff.steps import named
@@ -31,7 +32,8 @@ from worldline.recording import Condition, Provenance, Recording, float_fingerpr
 # `worldline digest`: print the digest of a recorded run, if the file is what was recorded.
 
 
-def digest(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]) -> None:
+@takes("FILE  A recording.")
+def digest(file: Path) -> None:
     """Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered."""
     recording = Recording(file)
     verdict = recording.verify()
@@ -54,14 +56,8 @@ _STYLES = {
 }
 
 
-def info(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE", help="A recording, or a federation's FILE.toml (default: describe this installation)."
-        ),
-    ] = None,
-) -> None:
+@takes("FILE  A recording, or a federation's FILE.toml (default: describe this installation).")
+def info(file: Path | None = None) -> None:
     """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
     Of a federation's FILE.toml, show who takes part, and what befalls them. Without a file, describe this installation:

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
 from msgspec import Struct
 
-from worldline.cli.options import (
-    LCM,
-    LCM_SERVE,
-    REALTIME,
-    Quiet,
-    RecordingOptions,
-    ServerOptions,
-    token_in,
-)
+from worldline.cli.options import RecordingOptions, ServerOptions, takes, token_in
 from worldline.cli.serve import check_service, serve_run
 from worldline.launch.file.lcm_types import ENCODING
 from worldline.model import Network, Plan, Rule, UsageError, as_time, link, plan
@@ -23,29 +12,17 @@ from worldline.processes.executor import Tcp
 from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation
 
-_SHARED = {"token_directory": None, "operator_token_file": None, "authority": None}  # All clients have one token.
-
 
 class ClientsOptions(Struct, frozen=True, kw_only=True):
     """What the run of some clients is: how messages get from one to another, and until when."""
 
-    delay: Annotated[
-        str,
-        typer.Option(metavar="TIME", help='How long messages take: 10ms, or drawn for each: "uniform(4ms, 9ms)".'),
-    ]
-    links: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--link", metavar="FROM:TO=TIME", help="How long they take from one client to another; * is any client."
-        ),
-    ] = ()
-    loss: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability that a message is lost.")] = 0.0
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End of the run, such as 20s (default: when all have left).")
-    ] = None
-    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0
-    name: Annotated[str, typer.Option(help="Name of the run; its recording is named after it.")] = "metasim"
-    encoding: Annotated[str, typer.Option(help="How the recording says that messages are encoded.")] = ENCODING
+    delay: str
+    links: tuple[str, ...] = ()
+    loss: float = 0.0
+    until: str | None = None
+    seed: int = 0
+    name: str = "metasim"
+    encoding: str = ENCODING
 
     def plan(self, clients: list[str]) -> Plan:
         """Return the plan of a run of these clients, which are named or counted."""
@@ -68,15 +45,36 @@ def metasim() -> None:
     """Coordinate simulators in several processes as one, without a federation's file."""
 
 
+@takes(
+    """
+    CLIENTS  The names of the clients, or how many they are.
+    --delay TIME  How long messages take: 10ms, or drawn for each: "uniform(4ms, 9ms)".
+    links: --link FROM:TO=TIME  How long they take from one client to another; * is any client.
+    --loss NUMBER 0.0 to 1.0  Probability that a message is lost.
+    --until TIME  End of the run, such as 20s (default: when all have left).
+    --seed N  Seed of all random draws.
+    --name TEXT  Name of the run; its recording is named after it.
+    --encoding TEXT  How the recording says that messages are encoded.
+    --listen
+    --token-file
+    --certificate
+    --key
+    --realtime
+    --lcm
+    --lcm-serve
+    --record
+    --no-record
+    --force
+    --quiet
+    """
+)
 def serve(
-    clients: Annotated[
-        list[str], typer.Argument(metavar="CLIENTS", help="The names of the clients, or how many they are.")
-    ],
+    clients: list[str],
     options: ClientsOptions,
-    access: Annotated[ServerOptions, _SHARED],
-    federation: Annotated[FederationOptions, {"realtime": REALTIME, "lcm": LCM, "lcm_serve": LCM_SERVE}],
+    access: ServerOptions,
+    federation: FederationOptions,
     recording: RecordingOptions,
-    quiet: Quiet = False,
+    quiet: bool = False,
 ) -> None:
     """Wait for clients to connect, and run their simulators as one.
 

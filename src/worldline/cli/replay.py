@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, output_free_for, print_json, remark, warn
-from worldline.cli.options import LCM, LCM_SERVE, Quiet
+from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.history.diff.steps import NOTES, named
 from worldline.history.diff.values import payload_text
@@ -169,56 +169,17 @@ def show(
 
 
 _DIFFERS = 1
-_LIVE = "To run members again"
-_PLAY = "To play it"
 
 
 class AgainOptions(Struct, frozen=True, kw_only=True):
     """Which members are run again, and how."""
 
-    only: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--only",
-            rich_help_panel=_LIVE,
-            metavar="NAME",
-            help="Run this member's code, given what it was given, and compare what it does. May be repeated.",
-        ),
-    ] = ()
-    until_differs: Annotated[
-        bool,
-        typer.Option(
-            "--until-differs",
-            rich_help_panel=_LIVE,
-            help="Run everybody again, or those of --only, and show only what differs.",
-        ),
-    ] = False
-    target: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_LIVE,
-            metavar="TARGET",
-            help="Where the code is, as for `worldline run` (default: the recording's own, here or next to it).",
-        ),
-    ] = None
-    settings: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--set",
-            rich_help_panel=_LIVE,
-            metavar="NAME=VALUE",
-            help="A setting of the recorded run that chooses code: a recording alone doesn't. May be repeated.",
-        ),
-    ] = ()
-    debug: Annotated[
-        bool,
-        typer.Option(
-            "--pdb", rich_help_panel=_LIVE, help="Stop in pdb: at the first line, and where it differs or fails."
-        ),
-    ] = False
-    go_on: Annotated[
-        bool, typer.Option("--go-on", rich_help_panel=_LIVE, help="Don't stop a participant where it first differs.")
-    ] = False
+    only: tuple[str, ...] = ()
+    until_differs: bool = False
+    target: str | None = None
+    settings: tuple[str, ...] = ()
+    debug: bool = False
+    go_on: bool = False
 
     @property
     def is_wanted(self) -> bool:
@@ -228,16 +189,11 @@ class AgainOptions(Struct, frozen=True, kw_only=True):
 class PlayOptions(Struct, frozen=True, kw_only=True):
     """Which part of a recording is played, and where else it is shown."""
 
-    topics: Annotated[
-        tuple[str, ...],
-        typer.Option("--topic", rich_help_panel=_PLAY, metavar="NAME", help="Show this topic only. May be repeated."),
-    ] = ()
-    start: Annotated[str | None, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show from here on.")] = None
-    until: Annotated[
-        str | None, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show up to here (default: all).")
-    ] = None
-    lcm: Annotated[tuple[str, ...], LCM] = ()
-    lcm_serve: Annotated[str | None, LCM_SERVE] = None
+    topics: tuple[str, ...] = ()
+    start: str | None = None
+    until: str | None = None
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
 
     def part(self) -> ShownPart:
         return ShownPart(
@@ -247,20 +203,38 @@ class PlayOptions(Struct, frozen=True, kw_only=True):
         )
 
 
+@takes(
+    """
+    FILE  A recording.
+    --speed RATE  Simulated seconds per real second, or max (default: 1, and max with --only or --until-differs).
+    --lcm
+    --lcm-serve
+    as_json: --json  Print one JSON object, of what was compared.
+    --quiet
+
+    To run members again:
+    --only NAME  Run this member's code, given what it was given, and compare what it does. May be repeated.
+    --until-differs  Run everybody again, or those of --only, and show only what differs.
+    --target TARGET  Where the code is, as for `worldline run` (default: the recording's own, here or next to it).
+    settings: --set NAME=VALUE  A setting of the recorded run that chooses code: a recording alone doesn't. May be
+        repeated.
+    debug: --pdb  Stop in pdb: at the first line, and where it differs or fails.
+    --go-on  Don't stop a participant where it first differs.
+
+    To play it:
+    topics: --topic NAME  Show this topic only. May be repeated.
+    --start TIME  Show from here on.
+    --until TIME  Show up to here (default: all).
+    """
+)
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")],
+    file: Path,
     *,
-    speed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE",
-            help="Simulated seconds per real second, or max (default: 1, and max with --only or --until-differs).",
-        ),
-    ] = None,
+    speed: str | None = None,
     again: AgainOptions,
     played: PlayOptions,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, of what was compared.")] = False,
-    quiet: Quiet = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Play a recording, or run members of it again on their own and compare what they do.
 

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from msgspec.structs import replace
 
 from worldline.cli.console import warn
-from worldline.cli.options import (
-    LCM,
-    LCM_SERVE,
-    PATIENCE,
-    REALTIME,
-    TIMING,
-    FederationRun,
-    Quiet,
-    RecordingOptions,
-    ServerOptions,
-    operator_token_in,
-    read_token,
-    token_in,
-)
+from worldline.cli.options import OF_FEDERATION, RecordingOptions, ServerOptions, read_token, takes, token_in
 from worldline.cli.run_federation import run_on_screen, say_drawn, screen_for
 from worldline.cli.runner import recording_of, timing_noted
 from worldline.federation.environment import OPERATOR_TOKEN
@@ -37,28 +23,43 @@ from worldline.launch.file.setup import Setup, nobody, stated_by
 from worldline.model import Interrupted, UsageError
 from worldline.model.text import counted
 from worldline.recording import Shelf
-from worldline.targets import FederationOptions
+from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation, from_file
 
-_SERVED = {
-    "realtime": REALTIME,
-    "timing": TIMING,
-    "patience": PATIENCE,
-    "journal": typer.Option(
-        metavar="FILE", help="Write what is needed to go on if this server is killed; the same command again does."
-    ),
-    "lcm": LCM,
-    "lcm_serve": LCM_SERVE,
-}
 
-
+@takes(
+    """
+    file: FILE.toml  The file that describes the federation.
+    --listen
+    --token-file
+    --token-directory FOLDER  Folder with one token file per participant, named after it.
+    --operator-token-file FILE  File with the token of operators elsewhere (or set WORLDLINE_OPERATOR_TOKEN; default: a
+        new one).
+    --certificate
+    --key
+    --authority FILE  Authority whose certificates participants must present, for tls:// (default: none).
+    """,
+    OF_FEDERATION,
+    """
+    --realtime
+    --timing
+    --patience
+    --journal FILE  Write what is needed to go on if this server is killed; the same command again does.
+    --lcm
+    --lcm-serve
+    --record
+    --no-record
+    --force
+    --quiet
+    """,
+)
 def serve(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
+    file: Path,
     access: ServerOptions,
-    options: FederationRun,
-    federation: Annotated[FederationOptions, _SERVED],
+    options: RunOptions,
+    federation: FederationOptions,
     recording: RecordingOptions,
-    quiet: Quiet = False,
+    quiet: bool = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
     ready = from_file(file, replace(options, federation=federation), starts=nobody)
@@ -75,7 +76,7 @@ def serve(
 def check_service(ready: ReadyFederation, access: ServerOptions, token: str | dict[str, str] | None) -> None:
     """Refuse what can't be served like that."""
     check_listening(access.listen, token, access.certificate, access.authority)
-    check_tokens(ready.plan(), token, operator_token_in(access.operator_token_file))
+    check_tokens(ready.plan(), token, token_in(access.operator_token_file, of_operator=True))
 
 
 def serve_run(
@@ -89,7 +90,7 @@ def serve_run(
     """Serve a run to its end, to participants started elsewhere; show it, and record it."""
     sweep_scratch_folders()
     screen = screen_for(ready, shelf, quiet=quiet)
-    operator_token = operator_token_in(access.operator_token_file)
+    operator_token = token_in(access.operator_token_file, of_operator=True)
     server: Server | None = None
 
     def run(observer: Observer | None, watch: Watch) -> FederationOutcome:
