@@ -122,7 +122,7 @@ def _of_target(target: str, options: RunOptions, outcome: _OutcomeAt | None) -> 
     if outcome is not None:
         outcome.check(ready.names)
     own: list[Drawn] = []
-    ready.hooks.draws_heard = own.append
+    ready.draws_heard = own.append
     with ScratchFolder("draws") as folder:
         file = Path(folder, "run.mcap")
         recorder = ready.recorder(file)

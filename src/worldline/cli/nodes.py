@@ -44,7 +44,7 @@ from worldline.recording import Shelf
 from worldline.search.day import USUAL_DAY, as_day
 from worldline.search.searching import SECONDS_MAX, Recipe, Report, deadline, remarks_on
 from worldline.targets import RunOptions
-from worldline.targets.algorithm import ReadyTrial
+from worldline.targets.models import ready_trial
 
 # What stands below the options in `worldline nodes --help`: all that has a syntax of its own, for 80 columns.
 
@@ -325,7 +325,7 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
     narrator = NodesNarrator(outputs)
     kept: list[NodeRecord] | None = [] if outputs.diagram else None
     scheduler = trial.scheduler(trace=narrator.sink(kept))
-    ready = ReadyTrial(trial, Inline())
+    ready = ready_trial(trial, Inline())
     ready.target, ready.options = asked.target, RunOptions(settings=asked.settings)
 
     def run(observer: Observer | None, watch: Watch | None) -> Outcome:

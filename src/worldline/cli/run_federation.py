@@ -141,16 +141,16 @@ def shown_on_lcm(
 @contextmanager
 def served_to_people(ready: ReadyFederation, screen: Screen) -> Iterator[None]:
     """Have a person told which participants to start, and have the terminal lent to the one that is debugged."""
-    unusual, setup = ready.unusual, ready.setup
-    if unusual is not None and setup is not None and unusual.awaited:
-        ready.hooks.opened = lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
-    if unusual is None or unusual.debugged is None:
+    roles, setup = ready.roles, ready.setup
+    if roles is not None and setup is not None and roles.awaited:
+        ready.launching.opened = lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
+    if roles is None or roles.debugged is None:
         yield
         return
     from worldline.cli.debugging import lent_terminal
 
     with lent_terminal(screen) as terminal:
-        ready.hooks.terminal = terminal
+        ready.launching.terminal = terminal
         yield
 
 
@@ -180,7 +180,8 @@ def run_federation(
     for warning in () if ready.setup is None else ready.setup.warnings:
         warn(warning)
     screen = screen_for(ready, shelf, quiet=quiet)
-    ready.hooks.hear, ready.hooks.say = screen.say, screen.note
+    if ready.federation is None:
+        ready.launching.hear, ready.launching.say = screen.say, screen.note
     screen.time_of, screen.remarks = ready.time_of, ready.remarks
 
     def run(observer: Observer | None, watch: Watch) -> FederationOutcome:
@@ -219,7 +220,7 @@ def run_on_screen(
 
     If people start its participants, `notices` says what they have to know, and time counts from when all are there.
     """
-    is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
+    is_debugged = ready.roles is not None and ready.roles.debugged is not None  # That may take long.
     patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
     name_holder = HolderNotice(screen.tell, patience_s)
     began = time.monotonic()

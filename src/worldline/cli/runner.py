@@ -134,7 +134,7 @@ def timing_noted(ready: ReadyFederation, shelf: Shelf | None, *, force: bool) ->
         digest = outcome.digest
 
     writer = TimingWriter(place.with_suffix(TIMING_SUFFIX), ready.name, ready.plan(), force=force, warn=remark)
-    ready.hooks.witness = writer
+    ready.launching.witness = writer
     try:
         yield conclude
     finally:

@@ -97,7 +97,7 @@ def serve_run(
         nonlocal server
         server = _server(ready, access, token, operator_token, observer)
         host = server.host
-        host.arbiter.witness = ready.hooks.witness
+        host.arbiter.witness = ready.launching.witness
         ready.name_functions(host.arbiter)
         screen.time_of, screen.remarks = host.arbiter.time_of, server.remarks
         address = server.open()

@@ -34,7 +34,7 @@ from worldline.spacetime.loading import Example, load_file
 from worldline.spacetime.outcome import AgentRecord, Scene, SpacetimeOutcome, recall
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
 from worldline.targets import RunOptions
-from worldline.targets.spacetime import ReadySpacetime
+from worldline.targets.models import ready_spacetime
 
 # Shows a run through spacetime: as text, in pictures, checked.
 
@@ -202,12 +202,12 @@ def run_one(
     simulation.executor = executor
     if outputs.animation is not None:
         check_moves(simulation.space.n)
-    ready = ReadySpacetime(example.definition, simulation, end)
+    ready = ready_spacetime(example.definition, simulation, end)
     ready.target, ready.options = target, RunOptions(settings=options.parameters)
 
     def run(observer: Observer | None, watch: Watch | None) -> SpacetimeOutcome:
         try:
-            return ready.run(observer, watch)
+            return simulation.run(until=end, observer=observer, watch=watch)
         except WorldlineError:
             if simulation.is_main and simulation.records_of_failure is not None:
                 _show_failure(example, simulation, narrator, outputs)

@@ -20,7 +20,7 @@ from worldline.model.draws.table import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.processes.executor import InProcess
-from worldline.targets import federation
+from worldline.targets import federation, models
 from worldline.targets.ready import PYTHON, TOML, WORLDS, Ready, RunOptions, end_in, parts_of
 
 if TYPE_CHECKING:
@@ -118,13 +118,9 @@ def _made(found: Definition, options: RunOptions) -> Ready:
     if _is(made, _FEDERATION):
         return federation.from_python(found, made, options)
     if _is(made, _SIMULATION):
-        from worldline.targets import simulation
-
-        return simulation.ready(found, made, options)
+        return models.ready_simulation(found, made, options)
     if _is(made, _AGENTS):
-        from worldline.targets import spacetime
-
-        return spacetime.ready(found, made, options)
+        return models.ready_agents(found, made, options)
     raise unfit(found.where, "what its model returns", made, FORM)
 
 
@@ -138,10 +134,9 @@ def _algorithm(
     made: Algorithm | Trial, texts: Mapping[str, str], options: RunOptions, others: Mapping[str, Any] | None = None
 ) -> Ready:
     from worldline.nodes.trial import Trial
-    from worldline.targets import algorithm
 
     trial = made if isinstance(made, Trial) else Trial(algorithm=made)
-    return algorithm.ready(trial, texts, options, others)
+    return models.ready_algorithm(trial, texts, options, others)
 
 
 def _built_in(target: str, options: RunOptions) -> Ready:
