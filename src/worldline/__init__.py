@@ -10,7 +10,7 @@ import _signal  # type: ignore[import-not-found] # Not signal, for which others 
 import os
 import sys
 
-# The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy
+# The command ends at once on Ctrl-C until all is loaded (`cli/__init__.py`): what is half loaded has nothing to tidy
 # up. By `orig_argv`, since processes that the command starts may have its `argv`.
 _IS_COMMAND = sys.orig_argv[1:3] == ["-m", "worldline"] or "".join(sys.orig_argv[1:2]).rpartition("/")[2] == "worldline"
 if _IS_COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:

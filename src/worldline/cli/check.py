@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
-from worldline.cli.console import CheckNote, PlainConsole, bar
+from worldline.cli.console import PlainConsole, bar, check_notes
 from worldline.cli.options import OF_FEDERATION, takes
 from worldline.cli.runner import interruptible
 from worldline.federation.inprocess.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
@@ -44,10 +44,10 @@ def check(
     unfinished = ""
     with contextlib.redirect_stdout(io.StringIO()):  # What programs print, a thousand times over, is in the way here.
         federation, replaced = found_federation(target, options)
-        note = CheckNote()
+        note, watch = check_notes()
         if schedule is not None:
             chosen = parse_schedule(schedule)
-            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=note.watch, draws=replaced)
+            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=watch, draws=replaced)
             digest, tried = check_schedules(federation, schedules=1, draws=replaced).digest, f"schedule {schedule}"
         else:
             with bar("schedules", schedules) as shown:
@@ -56,8 +56,8 @@ def check(
                     schedules=schedules,
                     first_sample=first_sample,
                     seconds_max=seconds_max,
-                    progress=note.progress if shown is None else shown,
-                    watch=note.watch,
+                    progress=note if shown is None else shown,
+                    watch=watch,
                     draws=replaced,
                 )
             divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished

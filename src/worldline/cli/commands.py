@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from worldline.cli.leaving import leave_in_order
+from worldline.cli import leave_in_order
 
 # Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
 #
@@ -257,7 +257,12 @@ ABOUT = {
 }
 """What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
 
-_HOMES = {**dict.fromkeys(("pause", "step", "resume", "end"), "operate"), "digest": "info"}
+_HOMES = {
+    **dict.fromkeys(("pause", "step", "resume", "end"), "operate"),
+    "digest": "info",
+    "export": "info",
+    "metasim": "serve",
+}
 """Commands that share a module."""
 
 
@@ -277,7 +282,7 @@ class _Subcommands(UserDict[str, Any]):
 def _loaded(name: str) -> Any:
     module = import_module(f"worldline.cli.{_HOMES.get(name, name)}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function, parts = getattr(module, name), getattr(module, "COMMANDS", {})
+    function, parts = getattr(module, name), getattr(module, "COMMANDS", {}).get(name)
     if parts:  # It is a group of commands, which are loaded together.
         about = {part: cleandoc(each.__doc__).partition("\n\n")[0] for part, each in parts.items()}
         group = type("_Group", (HelpfulGroup,), {"about": about})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,11 @@ from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
 from worldline.cli.options import UNTIL, RecordingOptions, takes, token_in
-from worldline.cli.runner import losses_in_words, recording_of, run_to_end, timing_noted
+from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
 from worldline.model.blame import own_line_in, trace_of
-from worldline.model.text import counted, printable_json
+from worldline.model.text import printable_json
 from worldline.targets import FederationOptions, Ready, RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 
@@ -85,7 +85,8 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
         remarks = ready.verify(outcome)
     except ModelError as error:  # What may not come of it is the outcome's failure.
         outcome, remarks = replace(outcome, failure=error), []
-    _conclude(ready, outcome, () if quiet else remarks, time.monotonic() - began)
+    for line in (*(() if quiet else remarks), *conclusion(ready, outcome, time.monotonic() - began)):
+        PlainConsole().print(line)
     return outcome
 
 
@@ -101,18 +102,6 @@ def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
             return
         with breaking_silence(shown) as watch:
             yield watch
-
-
-def _conclude(ready: Ready, outcome: Outcome, remarks: Iterable[str], elapsed_s: float) -> None:
-    console = PlainConsole()
-    for line in remarks:
-        console.print(line)
-    lost = [losses_in_words(outcome.dropped)] if ready.has_messages else []
-    simulated = f"{ready.extent(outcome)} simulated in {elapsed_s:.2f} s"
-    console.print(", ".join([ready.taking_part(outcome), simulated, counted(outcome.events, ready.event), *lost]))
-    for line in outcome.remarks():
-        console.print(line)
-    console.print(f"digest {outcome.digest.hex()}")
 
 
 # What `worldline run --json` prints of a run.

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from worldline.cli.console import warn
 from worldline.cli.options import PATIENCE_S
-from worldline.cli.runner import NotRecorded, losses_in_words, recording_of, run_to_end
+from worldline.cli.runner import conclusion, recording_of, run_to_end
 from worldline.cli.screen import HolderNotice, Screen
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
 from worldline.history.observer import Observer
 from worldline.history.outcome import THE_RUN, Status, Watch
-from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError, WorldlineError
 from worldline.model.blame import trace_of
-from worldline.model.text import LineSplitter, counted
+from worldline.model.text import LineSplitter
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
@@ -190,11 +189,6 @@ def run_federation(
             return _run_in_one_process(ready, ready.federation, screen, observer, watch)
         return ready.run(observer, watch)
 
-    @contextmanager
-    def showing() -> Iterator[None]:
-        with served_to_people(ready, screen):
-            yield
-
     return run_on_screen(
         run,
         ready,
@@ -202,7 +196,7 @@ def run_federation(
         recording_of(ready.recorder, shelf, None if as_json else screen.note),
         interrupt=ready.interrupt,
         notices=ready.notices if ready.waits_for_people else None,
-        showing=showing,
+        showing=lambda: served_to_people(ready, screen),
     )
 
 
@@ -210,7 +204,7 @@ def run_on_screen(
     run: Callable[[Observer | None, Watch], FederationOutcome],
     ready: ReadyFederation,
     screen: Screen,
-    recording: RunRecording | NotRecorded,
+    recording: RunRecording | None,
     *,
     interrupt: Callable[[Interrupted], None],
     notices: Callable[[], list[str]] | None,
@@ -250,7 +244,8 @@ def run_on_screen(
 
     with screen:
         outcome = run_to_end(run_observed, recording, showing=showing, interrupt=interrupt, hurry=hurry)
-        _conclude(ready, screen, outcome, time.monotonic() - began)
+        for line in conclusion(ready, outcome, time.monotonic() - began):
+            screen.conclude(line)
         ready.verify(outcome)
     return outcome
 
@@ -304,14 +299,3 @@ def debugging(screen: Screen) -> Iterator[None]:
         yield
     finally:
         sys.breakpointhook = usual
-
-
-def _conclude(ready: ReadyFederation, screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
-    """Say what came of it."""
-    screen.conclude(
-        f"{counted(len(outcome.times), 'participant')}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "
-        f"{losses_in_words(outcome.dropped, DROPPED_BY_BUFFER)}"
-    )
-    for remark in outcome.remarks():
-        screen.conclude(remark)
-    screen.conclude(f"digest {outcome.digest.hex()}")

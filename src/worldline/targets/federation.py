@@ -21,6 +21,7 @@ from msgspec.structs import replace as replace_fields
 from worldline.files.loading import Definition
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome, Watch
+from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model.draws.checks import check_own_draws, check_topics
 from worldline.model.draws.table import DrawInputs, Drawn, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown
@@ -144,6 +145,8 @@ class ReadyFederation(Ready):
 
     kind = "federation"
     members = ("participant", "participants")
+    event = ""
+    losses_named = (DROPPED_BY_BUFFER,)
 
     name: str
     made_plan: Plan

@@ -127,7 +127,8 @@ class Ready(ABC):
     """A run with all that it depends on. Whatever could be refused has been.
 
     `kind` is the room that runs it: federation, kernel, nodes, spacetime or world. `members` is what one who takes part
-    is called there, and several; `event` is what happens there, and `has_messages` whether messages can get lost.
+    is called there, and several; `event` is what is counted there, if anything is, and `has_messages` whether messages
+    can get lost; of the reasons for that, `losses_named` are said even if none was.
     `target` and `options` are what it was made from, as they were written.
     """
 
@@ -135,6 +136,7 @@ class Ready(ABC):
     members: tuple[str, str]
     event = "event"
     has_messages = True
+    losses_named: tuple[str, ...] = ()
 
     name: str
     seed: int
