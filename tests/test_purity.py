@@ -65,6 +65,7 @@ ALLOWED = {
         "enum",
         "fnmatch",
         "fractions",
+        "functools",
         "hashlib",
         "heapq",
         "hmac",

@@ -33,10 +33,11 @@ def main() -> NoReturn:
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
     leave_at_once()
-    from worldline.cli.commands import app
+    from worldline.cli.commands import Subcommands, app
     from worldline.processes.standard_output import guard_output
 
     guard_output()
+    Subcommands.when_loaded = staticmethod(leave_in_order)
     code = 0
     try:
         _run(app)

@@ -20,8 +20,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from worldline.cli import leave_in_order
-
 # Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
 #
 # What wasn't given is None or a default of ours, and what is given as a text is mostly meant as one.
@@ -266,8 +264,10 @@ _HOMES = {
 """Commands that share a module."""
 
 
-class _Subcommands(UserDict[str, Any]):
-    """The commands by their names, each made when it is looked up."""
+class Subcommands(UserDict[str, Any]):
+    """The commands by their names, each made when it is looked up; `when_loaded` is called once it is there."""
+
+    when_loaded: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
     def __init__(self) -> None:
         super().__init__()
@@ -276,6 +276,7 @@ class _Subcommands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:
             self.data[name] = _loaded(name)
+            Subcommands.when_loaded()
         return self.data[name]
 
 
@@ -294,9 +295,7 @@ def _loaded(name: str) -> Any:
             "_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", _Subcommand.completed))}
         )
         alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(flat(function))
-    made = get_command(alone)
-    leave_in_order()
-    return made
+    return get_command(alone)
 
 
 class _Worldline(HelpfulGroup):
@@ -304,7 +303,7 @@ class _Worldline(HelpfulGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _Subcommands()
+        self.commands = Subcommands()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         convert_little(self.get_params(ctx))

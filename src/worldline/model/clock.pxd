@@ -9,7 +9,6 @@ cdef class RunningClock:
     cdef readonly long long shift
     cdef long long _every
     cdef object _steps
-    cdef object _key
     cdef object _rates
     cdef object _whole
     cdef object _rest

@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-Simulated time is true time: everybody's, and perfect. A local clock shows something else, by a little. It has an offset
-at time 0, and its rate differs from 1 by a drift in parts per billion, to which a random walk may be added: in each
-segment, a span of `every` nanoseconds, the rate is constant. At stated true times it jumps. With D(t) for the integral
-of drift and walk from 0 to t, which is a whole number of billionths of a nanosecond:
+Simulated time is true time: all participants share it, and it is perfect. A local clock shows something else, by a
+little. It has an offset at time 0, and its rate differs from 1 by a drift in parts per billion, to which a random walk
+may be added: in each segment, a span of `every` nanoseconds, the rate is constant. At stated true times it jumps. With
+D(t) for the integral of drift and walk from 0 to t, which is a whole number of billionths of a nanosecond:
 
     local(t) = t + offset + floor(D(t) / 10^9) + all jumps at t or before
 
@@ -26,6 +26,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
 
@@ -284,12 +285,13 @@ class RunningClock:
         assert isinstance(offset, int), "it hasn't been drawn"
         assert isinstance(drift, int), "it hasn't been drawn"
         self.described = described
-        self._steps = steps  # Draws the step of a walk into a segment, if it may be replaced.
         walk = described.wander
+        if walk is not None and steps is None:
+            steps = partial(_step, walk.step, key_of(seed, "clock", name))
+        self._steps = steps  # Draws the step of a walk into a segment.
         self.is_steady = not drift and walk is None and not described.jumps
         self.shift = offset
         self._every = FOREVER if walk is None else walk.every
-        self._key = 0 if walk is None else key_of(seed, "clock", name)
         # Of each segment: the rate, and what was gained before it, in nanoseconds and billionths of them.
         self._rates = array("q", [drift])
         self._whole = array("q", [0])
@@ -374,6 +376,7 @@ class RunningClock:
     def _walk_to(self, segment: int) -> None:
         walk = self.described.wander
         assert walk is not None
+        assert self._steps is not None
         if segment >= SEGMENTS_MAX:
             raise UsageError(
                 f"its clock wanders every {format_time(walk.every)}, and can't be told so far ahead",
@@ -385,15 +388,16 @@ class RunningClock:
         for number in range(len(self._rates), segment + 1):
             more, rest = divmod(rest + (drift + rate) * walk.every, BILLION)
             whole += more
-            if self._steps is None:
-                step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
-            else:
-                step = self._steps(number)
-            rate = max(-walk.within, min(walk.within, rate + step))
+            rate = max(-walk.within, min(walk.within, rate + self._steps(number)))
             self._rates.append(drift + rate)
             self._whole.append(whole)
             self._rest.append(rest)
 
 
+def _step(most: int, key: int, segment: int) -> int:
+    """Draw the step of a walk into a segment."""
+    return (draw_bits(key, segment) * (2 * most + 1) >> 64) - most
+
+
 TRUE_TIME = RunningClock(LocalClock(), 0, "")
-"""The clock of whoever has none of its own."""
+"""The clock of a participant that has none of its own."""

@@ -58,9 +58,7 @@ class Path:
         self,
         link: Link,
         seed: int,
-        topic: str,
-        sender: str,
-        receiver: str,
+        names: tuple[str, str, str],
         *,
         outages: tuple[Outage, ...] = (),
         dropouts: tuple[Dropout, ...] = (),
@@ -70,7 +68,7 @@ class Path:
     ) -> None:
         self._link = link
         self._draws = draws
-        self._names = (topic, sender, receiver)
+        self._names = names
         self._outages = outages
         self._dropouts = dropouts
         self._latency_least = latency_least
@@ -78,8 +76,8 @@ class Path:
         self._busy_until = 0
         self._last = 0
         # Loss at the sender is one draw for all receivers: a datagram that never left its sender reached nobody.
-        self._key_at_sender = key_of(seed, "loss at sender", topic, sender)
-        self._key = key_of(seed, "link", topic, sender, receiver)
+        self._key_at_sender = key_of(seed, "loss at sender", *names[:2])
+        self._key = key_of(seed, "link", *names)
         self.latency_min = max(link.latency.minimum, latency_least)
         self.queues = link.bandwidth is not None
         # What most links are, a fixed latency and nothing else, needs no draw: its latency, or 0 if this isn't one.
@@ -237,7 +235,7 @@ class Paths:
         return Path(
             self.link(topic, sender, receiver),
             self._seed,
-            *(topic, sender, receiver),
+            (topic, sender, receiver),
             outages=self.outages(topic, sender, receiver),
             dropouts=self._dropouts_of(topic, sender),
             latency_least=latency_least,
