@@ -16,10 +16,9 @@ from typer.main import get_command
 from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
-from worldline.spacetime.examples import NAMES, find
+from worldline.spacetime.examples import NAMES
 from worldline.spacetime.outcome import AgentRecord
 
-PING_DIGEST = "9 events, digest "
 PROBE = Path(__file__).parent.parent.parent / "examples" / "spacetime" / "probe.py"
 
 MINE = """
@@ -95,13 +94,6 @@ def write(text: str, name: str = "mine.py") -> str:
 # --- One run ---
 
 
-def test_the_list_names_all_of_them(worldline: Command) -> None:
-    code, out, err = worldline("list")
-    assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()[::2]] == list(NAMES)
-    assert out.splitlines()[1::2] == [f"  {find(name).about}" for name in NAMES]
-
-
 def test_ping_is_as_in_the_seed(worldline: Command) -> None:
     code, out, err = worldline("ping", "--until", "3")
     assert (code, err) == (0, "")
@@ -136,16 +128,6 @@ def test_one_rank_tells(tmp_path: Path) -> None:
     assert refused.stderr.count("worldline: c is -1.0") == 1
 
 
-def test_parameters_and_the_seed_are_handed_on(worldline: Command) -> None:
-    assert "4 ways of 2 each" in worldline("ping", "--set", "distance=2")[1]
-    assert worldline("flock", "-q", "--until", "5", "--seed", "1") != worldline("flock", "-q", "--until", "5")
-
-
-def test_quiet_is_the_outcome_alone(worldline: Command) -> None:
-    out = worldline("ping")[1]
-    assert worldline("ping", "-q")[1].splitlines() == out.splitlines()[-2:]
-
-
 def test_records_are_json_and_nothing_else(worldline: Command) -> None:
     code, out, err = worldline("introduction", "--json")
     records = [json.loads(line) for line in out.splitlines()]
@@ -155,10 +137,6 @@ def test_records_are_json_and_nothing_else(worldline: Command) -> None:
     places = [(record["at"][0], record["agent"], record["number"]) for record in records]
     assert places == sorted(places)
     assert "digest " in err
-
-
-def test_a_check_says_how_much_was_checked(worldline: Command) -> None:
-    assert "checked 9 lambdas on 2 channels of 2 agents: no violation\n" in worldline("ping", "--check", "-q")[1]
 
 
 # --- Pictures ---
@@ -270,11 +248,6 @@ def test_a_file_may_have_a_seed_of_its_own(worldline: Command) -> None:
     assert worldline(*options) == worldline(*options, "--seed", "7") != worldline(*options, "--seed", "0")
     worldline(*options, "-q", "--record", "run.mcap")
     assert Recording("run.mcap").header.seed == 7
-
-
-def test_a_file_is_run_by_processes(worldline: Command) -> None:
-    options = ("--file", write(ENDS + MINE, "spread.py"))
-    assert worldline(*options, "--executor", "processes(2)") == worldline(*options)
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,6 @@ def test_every_draw_is_whole_within_the_ends_and_monotone(latency, low, high):
     assert latency.minimum <= drawn[0] <= drawn[1] <= latency.maximum
 
 
-@given(LATENCIES)
-def test_no_draw_exceeds_the_maximum_at_the_far_end_of_the_draws(latency):
-    # The lock forgets messages by the maximum, so one nanosecond too many would lose one.
-    assert all(latency.draw(BITS_MAX - (place << 12)) <= latency.maximum for place in range(64))
-
-
 def test_a_uniform_latency_takes_each_nanosecond_from_end_to_end_equally_often():
     drawn = Counter(Uniform(10, 13).draw(place << 60) for place in range(16))
     assert drawn == {10: 4, 11: 4, 12: 4, 13: 4}
@@ -132,14 +126,6 @@ def test_what_would_fall_below_the_minimum_of_a_normal_latency_is_the_minimum():
     drawn = sample(normal("5ms", "1ms", "5ms"))
     assert drawn.count(5 * MS) / len(drawn) == pytest.approx(0.5, abs=0.03)
     assert min(drawn) == 5 * MS
-
-
-def test_text_and_nanoseconds_describe_the_same_latency():
-    assert fixed("5ms") == fixed(5_000_000) == Fixed(5_000_000)
-    assert uniform("1ms", 2_000_000) == Uniform(1_000_000, 2_000_000)
-    assert normal("5ms", 0, "1ns") == Normal(5_000_000, 0, 1)
-    assert exponential(1, "2ms") == Exponential(minimum=1, mean=2_000_000)
-    assert table(iter(["1ms", 2])) == Table((1_000_000, 2))
 
 
 # The offender is what the error has to quote.
@@ -239,39 +225,6 @@ def test_what_is_no_latency_at_all_is_refused_with_the_list_of_those_there_are(l
     assert str(refusal.value).startswith(f"the link: {shown(latency)} isn't a latency")
     for known in ("fixed", "uniform", "normal", "exponential", "table"):
         assert known in refusal.value.advice
-
-
-TEXT_FOR = [
-    (lambda: fixed("soon"), "a latency"),
-    (lambda: uniform("soon", 1), "the minimum latency"),
-    (lambda: uniform(1, "soon"), "the maximum latency"),
-    (lambda: normal("soon", 1, 1), "the mean latency"),
-    (lambda: normal(1, "soon", 1), "the standard deviation"),
-    (lambda: normal(1, 1, "soon"), "the minimum latency"),
-    (lambda: exponential("soon", 1), "the minimum latency"),
-    (lambda: exponential(1, "soon"), "the mean delay"),
-    (lambda: table([1, "soon"]), "a measured latency"),
-]
-
-
-@pytest.mark.parametrize(("made", "what"), TEXT_FOR)
-def test_unreadable_text_is_refused_with_what_it_was_for(made, what):
-    with pytest.raises(ConfigurationError, match=f"^'soon' isn't {what} "):
-        made()
-
-
-@pytest.mark.parametrize(("made", "bits"), [(lambda: fixed(10**5000), 16610), (lambda: table([2**300]), 301)])
-def test_a_latency_too_long_to_write_is_refused_by_its_length(made, bits):
-    with pytest.raises(ConfigurationError, match=f"a number of {bits} bits isn't a"):
-        made()
-
-
-@given(LATENCIES)
-@example(Fixed(1))
-@example(Fixed(TIME_MAX))
-@example(Uniform(1, TIME_MAX))
-def test_every_other_latency_passes(latency):
-    check_latency(latency, "the link")
 
 
 WRITTEN = [
