@@ -50,7 +50,7 @@ def digest(file: Path) -> None:
     typer.echo(recording.outcome.digest)
 
 
-_COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
+_COLUMNS_MIN = 120  # Where there is no terminal, lines needn't be short.
 _TEXT_CHAIN = re.compile(rb"([0-9a-f]{1,16})(?: ([0-9a-f]+))?")
 _STYLES = {
     Condition.INTACT: "green",
@@ -222,7 +222,7 @@ def _provenance(header: Provenance) -> Iterable[tuple[str, str]]:
 
 
 def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
-    """Everybody of the roster, and the guests who came; of a file that was cut off only the names are known."""
+    """Yield all of the roster, and the guests that came; of a file that was cut off only the names are known."""
     header, outcome = recording.header, recording.outcome
     if outcome is None:
         yield from ((named(name), "", "", "", "") for name in header.roster)

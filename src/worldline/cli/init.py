@@ -126,5 +126,5 @@ def _take_away(made: list[Path]) -> None:
     for path in reversed(made):
         if not path.is_dir():
             path.unlink()
-        elif not any(path.iterdir()):  # Otherwise somebody has put something of theirs there.
+        elif not any(path.iterdir()):  # Otherwise another program has put something there.
             path.rmdir()

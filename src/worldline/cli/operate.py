@@ -120,7 +120,7 @@ def end(run: str | None = None, *, at: str | None = None, now: bool = False, acc
             PlainConsole().print(f"it ends at {format_time(ends)}")
         try:
             over = operator.last_word(_END_PATIENCE_S)
-        except LossError:  # It ends when everybody is there: whoever wants to know how can ask again.
+        except LossError:  # It ends when all participants are there; its operator can ask again.
             return
         conclude(over)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from worldline.cli.console import warn
 from worldline.cli.options import PATIENCE_S
 from worldline.cli.runner import conclusion, recording_of, run_to_end
-from worldline.cli.screen import HolderNotice, Screen
+from worldline.cli.screen import Screen, holder_notice
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
@@ -216,7 +216,7 @@ def run_on_screen(
     """
     is_debugged = ready.roles is not None and ready.roles.debugged is not None  # That may take long.
     patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
-    name_holder = HolderNotice(screen.tell, patience_s)
+    name_holder = holder_notice(screen.tell, patience_s)
     began = time.monotonic()
 
     def watch(status: Status) -> None:

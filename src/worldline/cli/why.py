@@ -171,13 +171,13 @@ def page(situation: Situation, sample: WaitingSample) -> Group:
     found = holds(situation)
     parts: list[Text | Table] = [Text(headline(situation), style="bold")]
     parts += [Text(cell(holder_in_words(hold, situation)), style="yellow") for hold in found[:3]]
-    parts += [Text(""), _everybody(situation), Text(""), _links(sample)]
+    parts += [Text(""), _participants(situation), Text(""), _links(sample)]
     parts += [Text(cell(hint), style="cyan") for hint in hints(situation)]
     parts.append(Text("Ctrl-C ends this view, and leaves the run alone", style="dim"))
     return Group(*parts)
 
 
-def _everybody(situation: Situation) -> Table:
+def _participants(situation: Situation) -> Table:
     roots = {chain.who: chain.root for chain in chains(situation.whys)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("participant", "time", "state", "for", "waits for", "process"):

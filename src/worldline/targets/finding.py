@@ -125,7 +125,7 @@ def _made(found: Definition, options: RunOptions) -> Ready:
 
 
 def _ended(found: Definition, options: RunOptions) -> RunOptions:
-    """Return what is wanted of a run that ends when its file says so, unless somebody says otherwise."""
+    """Return what is wanted of a run that ends when its file says so, unless the options say otherwise."""
     end = end_in(found) if options.until is None else None
     return options if end is None else replace(options, until=format_time(end))
 
