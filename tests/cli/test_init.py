@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from worldline import Federation, Program, check, run
+from worldline.cli.commands import app
 from worldline.cli.init import init, write_files
 from worldline.launch.file.setup import Setup, read_setup
 from worldline.model import UsageError
@@ -81,11 +81,9 @@ def test_what_it_writes_passes_the_linter_and_the_formatter(tmp_path: Path) -> N
 
 
 def test_the_command_takes_a_directory_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = typer.Typer()
-    app.command()(init)
     monkeypatch.chdir(tmp_path)
     for arguments, directory in (([], tmp_path), (["there"], tmp_path / "there")):
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+        assert CliRunner().invoke(app, ["init", *arguments]).exit_code == 0
         assert tomllib.loads((directory / "federation.toml").read_text())["name"] == "room"
 
 
