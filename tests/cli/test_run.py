@@ -552,14 +552,8 @@ def test_an_impatient_user_leaves_no_processes_either(tmp_path: Path) -> None:
         eventually(lambda: not any(map(is_running, pids)), PROMPT_S)
 
 
-@pytest.mark.parametrize(
-    "sign",
-    [
-        signal.SIGINT,
-        signal.SIGTERM,
-    ],
-)
-def test_a_run_in_one_process_is_interrupted_alike(sign: signal.Signals, tmp_path: Path) -> None:
+def test_a_run_in_one_process_is_interrupted_alike(tmp_path: Path) -> None:
+    sign = signal.SIGTERM
     file = write(tmp_path, "source", "endless", end="10h")
     with started(tmp_path, file, "--executor", "in-process", pids=1) as (child, _):
         child.send_signal(sign)
@@ -605,7 +599,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("call", [10, 1000, 30_000, 200_000, 300_000, 400_000])
+@pytest.mark.parametrize("call", [1000, 30_000, 300_000])
 def test_an_interruption_at_any_moment_leaves_no_traceback(call: int, tmp_path: Path) -> None:
     file = write(tmp_path, "source", "endless", end="10h")
     command = [sys.executable, "-c", INTERRUPTED_AT, str(call), "run", file, "--no-record", "--quiet"]

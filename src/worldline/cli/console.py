@@ -151,7 +151,7 @@ def progress(event: str = "event") -> Iterator[Watch]:
 
         def tell(status: Status) -> None:
             if is_time():
-                remark(f"still running: {_reached(status)} simulated, {counted(status.events, event)}{_hint(status)}")
+                remark(f"still running: {reached(status)} simulated, {counted(status.events, event)}{_hint(status)}")
 
         yield tell
         return
@@ -207,7 +207,8 @@ def _now_and_then() -> Callable[[], bool]:
     return is_time
 
 
-def _reached(status: Status) -> str:
+def reached(status: Status) -> str:
+    """Say how far a run is, and of how much."""
     return format_time(status.time) + (f" of {format_time(status.end)}" if status.end < FOREVER else "")
 
 
@@ -231,7 +232,7 @@ def check_notes() -> tuple[Callable[[int], None], Watch]:
     def watch(status: Status) -> None:
         if is_time():
             busy = "".join(f": {wait.why}" for wait in status.waits if wait.who == EVERYBODY_ELSE)
-            done = f"{counted(schedules, 'schedule')} tried, a run is at {_reached(status)}"
+            done = f"{counted(schedules, 'schedule')} tried, a run is at {reached(status)}"
             remark(f"still checking: {done}{busy or _hint(status)}")
 
     return progress, watch

@@ -22,9 +22,9 @@ from typing import Self, TextIO, cast
 from rich.live import Live
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, colored, uncolored
+from worldline.cli.console import PlainConsole, colored, reached, uncolored
 from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason, Watch
-from worldline.model import FOREVER, format_time
+from worldline.model import format_time
 from worldline.model.text import printable
 from worldline.processes.standard_output import unwritable
 
@@ -340,9 +340,7 @@ def status_text(status: Status, before: tuple[float, int, int] | None, wall: flo
     waits = status.waits
     if missing := [wait.holder or "" for wait in waits if wait.who == THE_RUN]:
         return f"waiting for {', '.join(missing)}"
-    text = format_time(status.time)
-    if status.end != FOREVER:
-        text += f" of {format_time(status.end)}"
+    text = reached(status)
     if before is not None:
         elapsed = wall - before[0]
         text += f", {(status.time - before[1]) / elapsed / 1e9:.3g}× real time"

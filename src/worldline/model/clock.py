@@ -34,7 +34,7 @@ from msgspec import MsgspecError, Struct, convert, to_builtins
 
 from worldline.model.draws.distributions import RateLike, as_rate, format_rate
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.latency import Fixed, Latency, Normal, Table, as_spread, spread_text
+from worldline.model.latency import Fixed, Latency, Normal, Table, as_spread, passed_in, spread_text
 from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import FOREVER, TIME_MAX, Int64, TimeLike, format_time
@@ -190,7 +190,11 @@ def as_walk(value: RateWalk | str | Mapping[str, Any]) -> RateWalk:
     """Take a random walk as text, ``"walk(1ppm, every=1s, within=20ppm)"``, or as a mapping of the same."""
     if isinstance(value, RateWalk):
         return value
-    given = _walk_text(value) if isinstance(value, str) else value
+    given: Mapping[str, Any] | None = None
+    if not isinstance(value, str):
+        given = value
+    elif call := _WALK.fullmatch(value):
+        given = passed_in(call[1], ("step", "every", "within"))
     if not isinstance(given, Mapping) or sorted(given) != ["every", "step", "within"]:
         raise ConfigurationError(f"{shown(value)} isn't a wander", advice=f'write "{_WALK_FORM}"')
     return RateWalk(
@@ -198,20 +202,6 @@ def as_walk(value: RateWalk | str | Mapping[str, Any]) -> RateWalk:
         every=as_time(given["every"], "the time between two steps of a walk"),
         within=as_rate(given["within"], "a walk's bound"),
     )
-
-
-def _walk_text(text: str) -> dict[str, str] | None:
-    call = _WALK.fullmatch(text)
-    if call is None:
-        return None
-    given: dict[str, str] = {}
-    for place, part in enumerate(call[1].split(",")):
-        before, equals, after = (piece.strip() for piece in part.partition("="))
-        name = before if equals else ("step", "every", "within", "one too many")[min(place, 3)]
-        if name in given:
-            return None
-        given[name] = after if equals else before
-    return given
 
 
 def as_jump(value: ClockJump | Mapping[str, Any]) -> ClockJump:
