@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import pty
@@ -12,14 +11,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Command, command_of
 from tests.federation.transports import PATIENCE_S, PROMPT_S, eventually
 from tests.liveness import is_running
-from worldline.cli import main
 from worldline.cli.debugging import Debugger
 from worldline.model import LossError
 from worldline.recording import Condition, Recording
@@ -140,26 +139,12 @@ def write(folder: Path, *roles: str, end: str = "20ms", **commands: str) -> str:
     return str(file)
 
 
-Command = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
 def worldline(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    """Run the command in an empty folder and return its exit code, output and errors."""
+    """Run the command in an empty folder below; what processes print is heard, too."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        code = int(exit_.value.code or 0)
-        del exit_
-        gc.collect()  # What stood in for the output flushes it when it goes: while it is still open.
-        output = capfd.readouterr()
-        return code, output.out, output.err
-
-    return command
+    return command_of(monkeypatch, capfd)
 
 
 def digest_in(output: str) -> str:
