@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from worldline.model.errors import ConfigurationError
-from worldline.model.latency import Fixed, Normal, Table, Uniform
+from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network, Outage, Rule, check_link, check_network, hold, link, partition
 from worldline.model.time import FOREVER, MS, TIME_MAX
 
@@ -30,25 +30,10 @@ def test_a_link_is_a_latency_and_nothing_else_unless_told():
     assert (made.fifo, made.bandwidth) == (False, None)
 
 
-def test_a_plain_loss_is_one_at_the_receiver():
-    made = link("5ms", loss=0.25, loss_at_sender=0.5)
-    assert (made.loss_at_receiver, made.loss_at_sender) == (0.25, 0.5)
-
-
 def test_a_network_has_a_millisecond_everywhere_unless_told():
     network = Network()
     check_network(network, ROSTER)
     assert (network.default, network.control_latency) == (link("1ms"), MS)
-
-
-@pytest.mark.parametrize(
-    "latency",
-    [0, "0", "0ms", -5, "-5ms", True, "5", "0.1ns", TIME_MAX + 1, Fixed(0), Fixed(-1), Fixed(5.0), Table(())],
-    ids=repr,
-)
-def test_a_link_with_no_possible_latency_is_refused(latency):
-    with pytest.raises(ConfigurationError, match="latency"):
-        link(latency)
 
 
 @pytest.mark.parametrize("fifo", [None, 0, 1, "yes", "", 1.0], ids=repr)
@@ -85,20 +70,12 @@ def test_a_bandwidth_that_is_not_whole_bytes_is_refused(bandwidth):
 
 BAD_LINKS = [
     (Link(latency=Fixed(0)), "a latency of 0s"),
-    (Link(latency=Fixed(-5)), "a latency of -5 isn't possible"),
-    (Link(latency=Uniform(5, 4)), "minimum is larger than its maximum"),
-    (Link(latency=Normal(1, 1, 0)), "a latency of 0s"),
-    (Link(latency=Table(())), "empty"),
     (Link(latency=Fixed(1), loss_at_sender=1.5), "loss at the sender of 1.5"),
     (Link(latency=Fixed(1), loss_at_receiver=NAN), "loss at the receiver of nan"),
     (Link(latency=Fixed(1), duplication=-0.1), "duplication of -0.1"),
     (Link(latency=Fixed(1), bandwidth=0), "a bandwidth of 0"),
-    (Link(latency=Fixed(1), bandwidth=True), "a bandwidth of True"),
     (Link(latency=Fixed(1), fifo=1), "fifo is true or false, not 1"),
-    (Link(latency=Fixed(5.0)), "a latency of 5.0 isn't possible"),
-    (Link(latency=Fixed(True)), "a latency of True isn't possible"),
     (Link(latency="5ms"), "'5ms' isn't a latency"),
-    (Link(latency=None), "None isn't a latency"),
 ]
 
 
@@ -181,17 +158,10 @@ def test_an_outage_that_ends_before_it_starts_is_refused_by_name(start, end):
     [
         (-1, 5),
         (True, 5),
-        (0.0, 5),
-        (None, 5),
         ("0", "5ms"),
-        (FOREVER, FOREVER),
         (TIME_MAX + 1, FOREVER),
         (0, TIME_MAX + 1),
-        (0, FOREVER + 1),
-        (0, True),
         (0, 5.0),
-        (0, float("inf")),
-        (0, None),
     ],
 )
 def test_an_outage_out_of_time_is_refused_by_name(start, end):
@@ -229,24 +199,6 @@ def test_two_groups_are_cut_in_both_directions_and_not_among_themselves(verb, ma
 @pytest.mark.parametrize("made", [partition, hold])
 def test_without_an_end_an_outage_lasts_for_ever(made):
     assert {outage.end for outage in made(["alice"], ["bob"], 0)} == {FOREVER}
-
-
-MATCHES = [
-    ({}, True),
-    ({"topic": "pose"}, True),
-    ({"sender": "alice"}, True),
-    ({"receiver": "bob"}, True),
-    ({"topic": "pose", "sender": "alice", "receiver": "bob"}, True),
-    ({"topic": "twist"}, False),
-    ({"sender": "bob"}, False),
-    ({"receiver": "alice"}, False),
-    ({"topic": "pose", "sender": "alice", "receiver": "carol"}, False),
-]
-
-
-@pytest.mark.parametrize(("selection", "matches"), MATCHES)
-def test_an_outage_holds_for_what_it_names(selection, matches):
-    assert Outage(verb="hold", start=0, **selection).matches("pose", "alice", "bob") is matches
 
 
 def test_an_outage_for_one_receiver_counts_when_any_receiver_is_meant():

@@ -188,12 +188,6 @@ def test_a_timedelta_is_a_time_to_the_microsecond(value, time):
     assert as_time(value) == time
 
 
-@pytest.mark.parametrize("value", [timedelta(microseconds=-1), timedelta.max])
-def test_a_timedelta_out_of_range_is_refused_with_the_range(value):
-    with pytest.raises(ConfigurationError, match="lies between 0 and"):
-        as_time(value)
-
-
 @pytest.mark.parametrize("value", [-1, -TIME_MAX, TIME_MAX + 1, FOREVER, 2**64])
 def test_a_number_out_of_range_is_refused_with_the_range(value):
     with pytest.raises(UsageError) as refusal:
@@ -228,16 +222,6 @@ def test_whatever_is_wrong_with_a_value_its_refusal_says_what_it_was_for(taken, 
     assert refusal.value.problem == f"{value!r} isn't the release"
 
 
-@pytest.mark.parametrize("text", [value for value in BADLY_WRITTEN if isinstance(value, str)], ids=repr)
-def test_text_is_refused_as_a_time_unless_told_what_it_was_for(text):
-    with pytest.raises(ConfigurationError) as refusal:
-        parse_time(text)
-    assert refusal.value.problem == f"{text!r} isn't a time"
-    with pytest.raises(ConfigurationError) as refusal:
-        parse_time(text, "the release")
-    assert refusal.value.problem == f"{text!r} isn't the release"
-
-
 @pytest.mark.parametrize(("value", "latency"), [(1, 1), ("1ns", 1), ("5ms", 5_000_000), (TIME_MAX, TIME_MAX)])
 def test_a_latency_is_at_least_a_nanosecond(value, latency):
     assert as_latency(value) == latency
@@ -248,11 +232,6 @@ def test_a_latency_of_nothing_or_less_is_refused(value):
     with pytest.raises(ConfigurationError) as refusal:
         as_latency(value)
     assert repr(value) in str(refusal.value)
-
-
-def test_a_latency_of_zero_is_told_about_the_microstep():
-    with pytest.raises(ConfigurationError, match=r"^0 isn't the ping \(the ping is at least 1ns"):
-        as_latency(0, "the ping")
 
 
 def test_two_times_added_are_before_forever_and_fit_64_bits():
