@@ -13,7 +13,7 @@ from worldline.cli import main
 
 Command = Callable[..., tuple[int, str, str]]
 
-_BY_THE_CLOCK = re.compile(r"\.\.\. |\S+ has held the run at ")
+_BY_THE_CLOCK = re.compile(r"\.\.\. |\S+ has held the run at |still running: \d")
 
 
 def command_of(monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> Command:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from shutil import which
 from xml.etree import ElementTree
@@ -13,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.main import get_command
 
+from tests.cli.conftest import Command, command_of
 from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
@@ -63,7 +63,6 @@ def model(*, seed):
     return simulation
 """
 
-Command = Callable[..., tuple[int, str, str]]
 BUILT = get_command(app)  # To build it takes longer than most runs do.
 
 
@@ -74,15 +73,8 @@ def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     monkeypatch.setattr("worldline.cli.commands.app", BUILT)
     monkeypatch.setattr(sys, "path", [*sys.path])  # A file's folder is added to it.
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        words = arguments if arguments[:1] in (("info",), ("digest",)) else ("spacetime", *arguments)
-        monkeypatch.setattr("sys.argv", ["worldline", *words])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capsys.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
-
-    return run
+    command = command_of(monkeypatch, capsys)
+    return lambda *words: command(*(words if words[:1] in (("info",), ("digest",)) else ("spacetime", *words)))
 
 
 def write(text: str, name: str = "mine.py") -> str:
