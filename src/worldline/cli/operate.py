@@ -103,7 +103,7 @@ _END_PATIENCE_S = 10.0
     _RUN,
     """
     --at TIME  When, in simulated time (default: as soon as possible).
-    --now  Break it off, as Ctrl-C would: it has no result, and everybody is told why.
+    --now  Break it off, as Ctrl-C would: it has no result, and all participants are told why.
     """,
     ACCESS,
 )
@@ -162,7 +162,7 @@ _PATIENCE_S = 10.0
     """
     --by TIME  How far to go, in simulated time: 10ms.
     --to TIME  Where to stop, in simulated time: 12.5s.
-    --wait SECONDS at least 0.0  How long to wait for everybody to get there.
+    --wait SECONDS at least 0.0  How long to wait for all participants to get there.
     """,
     ACCESS,
 )
@@ -174,9 +174,9 @@ def step(
     wait: float = _PATIENCE_S,
     access: OperatorAccess,
 ) -> None:
-    """Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.
+    """Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it there.
 
-    The command ends when everybody stands there. The run's result stays the same.
+    The command ends when all participants stand there. The run's result stays the same.
     """
     if by is not None and to is not None:
         raise UsageError("--by and --to contradict each other", advice="use one")

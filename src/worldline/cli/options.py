@@ -52,9 +52,9 @@ def read_token(file: Path) -> str:
 
 _NAMED = re.compile(r"(?:([\w.]+): )?(\S+.*)")
 _FORM = re.compile(r"(-[^\s,]+(?:, -\S+)*)?(?:(?:^| )(\S+))?(?: at least ([\d.]+)| ([\d.]+) to ([\d.]+))?")
-_OPTIONS = "Options"
 _SHARED = """
     --seed N  Seed of all random draws (default: the target's own).
+    --until TIME  End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own).
     settings: --set NAME=VALUE  Set a model parameter, or a key in a federation's file, such as link.latency=5ms.
     --draws TABLE  Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.
     faults: --fault TEXT  Let something befall a participant of a federation, such as "2s crash planner 1s". Can be
@@ -65,8 +65,8 @@ _SHARED = """
         (default: a search draws one for each seed).
     --realtime RATE  Run at most this many simulated seconds per real second.
     --timing  Note who asks when, in wall-clock time, in NAME.timing next to the recording: see `why`.
-    --patience SECONDS at least 0.1  Name whoever holds everybody for longer than this, in wall-clock time (default:
-        10). The result stays the same.
+    --patience SECONDS at least 0.1  Name a participant that holds all others for longer than this, in wall-clock time
+        (default: 10). The result stays the same.
     --lcm TARGET  Show all messages on an LCM: udpm://GROUP:PORT, tcpq://HOST:PORT or a log.
     --lcm-serve HOST:PORT  Be a tcpq:// endpoint for LCM programs that look on; port 0 picks one.
     --listen ADDRESS  Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.
@@ -77,9 +77,6 @@ _SHARED = """
     --no-record  Record nothing.
     --force  Replace existing files even if they aren't recordings.
     --quiet, -q  Show only the outcome.
-"""
-UNTIL = """
-    --until TIME  End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own).
 """
 OF_FEDERATION = """
     --seed
@@ -128,7 +125,7 @@ def _rows(text: str) -> Iterator[tuple[str | None, str, str, str]]:
     panel: str | None = None
     for line in re.sub(r"\n +", " ", cleandoc(text)).splitlines():
         if line.endswith(":"):
-            panel = None if line == f"{_OPTIONS}:" else line[:-1]
+            panel = line[:-1]
         elif line:
             named, _, said = line.partition("  ")
             found = _NAMED.fullmatch(named)

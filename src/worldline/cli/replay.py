@@ -224,7 +224,7 @@ class PlayOptions(Struct, frozen=True, kw_only=True):
 
     To run members again:
     --only NAME  Run this member's code, given what it was given, and compare what it does. May be repeated.
-    --until-differs  Run everybody again, or those of --only, and show only what differs.
+    --until-differs  Run all members again, or those of --only, and show only what differs.
     --target TARGET  Where the code is, as for `worldline run` (default: the recording's own, here or next to it).
     settings: --set NAME=VALUE  A setting of the recorded run that chooses code: a recording alone doesn't. May be
         repeated.

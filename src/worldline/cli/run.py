@@ -16,7 +16,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
-from worldline.cli.options import UNTIL, RecordingOptions, takes, token_in
+from worldline.cli.options import RecordingOptions, takes, token_in
 from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
@@ -152,9 +152,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     TARGET  FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; FILE.sdf, a world; or the name of a
         built-in algorithm or example: raft, relay.
     --seed
-    """,
-    UNTIL,
-    """
+    --until
     --executor EXECUTOR  inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or workers(2).
         All give the same result.
     --set

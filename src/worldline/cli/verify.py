@@ -17,7 +17,7 @@ from rich.console import Console
 
 from worldline.cli.console import PlainConsole, cell, own_lines
 from worldline.cli.console import remark as tell
-from worldline.cli.options import UNTIL, takes
+from worldline.cli.options import takes
 from worldline.cli.runner import Interruption
 from worldline.files.saving import destination, save
 from worldline.model import UsageError
@@ -123,9 +123,7 @@ _NAME, _DIGEST, _NUMBER = 14, 32, 10
     """
     TARGET  A file or name, as for `worldline run`.
     --seed
-    """,
-    UNTIL,
-    """
+    --until
     --executor EXECUTOR  Executor of the first run, which the others are compared with.
     --set
     --draws
