@@ -241,7 +241,8 @@ ABOUT = {
     "why": "Say who waits for whom in a running federation, through which links, for how long, and what the holder is"
     " doing.",
     "pause": "Hold a running federation where it is; its result stays the same.",
-    "step": "Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it there.",
+    "step": "Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it"
+    " there.",
     "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
     "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
     "draws": "List the random draws of a run: name, time, distribution and value.",
