@@ -25,30 +25,29 @@ from typer.main import get_command
 # What wasn't given is None or a default of ours, and what is given as a text is mostly meant as one.
 
 
-class Processed:
-    """Takes the place of a parameter's `process_value`, and leaves to that what needs it."""
-
-    def __init__(self, parameter: Any) -> None:
-        self._parameter = parameter
-        self._usual = parameter.process_value
-        # If another version of typer doesn't say what a parameter is, all that is given is converted.
-        self._is_text = getattr(getattr(parameter, "type_descriptor", None), "annotation", None) in (str, list[str])
-
-    def __call__(self, context: Any, value: Any) -> Any:
-        is_given = isinstance(value, str) or (isinstance(value, Sequence) and len(value) > 0)
-        if not self._is_text if is_given else self._parameter.required:
-            return self._usual(context, value)
-        if value is None and self._parameter.multiple:
-            value = ()
-        callback = self._parameter.callback
-        return value if callback is None else callback(context, self._parameter, value)
-
-
 def convert_little(parameters: Sequence[Any]) -> None:
     """Convert the values of these only where they have to be."""
     for each in parameters:
-        if not isinstance(each.process_value, Processed):
-            each.process_value = Processed(each)
+        if "process_value" not in vars(each):
+            each.process_value = _processing(each)
+
+
+def _processing(parameter: Any) -> Callable[[Any, Any], Any]:
+    """Return what takes the place of a parameter's `process_value`, and leaves to that what needs it."""
+    usual = parameter.process_value
+    # If another version of typer doesn't say what a parameter is, all that is given is converted.
+    is_text = getattr(getattr(parameter, "type_descriptor", None), "annotation", None) in (str, list[str])
+
+    def process(context: Any, value: Any) -> Any:
+        is_given = isinstance(value, str) or (isinstance(value, Sequence) and len(value) > 0)
+        if not is_text if is_given else parameter.required:
+            return usual(context, value)
+        if value is None and parameter.multiple:
+            value = ()
+        callback = parameter.callback
+        return value if callback is None else callback(context, parameter, value)
+
+    return process
 
 
 # How a command takes its options: as one value for each group of options.
@@ -147,7 +146,16 @@ _BETWEEN = re.compile(r"(?<=[\[ ])([\d.]+)<=x<=([\d.]+)")
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help can be read in 80 columns. Its epilog is shown as it stands."""
+    """A command whose help can be read in 80 columns. Its epilog is shown as it stands.
+
+    `completed` adds to the arguments what may be left out.
+    """
+
+    completed: ClassVar[Callable[[list[str]], list[str]]] = staticmethod(lambda arguments: arguments)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        convert_little(self.get_params(ctx))
+        return super().parse_args(ctx, type(self).completed(args))
 
     def get_help(self, ctx: Any) -> str:
         return "\n".join(_lines(self, ctx, {}))
@@ -290,11 +298,10 @@ def _loaded(name: str) -> Any:
         group = type("_Group", (HelpfulGroup,), {"about": about})
         alone.callback(cls=group, no_args_is_help=True)(function)
         for part, each in parts.items():
-            alone.command(part, cls=_Subcommand)(flat(each))
+            alone.command(part, cls=HelpfulCommand)(flat(each))
     else:
-        kind = type(
-            "_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", _Subcommand.completed))}
-        )
+        completed = staticmethod(getattr(module, "completed", HelpfulCommand.completed))
+        kind = type("_Command", (HelpfulCommand,), {"completed": completed})
         alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(flat(function))
     return get_command(alone)
 
@@ -309,17 +316,6 @@ class _Worldline(HelpfulGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         convert_little(self.get_params(ctx))
         return super().parse_args(ctx, args)
-
-
-class _Subcommand(HelpfulCommand):
-    @staticmethod
-    def completed(arguments: list[str]) -> list[str]:
-        """Add to the arguments what may be left out."""
-        return arguments
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        convert_little(self.get_params(ctx))
-        return super().parse_args(ctx, self.completed(args))
 
 
 app = typer.Typer(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -56,7 +55,7 @@ def draws(
         check_pattern(of)
     outcome = None if before is None else _outcome_at(before)
     found = _of_recording(Path(run), options, outcome) if _is_recording(run) else _of_target(run, options, outcome)
-    effects = found.effects.values() if outcome is None else found.before(outcome.member, outcome.at)
+    effects = found.effects.values() if outcome is None else found.before(*outcome)
     pattern = None if of is None else NamePattern(of)
     listed = [
         effect.drawn
@@ -72,27 +71,25 @@ def draws(
         _show(listed)
 
 
-class _OutcomeAt(NamedTuple):
-    """What happened to a member up to a time."""
-
-    member: str
-    at: int
-
-    def check(self, members: Collection[str]) -> None:
-        """Refuse a member that isn't there."""
-        if self.member not in members:
-            known = f"members are {', '.join(sorted(members)[:_NAMED_MAX])}"
-            raise UsageError(
-                f"--before {self.member}@{format_time(self.at)}: there is no member {shown(self.member)}",
-                advice=nearest(self.member, members) or known,
-            )
+_MemberTime = tuple[str, int]
+"""A member and a time: what happened to it up to then."""
 
 
-def _outcome_at(text: str) -> _OutcomeAt:
+def _check(outcome: _MemberTime, members: Collection[str]) -> None:
+    """Refuse a member that isn't there."""
+    member, at = outcome
+    if member not in members:
+        raise UsageError(
+            f"--before {member}@{format_time(at)}: there is no member {shown(member)}",
+            advice=nearest(member, members) or f"members are {', '.join(sorted(members)[:_NAMED_MAX])}",
+        )
+
+
+def _outcome_at(text: str) -> _MemberTime:
     member, at, time = text.rpartition("@")
     if not at or not member:
         raise UsageError(f"--before {text}: that isn't a member and a time", advice="write planner@2s")
-    return _OutcomeAt(member, as_time(time, "a time for --before"))
+    return member, as_time(time, "a time for --before")
 
 
 def _is_recording(text: str) -> bool:
@@ -100,7 +97,7 @@ def _is_recording(text: str) -> bool:
     return path.suffix == ".mcap" or header_of(path) is not None
 
 
-def _of_recording(path: Path, options: RunOptions, outcome: _OutcomeAt | None) -> RunDraws:
+def _of_recording(path: Path, options: RunOptions, outcome: _MemberTime | None) -> RunDraws:
     if options != RunOptions():
         raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
     recording = intact(Recording(path))
@@ -110,17 +107,17 @@ def _of_recording(path: Path, options: RunOptions, outcome: _OutcomeAt | None) -
             advice="name the federation, with --draws",
         )
     if outcome is not None:
-        outcome.check(recording.members())
+        _check(outcome, recording.members())
     warn("a recording doesn't have the draws that participants make; name the federation to list those, too")
     return RunDraws(recorded_account(recording).sendings, recording.header.plan())
 
 
-def _of_target(target: str, options: RunOptions, outcome: _OutcomeAt | None) -> RunDraws:
+def _of_target(target: str, options: RunOptions, outcome: _MemberTime | None) -> RunDraws:
     ready = prepare(target, replace(options, executor=_IN_PROCESS) if target.endswith(TOML) else options)
     if not isinstance(ready, ReadyFederation):
         raise UsageError(f"draws have names in federations, and {target} is of the kind {ready.kind}")
     if outcome is not None:
-        outcome.check(ready.names)
+        _check(outcome, ready.names)
     own: list[Drawn] = []
     ready.draws_heard = own.append
     with ScratchFolder("draws") as folder:

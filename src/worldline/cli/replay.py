@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 from msgspec import Struct
@@ -84,14 +84,6 @@ def speed_of(text: str) -> float | None:
     return speed
 
 
-class ShownPart(NamedTuple):
-    """Which part of a recording is shown: these topics, or all, from `start` until before `end`."""
-
-    topics: Collection[str] = ()
-    start: int = 0
-    end: int = FOREVER
-
-
 _Place = tuple[int, bool, str, int, str, int]
 """What lines are sorted by: time, whether a member does it (or it arrives), who, number, receiver, copy."""
 
@@ -102,9 +94,12 @@ class MessageLines(Observer):
     At the same time, what arrives comes before what members do then, which it may have caused.
     """
 
-    def __init__(self, part: ShownPart, say: Callable[[str], None]) -> None:
-        self._part = part
+    def __init__(
+        self, say: Callable[[str], None], topics: Collection[str] = (), start: int = 0, end: int = FOREVER
+    ) -> None:
         self._say = say
+        self._topics = topics  # These alone, if there are any.
+        self._span = start, end
         self._messages: dict[tuple[str, int], tuple[str, bytes]] = {}
         self._expiries: list[tuple[int, str, int]] = []  # A heap: when each has reached all its receivers.
         self._ahead: list[tuple[_Place, str, bytes]] = []  # A heap.
@@ -123,7 +118,7 @@ class MessageLines(Observer):
         self._expect(place, sender, number, receiver, "" if lost is None else f"lost, {lost}: ")
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        if not self._part.topics or topic in self._part.topics:
+        if not self._topics or topic in self._topics:
             heappush(self._ahead, (self._place(who, at), f"{named(who)} {NOTES[topic]}", payload or b""))
 
     def passed(self, time: int) -> None:
@@ -144,19 +139,18 @@ class MessageLines(Observer):
 
     def _expect(self, place: _Place, sender: str, number: int, receiver: str, lost: str) -> None:
         topic, payload = self._messages[sender, number]
-        if not self._part.topics or topic in self._part.topics:
+        if not self._topics or topic in self._topics:
             what = f"{named(sender)} → {printable(receiver)}  {lost}{printable(topic)}"
             heappush(self._ahead, (place, what, payload))
 
     def _print(self, at: int, what: str, payload: bytes) -> None:
-        if self._part.start <= at < self._part.end:
+        if self._span[0] <= at < self._span[1]:
             self.count += 1
             self._say(f"{format_time(at):>{_TIME_WIDTH}}  {what}  {payload_text(payload)}")
 
 
 def show(
     recording: Recording,
-    part: ShownPart,
     speed: float | None,
     played: PlayOptions,
     *,
@@ -164,7 +158,8 @@ def show(
     quiet: bool,
 ) -> None:
     """Play a recording, and show it on LCM if that is wanted."""
-    lines = MessageLines(part, (lambda _: None) if quiet else say)
+    start, end = played.span()
+    lines = MessageLines((lambda _: None) if quiet else say, frozenset(played.topics), start, end)
     with ExitStack() as stack:
         observer: Observer = lines
         if played.lcm or played.lcm_serve is not None:
@@ -175,7 +170,7 @@ def show(
             if public.url is not None:
                 say(f"public LCM on {public.url}")
             observer = SeveralObservers((lines, public))
-        narrate(recording, observer, pace_of(speed, part.start, part.end))
+        narrate(recording, observer, pace_of(speed, start, end))
 
 
 _DIFFERS = 1
@@ -205,9 +200,9 @@ class PlayOptions(Struct, frozen=True, kw_only=True):
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
 
-    def part(self) -> ShownPart:
-        return ShownPart(
-            frozenset(self.topics),
+    def span(self) -> tuple[int, int]:
+        """Return the time from which on it is shown, and until before which."""
+        return (
             0 if self.start is None else as_time(self.start, "the start"),
             FOREVER if self.until is None else as_time(self.until, "the end"),
         )
@@ -277,13 +272,13 @@ def replay(
         "for running members again",
         "name them: --only NAME",
     )
-    part = played.part()
+    played.span()  # Refuses what isn't a time.
     if missing := shortcoming(recording):
         warn(missing)
     if played.topics:
         next(recording.arrivals(topics=played.topics), None)  # Refuses a topic that isn't there.
     with interruptible():
-        show(recording, part, rate, played, say=PlainConsole().print, quiet=quiet)
+        show(recording, rate, played, say=PlainConsole().print, quiet=quiet)
 
 
 def _refuse(given: dict[str, object], what_for: str, advice: str) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -70,15 +70,13 @@ def _found(target: str, options: RunOptions) -> Ready:
     return _made(definition_in(file, name or MODEL, kinds, form), options)
 
 
-class FoundFederation(NamedTuple):
-    """A federation in this process, or what makes it anew for every run, and what replaces draws of it."""
+def found_federation(
+    target: str, options: RunOptions, wanted_for: str = "have schedules to check"
+) -> tuple[FederationLike, DrawInputs]:
+    """Return the federation that a target means, in this process, or what makes it anew for every run; and its draws.
 
-    federation: FederationLike
-    draws: DrawInputs
-
-
-def found_federation(target: str, options: RunOptions, wanted_for: str = "have schedules to check") -> FoundFederation:
-    """Return the federation that a target means; what isn't one is refused, since only they can do what is wanted."""
+    What isn't one is refused, since only federations can do what is wanted.
+    """
     is_file = target.endswith(TOML)
     wanted = replace(options, executor=str(InProcess())) if is_file else options
 
@@ -93,7 +91,7 @@ def found_federation(target: str, options: RunOptions, wanted_for: str = "have s
         return ready
 
     first = made()
-    return FoundFederation(first.answering() if is_file else lambda: made().answering(), first.draws)
+    return first.answering() if is_file else lambda: made().answering(), first.draws
 
 
 def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:
