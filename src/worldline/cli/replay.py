@@ -105,7 +105,6 @@ class MessageLines(Observer):
         self._ahead: list[tuple[_Place, str, bytes]] = []  # A heap.
         self._unheard: dict[tuple[str, int], _Place] = {}
         self._done = 0  # What members have done, so far.
-        self.count = 0
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._messages[who, number] = topic, payload
@@ -145,7 +144,6 @@ class MessageLines(Observer):
 
     def _print(self, at: int, what: str, payload: bytes) -> None:
         if self._span[0] <= at < self._span[1]:
-            self.count += 1
             self._say(f"{format_time(at):>{_TIME_WIDTH}}  {what}  {payload_text(payload)}")
 
 
