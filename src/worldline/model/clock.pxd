@@ -7,7 +7,6 @@ cdef class RunningClock:
     cdef readonly object described
     cdef readonly bint is_steady
     cdef readonly long long shift
-    cdef long long _every
     cdef object _steps
     cdef object _rates
     cdef object _whole

@@ -281,7 +281,6 @@ class RunningClock:
         self._steps = steps  # Draws the step of a walk into a segment.
         self.is_steady = not drift and walk is None and not described.jumps
         self.shift = offset
-        self._every = FOREVER if walk is None else walk.every
         # Of each segment: the rate, and what was gained before it, in nanoseconds and billionths of them.
         self._rates = array("q", [drift])
         self._whole = array("q", [0])
@@ -292,16 +291,18 @@ class RunningClock:
 
     def _enter(self, time: int) -> None:
         """Look up the piece that a time is in."""
-        segment = time // self._every
+        walk = self.described.wander
+        every = FOREVER if walk is None else walk.every
+        segment = time // every
         if segment >= len(self._rates):
             self._walk_to(segment)
-        self._origin = segment * self._every
+        self._origin = segment * every
         self._rate = self._rates[segment]
         self._left = self._rest[segment]
         jump = bisect_right(self._ats, time)
         self._ahead = self._shifts[jump] + self._whole[segment]  # At the origin, but for a fraction.
         self._begins = max(self._origin, self._ats[jump - 1] if jump else 0)
-        self._ends = min(self._origin + self._every, self._ats[jump] if jump < len(self._ats) else FOREVER)
+        self._ends = min(self._origin + every, self._ats[jump] if jump < len(self._ats) else FOREVER)
 
     def local(self, time: int) -> int:
         """Return what the clock shows at a true time."""
