@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -66,6 +67,7 @@ ALLOWED = {
         "enum",
         "fnmatch",
         "fractions",
+        "functools",
         "hashlib",
         "heapq",
         "hmac",
@@ -77,7 +79,7 @@ ALLOWED = {
     *("operator", "random", "re", "statistics", "types", "typing"),
 }
 
-# What some modules alone may use besides: one shows frames to whoever looks for a mistake, which changes no run; others
+# What some modules alone may use besides: one shows frames to an author who looks for a mistake; others
 # take a span of time in the form that Python has for it, without a look at a clock; one has NetworkX find a flow of
 # which there is one best.
 ALLOWED_IN = {
@@ -93,6 +95,11 @@ def modules(*rooms: str) -> list[Path]:
     return sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
 
 
+def typed(room: str) -> list[Path]:
+    """Return what says the types of a room's modules, for compilers and for mypy."""
+    return sorted((ROOT / room).rglob("*.p[xy][dix]"))
+
+
 def pure_modules() -> list[Path]:
     parts = {"kernel": PURE_IN_KERNEL, "pictures": PURE_IN_PICTURES, "world": PURE_IN_WORLD}
     return modules(*PURE) + [ROOT / room / f"{name}.py" for room, names in parts.items() for name in names]
@@ -103,7 +110,13 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+_CIMPORT = re.compile(r"^(?:from ([\w.]+) |)c?import ([\w.]+)", re.MULTILINE)
+
+
 def imports(path: Path) -> Iterator[str]:
+    if path.suffix != ".py":
+        yield from (found[1] or found[2] for found in _CIMPORT.finditer(path.read_text()))
+        return
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -124,7 +137,7 @@ def test_every_room_is_known() -> None:
 @pytest.mark.parametrize("room", FOUNDATIONS)
 def test_imports_point_inwards(room: str) -> None:
     allowed = FOUNDATIONS[room] | {room} | (set() if room in PURE else LEAVES)
-    for path in modules(room):
+    for path in (*modules(room), *typed(room)):
         for name in imports(path):
             if name.startswith("worldline."):
                 assert name.split(".")[1] in allowed, f"{path} imports {name}"
@@ -212,8 +225,8 @@ def test_leaves_stand_on_the_standard_library_alone(leaf: str) -> None:
 
 def test_pure_rooms_do_no_io() -> None:
     found = {}
-    for path in map(identify, pure_modules()):
-        outside = {name for name in imports(ROOT / path) if not name.startswith(("worldline.", "cython"))}
+    for path in map(identify, (*pure_modules(), *(each for room in PURE for each in typed(room)))):
+        outside = {name for name in imports(ROOT / path) if not name.startswith(("worldline.", "cython", "cpython."))}
         found[path] = outside - ALLOWED - ALLOWED_IN.get(path, set())
     assert {path: names for path, names in found.items() if names} == {}
 

@@ -23,7 +23,6 @@ from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
 from worldline.federation.inprocess.checker import SampledSchedule
 from worldline.federation.inprocess.run import Schedule
-from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter, Event, Received, Sent
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform
 from worldline.recording import Arrival, Condition, Count, LossCount, MemberFacts, Recorder, Recording, writer

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from worldline.cli.options import LISTEN, SETTINGS, token_in
+from worldline.cli.options import LISTEN, takes, token_in
 from worldline.federation.address import parse_address
 from worldline.federation.environment import (
     ADDRESS,
@@ -26,27 +23,27 @@ from worldline.launch.processes import become_participant, check_welcome
 from worldline.model import UsageError
 
 
+@takes(
+    f"""
+    file: FILE.toml  The file that describes the federation.
+    NAME  The participant to start.
+    --address ADDRESS  Where the run is served (default: {ADDRESS}, or your run of that federation here, or {LISTEN}).
+    --token-file FILE  File with the token to present (or set {TOKEN}).
+    --authority FILE  Authority to trust, for tls:// (or set {AUTHORITY}).
+    --certificate FILE  Certificate to present, for tls:// (or set {CERTIFICATE}).
+    --key FILE  The certificate's key, if in a separate file (or set {KEY}).
+    --set
+    """
+)
 def join(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The participant to start.")],
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help=f"Where the run is served (default: {ADDRESS}, or your run of that federation here, or {LISTEN}).",
-        ),
-    ] = None,
-    token_file: Annotated[Path | None, typer.Option(help=f"File with the token to present (or set {TOKEN}).")] = None,
-    authority: Annotated[
-        Path | None, typer.Option(help=f"Authority to trust, for tls:// (or set {AUTHORITY}).")
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help=f"Certificate to present, for tls:// (or set {CERTIFICATE}).")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help=f"The certificate's key, if in a separate file (or set {KEY}).")
-    ] = None,
-    settings: Annotated[list[str] | None, SETTINGS] = None,
+    file: Path,
+    name: str,
+    address: str | None = None,
+    token_file: Path | None = None,
+    authority: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    settings: list[str] | None = None,
 ) -> None:
     """Start one participant of a federation here, for a run served elsewhere.
 

@@ -44,7 +44,7 @@ from worldline.search.day import USUAL_DAY, as_day
 from worldline.search.searching import SECONDS_MAX, deadline, remarks_on
 from worldline.search.shrinking import Shrunk
 from worldline.targets import RunOptions
-from worldline.targets.algorithm import ReadyTrial
+from worldline.targets.models import ready_trial
 
 # What stands below the options in `worldline nodes --help`: all that has a syntax of its own, for 80 columns.
 
@@ -275,7 +275,7 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
     console = PlainConsole(sys.stderr if outputs.as_json else None)
     kept: list[NodeRecord] | None = [] if outputs.diagram else None
     scheduler = trial.scheduler(trace=_sink(outputs, kept))
-    ready = ReadyTrial(trial, Executor("inline"))
+    ready = ready_trial(trial, Executor("inline"))
     ready.target, ready.options = asked.target, RunOptions(settings=asked.settings)
 
     def say(line: str | Text) -> None:

@@ -7,17 +7,16 @@ import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-import typer
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, cell, print_json, warn
-from worldline.cli.operate import OperatorAccess, conclude, connected, is_noted
+from worldline.cli.operate import ACCESS, OperatorAccess, conclude, connected, is_noted
+from worldline.cli.options import takes
 from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
@@ -174,13 +173,13 @@ def page(situation: Situation, sample: WaitingTally) -> Group:
     found = holds(situation)
     parts: list[Text | Table] = [Text(headline(situation), style="bold")]
     parts += [Text(cell(holder_in_words(hold, situation)), style="yellow") for hold in found[:3]]
-    parts += [Text(""), _everybody(situation), Text(""), _links(sample)]
+    parts += [Text(""), _participants(situation), Text(""), _links(sample)]
     parts += [Text(cell(hint), style="cyan") for hint in hints(situation)]
     parts.append(Text("Ctrl-C ends this view, and leaves the run alone", style="dim"))
     return Group(*parts)
 
 
-def _everybody(situation: Situation) -> Table:
+def _participants(situation: Situation) -> Table:
     roots = {chain[0].participant: chain[-1].holder for chain in chains(situation.whys)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("participant", "time", "state", "for", "waits for", "process"):
@@ -218,37 +217,33 @@ def _links(sample: WaitingTally) -> Table:
 _EVERY_S = 0.5
 _PICTURE = ".svg"
 _END = "end"
-_NOTED = "Runs that were noted"
 
 
+@takes(
+    """
+    run: RUN|FILE  The run's name, the number of its process, or its server's address (default: the only run of yours on
+        this machine); or FILE.mcap or FILE.timing, a run that was noted with --timing.
+    as_json: --json  Print one JSON object; with --follow, one per line.
+    --svg FILE.svg  Draw who waits for whom.
+    --follow, -f  Keep looking until the run is over.
+    --every SECONDS at least 0.05  How often to show it, with --follow.
+    """,
+    ACCESS,
+    """
+    Runs that were noted:
+    --at TIME  Show how it stood at this simulated time (or `end`).
+    --no-advice  Don't try what would make it wait less.
+    """,
+)
 def why(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RUN|FILE",
-            help="The run's name, the number of its process, or its server's address (default: the only run of yours"
-            " on this machine); or FILE.mcap or FILE.timing, a run that was noted with --timing.",
-        ),
-    ] = None,
+    run: str | None = None,
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; with --follow, one per line.")
-    ] = False,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw who waits for whom.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep looking until the run is over.")] = False,
-    every: Annotated[
-        float, typer.Option(min=0.05, metavar="SECONDS", help="How often to show it, with --follow.")
-    ] = _EVERY_S,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_NOTED, metavar="TIME", help="Show how it stood at this simulated time (or `end`)."
-        ),
-    ] = None,
-    no_advice: Annotated[
-        bool,
-        typer.Option("--no-advice", rich_help_panel=_NOTED, help="Don't try what would make it wait less."),
-    ] = False,
+    as_json: bool = False,
+    svg: Path | None = None,
+    follow: bool = False,
+    every: float = _EVERY_S,
+    at: str | None = None,
+    no_advice: bool = False,
     access: OperatorAccess,
 ) -> None:
     """Say who waits for whom in a running federation, through which links, for how long, and what the holder is doing.

@@ -80,7 +80,7 @@ class KernelNetwork:
         if self.declared_only and (source, goal) not in self._declared:
             return None
         link, outages = self._paths.link(topic, source, goal), self._paths.outages(topic, source, goal)
-        return Path(link, self._seed, topic, sender_name, receiver_name, outages=outages)
+        return Path(link, self._seed, (topic, sender_name, receiver_name), outages=outages)
 
     def lookahead(self, names: Sequence[str], workers: Sequence[int], count: int) -> list[list[int]]:
         """Return for each two workers the least latency from the first to the second: FOREVER if there is no link."""

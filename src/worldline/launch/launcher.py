@@ -150,7 +150,7 @@ def federation_of(setup: Setup, played: Mapping[str, Callable[[Participant], obj
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LaunchOptions:
     """How a federation is run in processes of its own.
 
@@ -163,7 +163,7 @@ class LaunchOptions:
     one.
     """
 
-    hear: Hear
+    hear: Hear = lambda _who, _at, _line: None
     address: str | None = None
     observer: Observer | None = None
     pace: float | None = None

@@ -612,7 +612,7 @@ class LinkEnd:
         self.last = 0  # When that arrives, as far as a script decides it.
         own = name_of(node, num_nodes)
         # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
-        self.path = None if over == Link(latency=over.latency) else Path(over, seed, TOPIC, own, self.name)
+        self.path = None if over == Link(latency=over.latency) else Path(over, seed, (TOPIC, own, self.name))
         self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
 
     def follow(self, earlier: LinkEnd) -> None:

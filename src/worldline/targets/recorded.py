@@ -203,7 +203,7 @@ def _gone(ready: Ready, name: str, known: Iterable[str]) -> UsageError:
 
 
 def doubts(header: Header, ready: Ready) -> list[str]:
-    """Say why results may differ though nobody has changed anything that was meant to change them."""
+    """Say why results may differ though nothing was changed that was meant to change them."""
     found = []
     here = {"version": version("worldline"), "python": python_name(), "platform": platform_name()}
     then = {"version": header.version, "python": header.python, "platform": header.platform}
