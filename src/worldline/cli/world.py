@@ -497,6 +497,7 @@ def world(
         _check(description, course.engine)
         return
     engine = open_engine(course.engine, description)
+    _ = network.token, network.discovery  # What can't be is refused, also if this process doesn't use it.
     for line in load_remarks(description, first_notes(engine, Cast(description).loaded())):
         remark(f"{file}: {line}")
     if role is PeerRole.SECONDARY:
