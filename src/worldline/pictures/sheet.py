@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from worldline.pictures import svg
-from worldline.pictures.svg import Value
+from worldline.pictures.svg import Look, Point, Value
 
 MARGIN = 20.0
 SMALL = 10.5
@@ -70,12 +70,44 @@ class Lines(NamedTuple):
     opacity: float
     head: float
 
-    def drawn(self, colored: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
-        """Draw groups of lines, each with its color."""
-        for color, lines in colored:
+    def drawn(self, arrows: Iterable[Arrow], kind: str) -> Iterator[str]:
+        """Draw arrows of a CSS class, those of one color together."""
+        colored: dict[str, list[str]] = {}
+        for arrow in arrows:
+            colored.setdefault(arrow.look.color, []).append(self._arrow(arrow, kind))
+        for color, lines in colored.items():
             yield svg.element(
                 "g", lines, fill="none", stroke=color, stroke_width=self.stroke, stroke_opacity=self.opacity
             )
+
+    def _arrow(self, arrow: Arrow, kind: str) -> str:
+        (start, end), look = arrow.line, arrow.look
+        parts = [svg.hover(arrow.said)]
+        if arrow.is_target:
+            parts.append(svg.path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
+        if arrow.fate in ("received", "absorbed"):
+            head = svg.arrow_end(look.color, self.head) if svg.distance(start, end) > self.head else None
+            parts.append(svg.path((start, end), stroke_dasharray=look.dashes, marker_end=head))
+        elif arrow.fate in ("lost", "dropped"):
+            cross = svg.cross(*end, self.head * 0.48)
+            parts.append(svg.path((start, end), stroke_dasharray="4 3"))
+            parts.append(svg.element("path", d=cross, stroke_width=max(1.4, self.stroke), stroke_opacity=1))
+        else:
+            parts += svg.fading(start, end)
+        return svg.element("g", parts, class_=f"{kind} {arrow.fate.replace(' ', '-')}")
+
+
+class Arrow(NamedTuple):
+    """A message or a lambda: from where to where it is drawn, how, what is said under the mouse, and its fate.
+
+    With `is_target`, it is easy to hit with the mouse.
+    """
+
+    line: tuple[Point, Point]
+    look: Look
+    said: str
+    fate: str
+    is_target: bool = False
 
 
 def chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:

@@ -14,6 +14,7 @@ from worldline.nodes.trace import NodeRecord
 from worldline.pictures import svg
 from worldline.pictures.sheet import (
     SMALL,
+    Arrow,
     Lines,
     Sample,
     Sheet,
@@ -24,7 +25,7 @@ from worldline.pictures.sheet import (
     line_sample,
     ticks_between,
 )
-from worldline.pictures.svg import LabelSpace, Look, Parts, Point
+from worldline.pictures.svg import LabelSpace, Parts, Point
 
 # Reads a trace: which messages there were and what became of them, and what else happened to which nodes.
 
@@ -396,31 +397,12 @@ class _NodesDiagram:
     # -- Messages
 
     def _arrows(self) -> Iterator[str]:
-        return self.lines.drawn(
-            (look.color, [self._arrow(each, look) for each in self.story.messages if each.record.what == kind])
-            for kind, look in self.looks.items()
+        is_target = len(self.story.messages) <= _WIDE_TARGETS_UP_TO
+        arrows = (
+            Arrow(self._ends(each), self.looks[each.record.what], str(each), each.fate, is_target)
+            for each in self.story.messages
         )
-
-    def _arrow(self, message: DrawnMessage, look: Look) -> str:
-        start, end = self._ends(message)
-        parts = [svg.hover(str(message))]
-        if len(self.story.messages) <= _WIDE_TARGETS_UP_TO:
-            parts.append(svg.path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
-        if message.fate == "received":
-            parts.append(
-                svg.path(
-                    (start, end), stroke_dasharray=look.dashes, marker_end=svg.arrow_end(look.color, self.lines.head)
-                )
-            )
-        elif message.fate == "under way":
-            parts += svg.fading(start, end)
-        else:
-            arm = self.lines.head * 0.48
-            parts.append(svg.path((start, end), stroke_dasharray="4 3"))
-            parts.append(
-                svg.element("path", d=svg.cross(*end, arm), stroke_width=max(1.4, self.lines.stroke), stroke_opacity=1)
-            )
-        return svg.element("g", parts, class_=f"message {message.fate.replace(' ', '-')}")
+        return self.lines.drawn(arrows, "message")
 
     def _ends(self, message: DrawnMessage) -> tuple[Point, Point]:
         """Return where a message's line begins and how far it gets."""

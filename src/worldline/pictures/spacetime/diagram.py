@@ -11,6 +11,7 @@ from worldline.model.text import counted
 from worldline.pictures import svg
 from worldline.pictures.sheet import (
     MARGIN,
+    Arrow,
     Lines,
     Sample,
     Sheet,
@@ -319,21 +320,12 @@ class _MinkowskiDiagram:
         ]
 
     def _arrows(self) -> Iterator[str]:
-        drawn: dict[str, list[str]] = {}
-        for flight in self.story.flights:
-            color = self._color(flight.source, flight.emitted)
-            drawn.setdefault(color, []).append(self._arrow(flight, color))
-        return self.lines.drawn(drawn.items())
-
-    def _arrow(self, flight: Flight, color: str) -> str:
-        start, end = self.at(flight.source, flight.emitted), self.at(flight.target, flight.end)
-        parts = [svg.hover(str(flight))]
-        if flight.fate == "absorbed":
-            head = svg.arrow_end(color, self.lines.head) if svg.distance(start, end) > self.lines.head else None
-            parts.append(svg.path((start, end), stroke_dasharray=_dashes_of(flight), marker_end=head))
-        else:
-            parts += svg.fading(start, end)
-        return svg.element("g", parts, class_=f"lambda {flight.fate.replace(' ', '-')}")
+        arrows = []
+        for each in self.story.flights:
+            ends = self.at(each.source, each.emitted), self.at(each.target, each.end)
+            look = Look(self._color(each.source, each.emitted), _dashes_of(each))
+            arrows.append(Arrow(ends, look, str(each), each.fate))
+        return self.lines.drawn(arrows, "lambda")
 
     # -- Worldlines
 
