@@ -247,7 +247,6 @@ def test_case_12_every_schedule_of_three_participants_with_three_operations_give
     def sleeper(self: Participant) -> None:
         for message in self.next(until="5ms"):
             self.publish("news", message.payload + b"!")
-        self.next(until="5ms")
 
     def late(self: Participant) -> None:
         self.subscribe("echo", "mailbox")

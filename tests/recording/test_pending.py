@@ -121,7 +121,7 @@ def test_what_is_said_anew_after_closing_holds_and_the_earliest_closing_counts()
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda pending: pending.sent("a", 1, "x", 49, b"", 60), "nobody acts before 50ns any more"),
+        (lambda pending: pending.sent("a", 1, "x", 49, b"", 60), "none acts before 50ns any more"),
         (lambda pending: pending.sent("a", 0, "x", 50, b"", 60), "message 0 was recorded twice"),
         (lambda pending: pending.arrives("a", 7, "r", 50, 0, None), "final or was never sent"),
         (lambda pending: pending.arrives("a", 0, "r", 101, 0, None), "if it expires at 100ns"),
