@@ -270,6 +270,11 @@ def test_certificate_and_address_go_together(tmp_path: Path) -> None:
         Server(two(), "tls://127.0.0.1:0", certificate=tmp_path / "missing.pem")
 
 
+def test_a_keyword_that_it_doesnt_have_is_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tokens'"):
+        Server(plan(["a"]), tokens="secret")  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize("pace", [0, -1.0, float("inf"), float("nan")])
 def test_an_impossible_pace_is_refused(pace: float) -> None:
     with pytest.raises(ConfigurationError, match="isn't possible"):
