@@ -369,7 +369,7 @@ def test_created_entities_use_their_creators_links_with_draws_of_their_own() -> 
     simulation.run()
     between = network.rules[0].link
     for name in ("a", "a/kim", "a/lee"):
-        (arrival,), _ = Path(between, 3, "x", name, "b").carry(0, 0, 0)
+        (arrival,), _ = Path(between, 3, ("x", name, "b")).carry(0, 0, 0)
         assert [message.arrival for message in simulation["b"].got if message.payload == name] == [arrival]
     assert len({message.arrival for message in simulation["b"].got}) == 3
     assert [(message.arrival, message.payload) for message in simulation["c"].got] == [(7, "a/kim"), (7, "a/lee")]
