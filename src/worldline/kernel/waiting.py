@@ -1,4 +1,11 @@
-"""What a process can wait for, resources among it, and what it is then given."""
+"""What a process can wait for, resources among it, and what it is then given.
+
+`process._wait` looks at what was yielded. If it has happened already, the process goes on at once with its value.
+Otherwise the process is noted where that happens (a signal's `waiters`, an inbox's `readers`), which is then what it
+`_waits_on`: that calls `process._give(value)` when it happens, and forgets the process by `forget(process)` if the
+process goes on for another reason, such as a limit or an interruption. Whatever else is to be waited for needs just
+these two.
+"""
 
 from __future__ import annotations
 

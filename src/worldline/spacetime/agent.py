@@ -20,7 +20,7 @@ from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.spacetime.core import ChannelEnd, Core, current_core
 from worldline.spacetime.functions import METHODS
 from worldline.spacetime.geometry import Vector, as_vector
-from worldline.spacetime.lanes import CLOSED, Body, Lane
+from worldline.spacetime.lanes import Body, Lane
 from worldline.spacetime.space import Minkowski, Point
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _arrived(name: str, target: str, home: int) -> RemoteReference:
 
 
 def lane_told(lane: Lane) -> tuple[Any, ...]:
-    return lane.name, lane.source.name, lane.target.name, lane.target.home, lane.closed
+    return lane.name, lane.source.name, lane.target.name, lane.target.home, lane.open, lane.told
 
 
 def _moved_reference(
@@ -133,14 +133,16 @@ def _moved_reference(
     return RemoteReference(_moving, lane, _moving.body(body, home), is_end=is_end, channel=channel)
 
 
-def lane_found(name: str, source: str = "", target: str = "", home: int = 0, closed: int = 0) -> Lane:
+def lane_found(
+    name: str, source: str = "", target: str = "", home: int = 0, is_open: bool = True, told: bool = False
+) -> Lane:
     """Return the lane of a channel that has moved here with its agent; one that is closed is no other's."""
     core = _moving
     assert core is not None
-    if not closed and name in core.lanes:
+    if is_open and name in core.lanes:
         return core.lanes[name]
     lane = Lane(name, 0, core.body(source, core.me), core.body(target, home))
-    lane.closed = closed or CLOSED
+    lane.open, lane.told = False, told
     return lane
 
 
@@ -387,7 +389,7 @@ class Channel(ChannelEnd):
     @property
     def is_open(self) -> bool:
         """Whether anything can be sent: it hasn't been closed, and the target isn't known to be dead."""
-        return not self.lane.closed
+        return bool(self.lane.open)
 
     def target(self) -> RemoteReference:
         """Return a reference to the agent at the other end, which can be sent to a third one."""
@@ -416,7 +418,7 @@ class Channel(ChannelEnd):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if _moving is None:
             raise _not_copied()
-        return _moved_channel, lane_told(self.lane) if self.lane.closed else (self.lane.name,)
+        return _moved_channel, (self.lane.name,) if self.lane.open else lane_told(self.lane)
 
 
 def _not_copied() -> ModelError:

@@ -32,7 +32,7 @@ S2. A block is earlier than the due of anything that its source sends from then 
 S3. A body that blocks, blocks on one in its past. So among all that are blocked there is one that isn't, as long as
     a lambda takes any time. If none is left, floats can't tell the light cones apart, which is an error.
 S4. What is not causal in the simulation is never visible in it: that a lane is given up, that a target is gone. An
-    agent learns of a death by a lambda on a lane of its own (`news`), which blocks like others.
+    agent learns of a death by a lambda on a lane of its own (`is_news`), which blocks like others.
 
 Agents that are made during a run can be without end. So of one that has died no more is kept than its part in the
 digest, and where it died: a *grave*. Its body can still be asked for by name: it is made again, dead, and is the same
@@ -76,7 +76,7 @@ from worldline.model.randomness import Stream, key_of
 from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
-from worldline.spacetime.lanes import ASKED, CLOSED, NEWS, TOLD, Body, Lambda, Lane
+from worldline.spacetime.lanes import Body, Lambda, Lane
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -120,10 +120,9 @@ _SMALL = cython.declare(cython.longlong, 2**59)
 # Which half of a lane moves: see `Core.lanes_of`.
 _SOURCES_HALF = cython.declare(cython.int, 1)
 _TARGETS_HALF = cython.declare(cython.int, 2)
-_NOT_THERE = cython.declare(object, (False, False, None))
+_NOT_THERE = cython.declare(object, (False, False, False, None))
 
 # C variables: to look up a module's own names takes longer.
-_ASKED = cython.declare(cython.int, ASKED)
 _Parcel = cython.declare(object, PackedCopy)
 _Closure = cython.declare(object, Closure)
 _Function = cython.declare(object, FunctionType)
@@ -274,7 +273,7 @@ class Core:
                 self._publish(body)
                 return handled
             body.moved = True
-            if best is not None and best.news:
+            if best is not None and best.is_news:
                 body.tau = least
                 self._take_news(body, best)
                 continue
@@ -304,7 +303,7 @@ class Core:
         if lane.gone or source is body or source.parked:
             return _NEVER
         if source.done:
-            return -_NEVER if lane.news == _ASKED else _NEVER
+            return -_NEVER if lane.asked else _NEVER
         if not source.known:
             return -_NEVER
         due: cython.double = self._safe(body, source.here)
@@ -751,7 +750,7 @@ class Core:
 
         The other end goes to the target along the old lane. Nothing that is sent on the new one can be there earlier.
         """
-        if via.closed or not self.acts(via.source):
+        if not via.open or not self.acts(via.source):
             self.check_sender(via)
         name = self._channel_name()
         self.emit(via, _ATTACH, None, (name, holder.name, holder.home), 0, None)
@@ -810,9 +809,9 @@ class Core:
 
         So it may happen at any moment, such as when the garbage collector finds that nothing has the channel.
         """
-        if lane.closed:
+        if not lane.open:
             return
-        lane.closed = CLOSED
+        lane.open = False
         if lane in lane.source.outs:
             lane.source.outs.remove(lane)
         self.unwatch(lane)
@@ -846,10 +845,10 @@ class Core:
         if not silently:
             body.death = body.point
             for lane in body.outs:
-                if lane.news:  # Who wants the news may be luck; so they are nothing that this agent has sent.
+                if lane.is_news:  # Who wants the news may be luck; so they are nothing that this agent has sent.
                     self._send_news(lane, body.death)
             for lane in list(body.outs):
-                if not lane.news:
+                if not lane.is_news:
                     self.give_up(lane)
         body.done = True
         self.live -= 1
@@ -859,7 +858,7 @@ class Core:
                 self._empty(lane)
                 self.lanes.pop(lane.name, None)
         for lane in body.outs:
-            lane.closed = CLOSED
+            lane.open = False
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)
@@ -884,13 +883,13 @@ class Core:
         """Let the source of a lane learn when its target dies."""
         target: Body = lane.target
         news: Lane = self.lane(f"{lane.name}!", target, lane.source)
-        news.news = NEWS
+        news.is_news = True
         self.attach(news)
         self._wake(lane.source)
         if target.is_here:
             self.tell_death(target, news)
         else:
-            news.news = ASKED
+            news.asked = True
             self.outbox.append((target, ("watch", target.name, news.name, lane.source.name, self.me)))
 
     def unwatch(self, lane: Lane) -> None:
@@ -925,7 +924,8 @@ class Core:
         lane: Lane
         for lane in list(body.outs):
             if news.name == f"{lane.name}!":
-                lane.closed = TOLD
+                lane.open = False
+                lane.told = True
                 body.outs.remove(lane)
                 self.lanes.pop(lane.name, None)
         drop_lane(body, news)
@@ -942,13 +942,13 @@ class Core:
                 f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
                 advice="an agent sends on channels of its own, in its own events",
             )
-        if lane.closed == TOLD:
+        if lane.told:
             raise ClosedError(
                 f"{lane.target.name} is dead, which is known here, so nothing can be sent to it",
                 participant=source.name,
                 advice="ask channel.is_open first, or catch the error",
             )
-        if lane.closed:
+        if not lane.open:
             raise ClosedError(f"the channel to {lane.target.name} is closed", participant=source.name)
 
     def seal(self, function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any, int, Any]:
@@ -1065,17 +1065,15 @@ class Core:
         """Take in what has moved of lanes, after the bodies."""
         lane: Lane
         half: cython.int
-        for name, key, half, (source, source_home, target, target_home), sent, news, flags, under_way in lanes:
+        for name, key, half, (source, source_home, target, target_home), sent, is_news, flags, under_way in lanes:
             lane = self.lane(name, self.body(source, source_home), self.body(target, target_home), key)
-            if not lane.news:
-                lane.news = news
+            lane.is_news = is_news
             if half & _SOURCES_HALF:
                 lane.sent = sent
                 lane.handle = 0
                 lane.source.outs.append(lane)
             if half & _TARGETS_HALF:
-                lane.news = news
-                is_attached, lane.gone, lane.floor = flags
+                is_attached, lane.gone, lane.asked, lane.floor = flags
                 if is_attached:
                     self.attach(lane)
                 for at, order, kind, function, arguments, content, ends in under_way:
@@ -1096,13 +1094,13 @@ def _lane_told(lane: Lane, half: cython.int) -> tuple[Any, ...]:
     flags: Any = _NOT_THERE
     under_way: Any = ()
     if half & _TARGETS_HALF:
-        flags = lane.place >= 0, lane.gone, lane.floor
+        flags = lane.place >= 0, lane.gone, lane.asked, lane.floor
         if lane.head is not None:
             under_way = [
                 (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
                 for item in lane.under_way()
             ]
-    return lane.name, lane.key, half, ends, lane.sent, lane.news, flags, under_way
+    return lane.name, lane.key, half, ends, lane.sent, lane.is_news, flags, under_way
 
 
 @cython.cclass
@@ -1123,7 +1121,7 @@ class ChannelEnd:
         """
         lane: Lane = self.lane
         core: Core = self.core
-        if lane.closed or lane.source is not core.acting:
+        if not lane.open or lane.source is not core.acting:
             core.check_sender(lane)
         content = core.prints.get(function) if not arguments and type(function) is _Function else None
         if content is not None:

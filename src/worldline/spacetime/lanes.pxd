@@ -27,8 +27,10 @@ cdef class Lane:
     cdef Py_ssize_t place
     cdef bint exact
     cdef public bint gone
-    cdef public int news
-    cdef public int closed
+    cdef public bint asked
+    cdef public bint is_news
+    cdef public bint open
+    cdef public bint told
     cdef object rest
     cdef readonly unsigned long long key
     cdef public long long sent

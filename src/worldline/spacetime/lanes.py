@@ -26,11 +26,6 @@ if not cython.compiled:
 
 _NEVER = cython.declare(cython.double, inf)
 
-CLOSED, TOLD = 1, 2
-"""Why nothing can be sent on a lane: its source has closed it, or knows that its target is dead."""
-NEWS, ASKED = 1, 2
-"""What a lane of news is: one that is waited for; and another worker was asked for them, and hasn't answered."""
-
 
 @cython.final
 @cython.no_gc  # What it carries has been copied, and refers to nothing else.
@@ -182,10 +177,12 @@ class Lane:
         self.sent = 0
         self.place = -1  # Among the target's lanes, once it is attached there.
         self.exact = False
-        self.closed = 0  # As far as the source knows; CLOSED or TOLD.
+        self.open = True  # As far as the source knows.
         self.gone = False  # Nothing can be sent on it any more; what is under way arrives.
-        self.news = 0  # NEWS or ASKED, if it brings news of a death.
+        self.is_news = False
+        self.asked = False  # Another worker has been asked for news, and hasn't answered.
         self.handle = 0  # The identity of the object by which the source holds it.
+        self.told = False  # The source knows that the target is dead.
         self.timers: list[Any] | None = None
 
     def under_way(self) -> list[Lambda]:

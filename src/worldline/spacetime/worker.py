@@ -29,7 +29,7 @@ from worldline.processes.pool import loaded
 from worldline.processes.status_timer import Look
 from worldline.spacetime.agent import Agent, AgentWrapper, moving
 from worldline.spacetime.core import Core, Letter
-from worldline.spacetime.lanes import NEWS, Body, new_lambda
+from worldline.spacetime.lanes import Body, new_lambda
 from worldline.spacetime.placement import Balance, Placing, Resident, moves, resident_of
 from worldline.spacetime.space import shown_time
 
@@ -92,7 +92,7 @@ def unpacked(core: Core, data: bytes) -> None:
             core.wake(body)
         for body, _ in arrived:
             for each in list(body.outs):
-                if not each.news and not each.handle:  # Its channel was garbage, and has stayed behind.
+                if not each.is_news and not each.handle:  # Its channel was garbage, and has stayed behind.
                     core.give_up(each)
 
 
@@ -188,7 +188,7 @@ def take(core: Core, letter: Letter) -> None:
         case "watched":
             news = core.lanes.get(said[0])
             if news is not None:
-                news.news = NEWS
+                news.asked = False
                 core.wake(news.target)
         case "unwatch":
             name, news_name = said
@@ -210,7 +210,7 @@ def _be_watched(core: Core, name: str, news: str, watcher: str, worker: int) -> 
     assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
     if news:
         lane = core.lane(news, body, core.body(watcher, worker))
-        lane.news = NEWS
+        lane.is_news = True
         core.tell_death(body, lane)
         core.outbox.append((lane.target, ("watched", news)))
     body.partners[worker] = True
