@@ -44,7 +44,7 @@ from worldline.history.journal import Journal
 from worldline.lock import Action, Arbiter, Grant, Join, Next, ParticipantEvent, Publish, StartRun, Subscription
 from worldline.lock.ledger import Ledger
 from worldline.model import FOREVER, Message, Plan
-from worldline.pictures.sheet import Entry, Legend, ticks_between
+from worldline.pictures.sheet import legend, ticks_between
 from worldline.pictures.svg import FAINT, PALETTE, SOFT, document, element, hover, path, text_at
 from worldline.wire.codec import decode_events, encode_answer, encode_events
 
@@ -436,14 +436,14 @@ def draw(builds: dict[str, dict[str, Costs]]) -> str:
     def sample(part: str) -> Callable[[float, float], str]:
         return lambda x, y: element("rect", x=x, y=y - 6, width=22, height=12, fill=_COLORS[part])
 
-    legend = Legend([Entry(part, sample(part)) for part in PARTS], _WIDTH - 2 * 40)
+    explained, y = legend([(part, sample(part)) for part in PARTS], _TOP, _WIDTH, 40)
     title = "What one hop of a ping-pong costs"
     parts = [
         text_at(40, 36, title, size=19),
         text_at(40, 58, "µs, medians; before the lock was compiled, and now, plain and compiled", size=13, fill=SOFT),
-        *legend.drawn(40, _TOP),
+        *explained,
     ]
-    top = y = _TOP + legend.height + 6
+    top = y = y + 6
     rows: list[str] = []
     last = ""
     for transport, name, costs in bars:

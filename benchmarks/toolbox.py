@@ -36,7 +36,7 @@ from worldline.history.replay.following import RecordedParts
 from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.recording import Recording
-from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.reader import intact, recorded_account
 from worldline.targets import RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.recorded import joins_of, program_of

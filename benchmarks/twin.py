@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.launch.file.setup import read_setup
-from worldline.launch.launcher import Launch
+from worldline.launch.launcher import Launch, LaunchOptions
 from worldline.launch.roles import SpecialRoles
 
 PROGRAM = """
@@ -41,7 +41,8 @@ def run_once(file: Path, twinned: tuple[str, ...]) -> tuple[float, float]:
     """Run it, and return the seconds of a round trip, and those of ann's processor."""
     said: list[str] = []
     launch = Launch(
-        read_setup(file), hear=lambda _who, _at, line: said.append(line), roles=SpecialRoles(twinned=twinned)
+        read_setup(file),
+        LaunchOptions(hear=lambda _who, _at, line: said.append(line), roles=SpecialRoles(twinned=twinned)),
     )
     launch.check_ends(launch.run())
     wall, used = map(float, said[-1].split())

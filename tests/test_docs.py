@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import importlib
 import importlib.util
@@ -96,18 +95,12 @@ def python_blocks(page: Path) -> list[str]:
 @cache
 def names_defined() -> tuple[set[str], set[str]]:
     """Return the names of all classes, and of all that anything is called, in the sources."""
-    classes, names = set[str](), set[str]()
-    for file in (ROOT / "src").rglob("*.py*"):
-        for node in ast.walk(ast.parse(file.read_text())) if file.suffix in (".py", ".pyi") else ():
-            if isinstance(node, ast.ClassDef):
-                classes.add(node.name)
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                names.add(node.name)
-            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
-            elif isinstance(node, ast.alias):
-                names.add(node.asname or node.name)
-    return classes, names
+    text = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    classes = re.findall(r"^ *class (\w+)", text, re.MULTILINE)
+    others = re.findall(r"def (\w+)|^ +(\w+): | as (\w+)|^ *(?:from \S+ )?import (.+)", text, re.MULTILINE)
+    bound = [line.partition(" = ")[0] for line in text.splitlines() if " = " in line]
+    said = "\n".join([*classes, *bound, *(each for found in others for each in found)])
+    return set(classes), set(re.findall(r"\w+", said))
 
 
 def unknown_names(page: str, text: str, classes: set[str], names: set[str]) -> set[str]:

@@ -47,7 +47,7 @@ def test_entities_do() -> None:
     simulation = Simulation(seed=SEED)
     drawing = Drawing()
     simulation.add("a", drawing)
-    simulation.run()
+    run(simulation)
     assert drawing.drawn == expected("a")
 
 
@@ -63,7 +63,7 @@ def test_nodes_do_on_every_executor() -> None:
     for executor in ("inline", "processes(2)"):
         scheduler = Scheduler(2, [(0, 1)], DrawingNode, seed=SEED)
         scheduler.start_all_nodes()
-        scheduler.run(executor=executor)
+        run(scheduler, executor=executor)
         drawn.append([node.drawn for node in scheduler.nodes])
     assert drawn[0] == drawn[1]
     assert len({number for numbers in drawn[0] for number in numbers}) == 8

@@ -10,7 +10,7 @@ import _signal  # type: ignore[import-not-found] # Not signal, for which others 
 import os
 import sys
 
-# The command ends at once on Ctrl-C until all is loaded (`cli/leaving.py`): what is half loaded has nothing to tidy
+# The command ends at once on Ctrl-C until all is loaded (`cli/__init__.py`): what is half loaded has nothing to tidy
 # up. By `orig_argv`, since processes that the command starts may have its `argv`.
 _IS_COMMAND = sys.orig_argv[1:3] == ["-m", "worldline"] or "".join(sys.orig_argv[1:2]).rpartition("/")[2] == "worldline"
 if _IS_COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
@@ -27,18 +27,20 @@ if os.environ.get("WORLDLINE_RESTLESS_THREADS", "0") not in ("", "0"):
 
 TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, overload
 
     from worldline import errors
     from worldline.federation.inprocess.checker import check
-    from worldline.federation.inprocess.run import run
+    from worldline.federation.outcome import FederationOutcome
     from worldline.federation.participant.aio import connect_async
     from worldline.federation.participant.client import connect
     from worldline.federation.participant.participant import Participant
     from worldline.federation.participant.program import Federation, Program, run_program
     from worldline.federation.server.limits import Limits
     from worldline.federation.server.server import Server
-    from worldline.lock import EmergencyStop, RunEnded
+    from worldline.history.observer import Observer
+    from worldline.history.outcome import Outcome
+    from worldline.lock import Crashed, EmergencyStop, RunEnded
     from worldline.model import (
         MS,
         SECOND,
@@ -47,25 +49,33 @@ if TYPE_CHECKING:
         Rule,
         WorldlineError,
         clock,
+        exponential,
+        fixed,
         format_time,
         hold,
         link,
+        normal,
         partition,
         payload,
         plan,
+        table,
         uniform,
     )
+    from worldline.model.time import TimeLike
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MS",
     "SECOND",
+    "Crashed",
     "EmergencyStop",
     "Federation",
     "Limits",
     "Message",
     "Network",
+    "Observer",
+    "Outcome",
     "Participant",
     "Program",
     "Rule",
@@ -77,31 +87,62 @@ __all__ = [
     "connect",
     "connect_async",
     "errors",
+    "exponential",
+    "fixed",
     "format_time",
     "hold",
     "link",
+    "normal",
     "partition",
     "payload",
     "plan",
     "run",
     "run_program",
+    "table",
     "uniform",
 ]
 
 
-# Whoever imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
+# A program that imports a part of Worldline, or the command, shouldn't have to wait for all of it.
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.participant.program"),
     "Limits": "worldline.federation.server.limits",
+    "Observer": "worldline.history.observer",
+    "Outcome": "worldline.history.outcome",
     "Participant": "worldline.federation.participant.participant",
-    **dict.fromkeys(["EmergencyStop", "RunEnded"], "worldline.lock"),
+    **dict.fromkeys(["Crashed", "EmergencyStop", "RunEnded"], "worldline.lock"),
     "Server": "worldline.federation.server.server",
     "check": "worldline.federation.inprocess.checker",
     "connect": "worldline.federation.participant.client",
     "connect_async": "worldline.federation.participant.aio",
-    "run": "worldline.federation.inprocess.run",
     "run_program": "worldline.federation.participant.program",
 }
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def run(runnable: Federation, until: TimeLike | None = None, **options: Any) -> FederationOutcome: ...
+    @overload
+    def run(runnable: Any, until: TimeLike | float | None = None, **options: Any) -> Any: ...
+
+
+def run(runnable: Any, until: TimeLike | float | None = None, **options: Any) -> Any:
+    """Run something that can be run to its end, and return its outcome.
+
+    That is a Federation, whose participants run in this process, or what has a `run` of its own: a kernel Simulation,
+    a Scheduler of nodes, a ForwardSimulation of agents in spacetime, a World. If `until` is given, the run ends there.
+    The other options are those of that `run`; all but worlds take an `observer`, which is told all that happens, and a
+    `watch`, which is told the status now and then. Of a federation, `draws` replaces random draws, by name, and
+    `keep_journals` puts what each participant has seen into the outcome; of other models, `executor` says what executes
+    them.
+    """
+    own = getattr(type(runnable), "run", None)
+    if own is None:
+        from worldline.federation.inprocess.run import run as run_in_process
+
+        return run_in_process(runnable, until, **options)  # type: ignore[arg-type]
+    return own(runnable, **options) if until is None else own(runnable, until, **options)
 
 
 def __getattr__(name: str) -> Any:
@@ -115,4 +156,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

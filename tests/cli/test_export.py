@@ -234,7 +234,7 @@ def test_standard_output_has_the_table_and_nothing_else(
 ) -> None:
     assert worldline("export", "run.mcap", "/dev/null", "--to", "csv") == (0, "", "written to /dev/null\n")
     with Path("caught.csv").open("w+b") as file:
-        monkeypatch.setattr("worldline.cli.export._STANDARD", Path(f"/dev/fd/{file.fileno()}"))
+        monkeypatch.setattr("worldline.cli.info._STANDARD", Path(f"/dev/fd/{file.fileno()}"))
         assert worldline("export", "run.mcap", "-", "--to", "csv") == (0, "", "")
     worldline("export", "run.mcap", "all.csv")
     assert Path("caught.csv").read_bytes() == Path("all.csv").read_bytes()

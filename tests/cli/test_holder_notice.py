@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.cli.screen import HolderNotice
+from worldline.cli.screen import holder_notice
 from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.model import MS
 
@@ -15,7 +15,7 @@ class Hour:
     def __init__(self) -> None:
         self.now = 0.0
         self.said: list[tuple[float, str]] = []
-        self.notice = HolderNotice(lambda text: self.said.append((self.now, text)), 10.0, lambda: self.now)
+        self.notice = holder_notice(lambda text: self.said.append((self.now, text)), 10.0, lambda: self.now)
 
     def pass_(self, seconds: float, time: int, waits: tuple[WaitReason, ...] = CHAIN) -> None:
         until = self.now + seconds

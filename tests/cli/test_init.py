@@ -13,11 +13,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from worldline import Federation, Program, check, run
-from worldline.cli.init import FILES, init, write_files
+from worldline.cli.commands import app
+from worldline.cli.init import init, write_files
 from worldline.launch.file.setup import Setup, read_setup
 from worldline.model import UsageError
 
@@ -80,25 +80,10 @@ def test_what_it_writes_passes_the_linter_and_the_formatter(tmp_path: Path) -> N
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_says_what_to_do_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    init()
-    assert capsys.readouterr().out == (
-        "wrote federation.toml and federation.py\nrun it:\n  worldline run federation.toml\n"
-    )
-    init(Path("new") / "my cell")
-    assert "  worldline run 'new/my cell/federation.toml'\n" in capsys.readouterr().out
-    assert sorted(path.name for path in (tmp_path / "new" / "my cell").iterdir()) == sorted(FILES)
-
-
 def test_the_command_takes_a_directory_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = typer.Typer()
-    app.command()(init)
     monkeypatch.chdir(tmp_path)
     for arguments, directory in (([], tmp_path), (["there"], tmp_path / "there")):
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+        assert CliRunner().invoke(app, ["init", *arguments]).exit_code == 0
         assert tomllib.loads((directory / "federation.toml").read_text())["name"] == "room"
 
 
@@ -125,14 +110,6 @@ def test_a_link_that_leads_nowhere_is_there_too(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is there already"):
         init(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["federation.py"]
-
-
-@pytest.mark.parametrize("directory", ["file", "file/deeper"])
-def test_a_file_is_no_directory(tmp_path: Path, directory: str) -> None:
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match=r"can't be written: .* \(nothing was written\)"):
-        init(tmp_path / directory)
-    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

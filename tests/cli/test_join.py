@@ -195,7 +195,7 @@ def test_who_has_knocked_is_expected_as_before(
     for _ in range(2):
         assert worldline("join", file, "reader", "--address", str(club.address))[0] == 0
     assert club.ask(club.host.missing) == ["logger", "reader", "talker"]
-    assert not club.ask(lambda: list(club.host.notices))
+    assert not club.ask(lambda: list(club.host.owner.notices))
     assert became
 
 

@@ -74,9 +74,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(
-    "module", ["worldline.builds", "worldline.cli", "worldline.cli.leaving", "worldline.cli.commands"]
-)
+@pytest.mark.parametrize("module", ["worldline.builds", "worldline.cli", "worldline.cli.commands"])
 def test_ctrl_c_while_the_command_is_loaded_leaves_no_traceback(module: str, tmp_path: Path) -> None:
     (tmp_path / "worldline").write_text(COMMAND)
     ran = subprocess.run(

@@ -165,7 +165,7 @@ _MORE_MISTAKES = [
     ("raise ValueError(3000 * '0')", "ValueError: 00000"),
     ("return (each for each in ())", "UsageError: its program is a generator or a coroutine, which never ran"),
 ]
-_EXECUTORS = ("processes", "unix", "workers(2)")
+_EXECUTORS = ("tcp", "workers(2)")
 
 
 @pytest.mark.parametrize(

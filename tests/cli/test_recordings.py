@@ -12,14 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from mcap.reader import make_reader
 
+from tests.cli.conftest import Command, command_of
 from tests.federation.transports import PATIENCE_S, eventually
-from worldline.cli import main
 from worldline.model import UsageError, plan
 from worldline.recording import Condition, Provenance, Recorder, Recording
 
@@ -59,8 +58,6 @@ def hostile(self):
     raise ValueError("no\\nworldline: forged\\x1b[2J\\u2028")
 """
 
-Command = Callable[..., tuple[int, str, str]]
-
 
 def write(folder: Path, *roles: str, more: str = "") -> str:
     (folder / "poses.py").write_text(CAST)
@@ -81,18 +78,10 @@ def file(tmp_path: Path) -> str:
 
 @pytest.fixture
 def worldline(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    """Run the command in an empty folder and return its exit code, output and errors."""
+    """Run the command in an empty folder below; what processes print is heard, too."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capfd.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
-
-    return command
+    return command_of(monkeypatch, capfd)
 
 
 # Every command that records, in as little time as possible.
@@ -136,7 +125,7 @@ def test_a_pipe_gets_the_bytes_that_a_file_gets(worldline: Command, arguments: l
     assert Path("pipe.mcap").is_fifo()
 
 
-@pytest.mark.parametrize("command", RECORDING)
+@pytest.mark.parametrize("command", ["nodes", "spacetime"])
 def test_standard_output_gets_the_recording_and_nothing_else(command: str, file: str, tmp_path: Path) -> None:
     arguments = [file if word == "FILE" else word for word in RECORDING[command]]
     done = subprocess.run(
@@ -324,13 +313,14 @@ def test_what_a_participant_says_cant_pass_for_what_we_say(worldline: Command, t
 FORGED = "it\nforged: all is well\x1b[2J\u2028forged, too"
 
 
-def test_nor_what_a_recording_says(worldline: Command, tmp_path: Path) -> None:
+def test_nor_what_a_recording_says(worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("a.mcap", b"1"), ("b.mcap", b"2")):
+        monkeypatch.setattr("worldline.recording.writer.version_of", lambda _, name=name: FORGED + name)
         provenance = Provenance(
             target=f"{FORGED}.toml", settings=(FORGED,), code={FORGED: name}, libraries={FORGED: FORGED}
         )
         made = plan(["ann", "bob"], seed=int(value))
-        recorder = Recorder(name, made, federation=FORGED, version=FORGED + name, provenance=provenance)
+        recorder = Recorder(name, made, federation=FORGED, provenance=provenance)
         for who in ("ann", "bob", FORGED):
             recorder.began(who, 0)
         recorder.sent(FORGED, 0, FORGED, 0, FORGED.encode() + value, 10)

@@ -410,7 +410,7 @@ def test_everything_is_shown_when_it_arrives_at_the_speed_that_is_wanted(
 
 def test_what_arrives_is_shown_before_what_its_receiver_does_then() -> None:
     lines: list[str] = []
-    shown = replay_show.MessageLines(replay_show.ShownPart(), lines.append)
+    shown = replay_show.MessageLines(lines.append)
     shown.sent("b", 0, "x", 2, b"1", 7)
     shown.arrives("b", 0, "a", 7, 0, None)
     shown.noted("a", "worldline/log", 7, b'{"text":"heard x"}')

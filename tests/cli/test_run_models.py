@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -33,21 +32,20 @@ def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "says"),
     [
-        ("federation", "2 participants, 1s simulated in "),
-        ("kernel", "seen "),
-        ("kernel", "3 entities, 10s simulated in "),
-        ("nodes", "holds at the end: everybody has heard everybody"),
-        ("nodes", "4 nodes, "),
-        ("spacetime", "1 clocks"),
-        ("spacetime", "1 agent, 4.5 of lab time simulated in "),
+        ("federation", ("2 participants, 1s simulated in ",)),
+        ("kernel", ("seen ", "3 entities, 10s simulated in ")),
+        ("nodes", ("holds at the end: everybody has heard everybody", "4 nodes, ")),
+        ("spacetime", ("1 clocks", "1 agent, 4.5 of lab time simulated in ")),
     ],
 )
-def test_it_is_run_and_its_outcome_is_told(worldline: Command, tmp_path: Path, kind: str, words: str) -> None:
+def test_it_is_run_and_its_outcome_is_told(
+    worldline: Command, tmp_path: Path, kind: str, says: tuple[str, ...]
+) -> None:
     code, out, err = worldline("run", write(tmp_path, MODELS[kind]))
     assert (code, err) == (0, "")
-    assert words in out
+    assert all(words in out for words in says)
     *_, last = out.splitlines()
     assert last.startswith("digest ")
     quiet = worldline("run", write(tmp_path, MODELS[kind]), "--quiet", "--no-record")[1].splitlines()
@@ -84,12 +82,6 @@ def test_a_recording_has_the_digest_of_the_run(worldline: Command, tmp_path: Pat
     assert (recording.header.federation, recording.header.seed) == (found["name"], found["seed"])
 
 
-def test_info_shows_the_hashes_of_entities_and_their_counts(worldline: Command, tmp_path: Path) -> None:
-    worldline("run", write(tmp_path, KERNEL), "--record", "run.mcap")
-    lines = worldline("info", "run.mcap")[1].splitlines()
-    assert any(re.search(r"^\S.* the end  [0-9a-f]{16}  [\d,]+ *$", line) for line in lines)
-
-
 SMALL = """
 from worldline.kernel import Entity, Simulation
 def model():
@@ -98,10 +90,6 @@ def model():
     simulation.send("a", "x")
     return simulation
 """
-
-
-def test_one_is_one(worldline: Command, tmp_path: Path) -> None:
-    assert ", 1 event, 0 messages lost\n" in worldline("run", write(tmp_path, SMALL))[1]
 
 
 def test_only_federations_are_recorded_unasked(worldline: Command, tmp_path: Path) -> None:
@@ -254,8 +242,7 @@ def test_an_older_recording_isnt_reported_as_that_of_this_run(
     assert reported(worldline, file, "--record", "run.mcap")["recording"] is None
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+@pytest.mark.parametrize(("sign", "executor"), [(signal.SIGINT, "inline"), (signal.SIGTERM, "processes(2)")])
 def test_an_interrupted_run_leaves_a_recording_that_says_so(
     tmp_path: Path, sign: signal.Signals, executor: str
 ) -> None:
@@ -282,15 +269,6 @@ def test_standard_output_has_nothing_but_the_object(tmp_path: Path) -> None:
     assert json.loads(ran.stdout)["kind"] == "kernel"
     for words in ("loaded", "heard", "past Python", "digest "):
         assert words in ran.stderr
-
-
-def test_a_recording_to_standard_output_leaves_output_free_for(tmp_path: Path) -> None:
-    file = write(tmp_path, KERNEL)
-    with (tmp_path / "run.mcap").open("wb") as target:
-        command = [sys.executable, "-m", "worldline", "run", file, "--record", "/dev/stdout"]
-        ran = subprocess.run(command, cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True)
-    assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
-    assert "digest " in ran.stderr
 
 
 @pytest.mark.parametrize("kind", ["kernel", "federation"])
@@ -354,13 +332,13 @@ def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Pa
         )
     )
     told = {}
-    for executor in ("in-process", "unix", "tcp", "processes", "workers(2)"):
+    for executor in ("in-process", "unix", "tcp", "workers(2)"):
         told[executor] = reported(worldline, "play.toml", "--executor", executor, "--no-record")
     told["usual"] = reported(worldline, "play.toml", "--no-record")
     told["there"] = reported(worldline, "play.toml", "--executor", "processes", "--listen", "tcp://:0", "--no-record")
     assert {each["digest"] for each in told.values()} == {reported(worldline, "mine.py", "--no-record")["digest"]}
     assert [each["executor"] for each in told.values()] == [
-        *("in-process", "unix", "tcp", "unix", "workers(2)", "unix", "tcp")
+        *("in-process", "unix", "tcp", "processes(2)", "unix", "tcp")
     ]
     code, _, err = worldline("run", "play.toml", "--executor", "tcp", "--listen", "unix:here")
     assert code == 2

@@ -70,7 +70,7 @@ def hopeless(story):
 
 broken = always("it is judged")(lambda story: 1 / 0)
 wordy = at_end("it is told")(lambda story: "because")
-of_two = always("it is between two")(lambda one, other: True)
+of_three = always("it is between three")(lambda one, other, third: True)
 nobody = always("it is nothing")(NotImplemented)
 NOTHING = 5
 
@@ -182,7 +182,10 @@ def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command,
         (["talk.toml", "--property", "talk:anwered"], "talk has no anwered (did you mean answered?)"),
         (["talk.toml", "--property", "talk:NOTHING"], "talk:NOTHING is 5 (a property is a function"),
         (["talk.toml", "--property", "talk:nobody"], "(a property is a function"),
-        (["talk.toml", "--property", "talk:of_two"], "talk:of_two can't be called with a story: missing a required"),
+        (
+            ["talk.toml", "--property", "talk:of_three"],
+            "talk:of_three can't be called with a story: missing a required",
+        ),
         (["talk.toml", "--property", "talk:of_none"], "talk:of_none can't be called with a story: too many"),
         (["talk.toml", "--property", "talk:Needy"], "talk:Needy can't be called without arguments: missing a required"),
         (["talk.toml", "--property", "talk:Mute"], "talk:Mute is a class whose objects can't be called (write its"),

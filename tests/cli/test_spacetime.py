@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from shutil import which
 from xml.etree import ElementTree
@@ -13,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.main import get_command
 
+from tests.cli.conftest import Command, command_of
 from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
-from worldline.spacetime.examples import NAMES, find
+from worldline.spacetime.examples import NAMES
 from worldline.spacetime.outcome import AgentRecord
 
-PING_DIGEST = "9 events, digest "
 PROBE = Path(__file__).parent.parent.parent / "examples" / "spacetime" / "probe.py"
 
 MINE = """
@@ -64,7 +63,6 @@ def model(*, seed):
     return simulation
 """
 
-Command = Callable[..., tuple[int, str, str]]
 BUILT = get_command(app)  # To build it takes longer than most runs do.
 
 
@@ -75,15 +73,8 @@ def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     monkeypatch.setattr("worldline.cli.commands.app", BUILT)
     monkeypatch.setattr(sys, "path", [*sys.path])  # A file's folder is added to it.
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        words = arguments if arguments[:1] in (("info",), ("digest",)) else ("spacetime", *arguments)
-        monkeypatch.setattr("sys.argv", ["worldline", *words])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capsys.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
-
-    return run
+    command = command_of(monkeypatch, capsys)
+    return lambda *words: command(*(words if words[:1] in (("info",), ("digest",)) else ("spacetime", *words)))
 
 
 def write(text: str, name: str = "mine.py") -> str:
@@ -93,13 +84,6 @@ def write(text: str, name: str = "mine.py") -> str:
 
 
 # --- One run ---
-
-
-def test_the_list_names_all_of_them(worldline: Command) -> None:
-    code, out, err = worldline("list")
-    assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()[::2]] == list(NAMES)
-    assert out.splitlines()[1::2] == [f"  {find(name).about}" for name in NAMES]
 
 
 def test_ping_is_as_in_the_seed(worldline: Command) -> None:
@@ -136,16 +120,6 @@ def test_one_rank_tells(tmp_path: Path) -> None:
     assert refused.stderr.count("worldline: c is -1.0") == 1
 
 
-def test_parameters_and_the_seed_are_handed_on(worldline: Command) -> None:
-    assert "4 ways of 2 each" in worldline("ping", "--set", "distance=2")[1]
-    assert worldline("flock", "-q", "--until", "5", "--seed", "1") != worldline("flock", "-q", "--until", "5")
-
-
-def test_quiet_is_the_outcome_alone(worldline: Command) -> None:
-    out = worldline("ping")[1]
-    assert worldline("ping", "-q")[1].splitlines() == out.splitlines()[-2:]
-
-
 def test_records_are_json_and_nothing_else(worldline: Command) -> None:
     code, out, err = worldline("introduction", "--json")
     records = [json.loads(line) for line in out.splitlines()]
@@ -155,10 +129,6 @@ def test_records_are_json_and_nothing_else(worldline: Command) -> None:
     places = [(record["at"][0], record["agent"], record["number"]) for record in records]
     assert places == sorted(places)
     assert "digest " in err
-
-
-def test_a_check_says_how_much_was_checked(worldline: Command) -> None:
-    assert "checked 9 lambdas on 2 channels of 2 agents: no violation\n" in worldline("ping", "--check", "-q")[1]
 
 
 # --- Pictures ---
@@ -270,11 +240,6 @@ def test_a_file_may_have_a_seed_of_its_own(worldline: Command) -> None:
     assert worldline(*options) == worldline(*options, "--seed", "7") != worldline(*options, "--seed", "0")
     worldline(*options, "-q", "--record", "run.mcap")
     assert Recording("run.mcap").header.seed == 7
-
-
-def test_a_file_is_run_by_processes(worldline: Command) -> None:
-    options = ("--file", write(ENDS + MINE, "spread.py"))
-    assert worldline(*options, "--executor", "processes(2)") == worldline(*options)
 
 
 @pytest.mark.parametrize(

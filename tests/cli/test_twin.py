@@ -21,6 +21,11 @@ def source(self):
         number += 1
         self.advance(by="1ms")
 
+def heavy_source(self):
+    for number in range(3):
+        self.publish("news", json.dumps({"number": number, "of": bytes(40_000).hex()}).encode())
+        self.advance(by="1ms")
+
 def reader(leak):
     def read(self):
         print("I read")
@@ -116,6 +121,11 @@ def test_an_honest_program_says_the_same_twice(run: Command) -> None:
     assert out.count("I read") == 1
     _, alone, _ = run("honest", "--executor", "in-process")
     assert digest_in(out) == digest_in(alone)
+
+
+def test_payloads_that_the_journal_holds_once_are_given_to_a_twin_too(run: Command) -> None:
+    code, _, err = run("honest", "--twin", "reader", "--set", "participants.source.entry=cast:heavy_source")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize("leak", ["set_order", "clock", "unseeded", "identity"])

@@ -139,12 +139,12 @@ def test_a_page_of_what_is_seen(held: HeldRun) -> None:
     from io import StringIO
 
     from worldline.cli.console import PlainConsole
-    from worldline.lock.why.tally import WaitingSample
+    from worldline.lock.why.heard import WaitingTally
 
     with Operator(held.server.address) as operator:
         situation = operator.situation()
-    sample = WaitingSample()
-    sample.add(situation, 2.0)  # type: ignore[arg-type]
+    sample = WaitingTally()
+    sample.sample(situation, 2 * 10**9)  # type: ignore[arg-type]
     written = StringIO()
     console = PlainConsole(written)
     console.width = 100

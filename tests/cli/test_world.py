@@ -197,8 +197,8 @@ def test_who_finds_nobody_says_whom_it_has_seen(worldline: Command, meeting_poin
     network = ("--federation", "t", "--meet", meeting_point, "--patience", "0.3")
     code, _, errors = worldline("world", LEVELS, *KINEMATIC, "--network-role=secondary", *network)
     assert code == 3
-    assert "no primary of federation 't' after 0.3 seconds; seen: nobody" in errors
+    assert "no primary of federation 't' after 0.3 seconds; seen: none" in errors
     options = ("--network-role=primary", "--network-secondaries=2")
     code, _, errors = worldline("world", LEVELS, *KINEMATIC, *options, *network)
     assert code == 3
-    assert "0 of 2 secondaries came within 0.3 s; seen: nobody" in errors
+    assert "0 of 2 secondaries came within 0.3 s; seen: none" in errors

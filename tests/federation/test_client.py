@@ -101,26 +101,6 @@ def test_a_refusal_says_why_and_the_run_goes_on(case: str) -> None:
         assert server.wait(PROMPT_S).digest
 
 
-def test_a_token_where_none_is_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    brief(monkeypatch)
-    with (
-        Server(two()) as server,
-        pytest.raises(UsageError, match="this server uses no token") as refused,
-    ):
-        connect(str(server.address), "a", token="secret")
-    assert refused.value.facts["code"] == "token"
-
-
-def test_who_has_been_there_cant_come_again() -> None:
-    with Server(two()) as server:
-        leaver = Strand(lambda: take_part(server, "a"))
-        with connect(server, "b"):
-            leaver.result()
-            eventually(lambda: states(server)["a"] == "left")
-            with pytest.raises(UsageError, match="participant 'a' has been here already"):
-                connect(server, "a")
-
-
 def test_who_hasnt_joined_yet_may_come_again() -> None:
     with Server(two()) as server:
         connect(str(server.address), "a").close()
@@ -183,24 +163,7 @@ IMPOSTORS: dict[str, tuple[tuple[bytes, ...], type[WorldlineError], str]] = {
     "a web server": ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), PeerError, "that is an HTTP server, not Worldline's"),
     "a mail server": ((b"220 mail.example ESMTP\r\n",), PeerError, "it says '220 mail.example ESMTP'"),
     "an endless frame": ((b"\xff\xff\xff\xff",), PeerError, "a frame of 4,294,967,295 bytes is too long"),
-    "a frame of noise": ((frame(bytes(range(200))),), PeerError, "a frame of 200 bytes can't be read"),
-    "an answer of a run": ((frame(msgpack.encode(["grant", "a", 0, [], False])),), PeerError, "can't be read"),
     "heartbeats only": ((HEARTBEAT * 3,), LossError, "the server closed the connection"),
-    "another protocol": (
-        (frame(msgpack.encode(Challenge("wormhole", 1, NONCE))),),
-        PeerError,
-        r"the server speaks wormhole version 1 \(this is version 1; use the same Worldline on both sides\)",
-    ),
-    "another version": (
-        (frame(msgpack.encode(Challenge("worldline", 2, NONCE))),),
-        PeerError,
-        r"the server speaks worldline version 2 \(this is version 1",
-    ),
-    "a refusal of our version": (
-        (CHALLENGE, refused("version", "this server speaks version 7, not 1")),
-        UsageError,
-        "the server refused the connection: this server speaks version 7, not 1",
-    ),
     "one that doesn't know the token": (
         (CHALLENGE, welcome(bytes(32))),
         PeerError,
@@ -242,10 +205,9 @@ def test_a_server_that_is_killed_before_it_has_welcomed_anybody_may_stay_away(tm
         listener.listen()
 
         def die() -> None:
-            accepted, _ = listener.accept()
-            place.unlink()
-            listener.close()
-            accepted.close()
+            with listener.accept()[0]:
+                place.unlink()
+                listener.close()
 
         dead = Strand(die)
         problem = (
@@ -280,14 +242,7 @@ def test_a_server_may_come_up_after_its_clients(tmp_path: Path) -> None:
         assert server.wait(PROMPT_S).digest
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "no.such.host.invalid",
-        "a..b",
-        "x" * 70,
-    ],
-)
+@pytest.mark.parametrize("host", ["a..b", "x" * 70])
 def test_a_host_that_cant_be_is_told_at_once(host: str) -> None:
     with pytest.raises(LossError, match="can't connect to tcp://"):
         connect(f"tcp://{host}:7475", "a", patience_s=0.1)
@@ -354,7 +309,7 @@ def web_server() -> Iterator[int]:
 def test_a_web_server_that_waits_to_be_spoken_to_is_recognized(
     kind: str, web_server: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient(monkeypatch, 0.3)
+    impatient(monkeypatch, 0.15)
     with pytest.raises(UsageError, match="that is an HTTP server, not Worldline's"):
         connect(f"{kind}://127.0.0.1:{web_server}", "a", patience_s=1.0)
 
@@ -464,19 +419,6 @@ def test_a_program_that_raises_ends_the_run_with_its_name_time_and_text() -> Non
     assert info.value.participant == "b"
 
 
-def test_the_cause_may_be_long() -> None:
-    def broken(me: Participant) -> None:
-        raise ValueError("x" * 10_000_000)
-
-    with Server(two()) as server:
-        patient = Strand(lambda: take_part(server, "a", lambda me: me.next()))
-        with pytest.raises(ValueError, match="x"):
-            take_part(server, "b", broken)
-        assert len(str(patient.failure(PROMPT_S))) < 1000
-        with pytest.raises(WorldlineError, match=r"^b at 0s: .*x{100}"):
-            server.wait(PROMPT_S)
-
-
 def test_the_end_of_the_run_ends_the_with_statement_quietly() -> None:
     def endless(me: Participant) -> None:
         while True:
@@ -543,7 +485,7 @@ def has_come(me: Client, words: bytes) -> bool:
     if me._wire.end is not None:
         return True
     try:
-        return words in me._wire._plain.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return words in me._wire.queued.plain.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
 
@@ -565,7 +507,7 @@ def test_the_cause_is_told_also_if_it_came_in_together_with_an_earlier_answer(mo
         with pytest.raises(LossError, match="enough of this"):
             server.wait(PROMPT_S)
         wire = me._wire
-        wire._conversation.feed(wire._socket.recv(4096))
+        wire._conversation.feed(wire.queued.socket.recv(4096))
         with pytest.raises(LossError, match="enough of this"):
             me.__exit__(None, None, None)
 
@@ -617,13 +559,12 @@ def test_who_waits_long_hears_a_heartbeat_in_time() -> None:
         patient.result()
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
+@pytest.mark.parametrize("kind", ["tcp", "tls"])
 def test_a_server_that_hangs_is_waited_for(kind: str, tmp_path: Path) -> None:
     """It is busy, or stopped: as long as its process is there, it will go on."""
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
-    address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
     limits = Limits(silence_s=0.1)
-    with Server(two("10ms"), address, certificate=certificate, key=key, limits=limits) as server:
+    with Server(two("10ms"), f"{kind}://127.0.0.1:0", certificate=certificate, key=key, limits=limits) as server:
         patient = Strand(lambda: take_part(str(server.address), "a", lambda me: me.next(), authority=certificate))
         with connect(str(server.address), "b", authority=certificate):
             eventually(lambda: states(server)["a"] == "awaiting")
@@ -637,24 +578,6 @@ def in_seconds_alone(strand: Strand[Any], seconds: float) -> bool:
     """Let real time pass; return whether the strand has ended in it."""
     strand._thread.join(seconds)
     return strand.done
-
-
-def test_a_client_keeps_to_the_servers_largest_payload_and_longest_frame() -> None:
-    with Server(two(), limits=Limits(frame_max=2**17, payload_max=2**16)) as server:
-
-        def write() -> None:
-            with connect(server, "a") as me:
-                with pytest.raises(UsageError, match=r"a payload of 65,537 bytes is too large \(the limit is 65,536"):
-                    me.publish("t", bytes(2**16 + 1))
-                for _ in range(20):
-                    me.publish("t", bytes(2**16))
-                me.advance(to="1s")
-
-        writer = Strand(write)
-        with connect(server, "b", subscribes=["t"]) as me:
-            assert sum(len(message.payload) for message in me.advance(to="1s")) == 20 * 2**16
-        writer.result()
-        server.wait(PROMPT_S)
 
 
 def test_a_promise_with_next_is_told_before_anybody_has_to_wait_for_it() -> None:

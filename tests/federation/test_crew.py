@@ -16,6 +16,7 @@ from msgspec import msgpack
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, in_server, nothing_left, states
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation.inprocess.strand import THREADS, ThreadStrand, strand_kind
+from worldline.federation.participant import connection as connection_module
 from worldline.federation.participant import crew as crews
 from worldline.federation.participant.call import Call
 from worldline.federation.participant.crew import Circuit, Crew, WorkerTrunk
@@ -358,13 +359,13 @@ def test_a_server_that_carries_no_trunk_is_refused_in_clear_words(
 def test_a_server_that_does_nothing_any_more_isnt_waited_for_if_somebody_failed(
     unsent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews, "_WAKE_S", 0.01)
+    monkeypatch.setattr(connection_module, "_WAKE_S", 0.01)
     monkeypatch.setattr(crews, "_FAREWELL_S", 0.05)
     ours, theirs = socket.socketpair()
     with theirs:
         trunk = WorkerTrunk(ours, lambda _: None)
         circuit = Circuit(trunk, 0, Call("tcp://127.0.0.1:1", "a"))
-        trunk.say(circuit, unsent)
+        circuit._send(unsent)
         trunk.hang_up(circuit, patient=False)
         Strand(trunk.close).result(PROMPT_S)
 

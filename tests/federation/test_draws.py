@@ -211,23 +211,7 @@ TABLE = {
 }
 
 
-class _WithDraws(Federation):
-    """A federation whose plan has a table of draws."""
-
-    def plan(self) -> Plan:
-        return replace(super().plan(), draws=read_draws(TABLE).rows)
-
-
 WAYS: list[dict[str, Any]] = [{}, {"client": join_asyncio, "paired": True}, {"client": join_in_crews(2)}]
-
-
-@pytest.mark.parametrize("ways", WAYS)
-def test_draws_are_replaced_alike_in_other_processes(ways: Any) -> None:
-    expected = run(gossiping(), draws=TABLE)
-    assert expected.digest != run(gossiping()).digest
-    plain = gossiping()
-    with_draws = _WithDraws(plain.programs, plain.network, plain.seed, plain.until)
-    assert run_over_sockets(with_draws, **ways).digest == expected.digest
 
 
 OWN = {
@@ -245,17 +229,21 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("ways", WAYS)
-def test_what_participants_draw_besides_is_replaced_alike(ways: Any) -> None:
-    _, expected = drawn_in(troubled(), OWN)
-    assert expected.digest != run(troubled()).digest
-    plain = troubled()
+@pytest.mark.parametrize(
+    ("make", "table", "ways"), [(gossiping, TABLE, WAYS[0]), *((troubled, OWN, ways) for ways in WAYS)]
+)
+def test_draws_are_replaced_alike_under_all_schedules_and_in_other_processes(
+    make: Callable[[], Federation], table: dict[str, Any], ways: Any
+) -> None:
+    plain = make()
+    _, expected = drawn_in(plain, table)
+    assert expected.digest != run(plain).digest
 
     class Replacing(Federation):
         def plan(self) -> Plan:
-            return replace(super().plan(), draws=read_draws(OWN).rows)
+            return replace(super().plan(), draws=read_draws(table).rows)
 
-    report = check(plain, schedules=5, draws=OWN)
+    report = check(plain, schedules=5, draws=table)
     assert (report.digest, report.divergence) == (expected.digest, None)
     over_sockets = run_over_sockets(Replacing(plain.programs, plain.network, plain.seed, plain.until), **ways)
     assert over_sockets.digest == expected.digest
@@ -366,7 +354,9 @@ def test_a_server_may_not_choose_what_its_clients_import(monkeypatch: pytest.Mon
             return replace(super().plan(), draws=read_draws({"random/ann": {"function": "bisect:bisect"}}).rows)
 
     alone = Replacing({"ann": Program(lambda me: me.random.random())})
-    with pytest.raises(WorldlineError, match="the server names the function 'bisect:bisect', and whoever started"):
+    with pytest.raises(
+        WorldlineError, match="the server names the function 'bisect:bisect', and the caller that started"
+    ):
         run_over_sockets(alone)
     monkeypatch.setenv("WORLDLINE_DRAW_FUNCTIONS", "bisect:bisect")
     with pytest.raises(WorldlineError, match="its function raised TypeError"):

@@ -12,14 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
+from worldline import Federation, Network, Participant, Program, Rule, RunEnded, clock, link, run
 from worldline.federation.inprocess import run as inprocess
 from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
-from worldline.processes.executor import InProcess
-
-pytestmark = pytest.mark.usefixtures("either_kind")
+from worldline.processes.executor import Executor
 
 
 def federation(network: Network | None = None, until: str | None = None, **programs: Program) -> Federation:
@@ -452,7 +450,11 @@ def test_only_federations_are_run() -> None:
 
 def test_it_runs_in_process_and_on_no_other_executor() -> None:
     alone = federation(a=Program(run=lambda me: None))
-    assert run(alone, executor="in-process").digest == run(alone, executor=InProcess()).digest == run(alone).digest
+    assert (
+        run(alone, executor="in-process").digest
+        == run(alone, executor=Executor("in-process")).digest
+        == run(alone).digest
+    )
     with pytest.raises(ConfigurationError, match=r"a Federation runs in-process, and not on 'tcp' \(leave executor"):
         run(alone, executor="tcp")
 
@@ -494,3 +496,14 @@ def test_a_program_may_keep_things_with_its_participant() -> None:
         assert me.count == 1  # type: ignore[attr-defined]
 
     run(Federation({"a": Program(program)}))
+
+
+def test_what_programs_have_says_what_it_is() -> None:
+    shown: list[str] = []
+
+    def program(me: Participant) -> None:
+        me.advance("3ms")
+        shown.extend((repr(me), repr(me.clock), repr(me.stable)))
+
+    run(federation(a=Program(program, clock=clock(offset="-5ms"))))
+    assert shown == ["<Participant a at 3ms>", "<clock of a: -2ms>", "StableStore({})"]

@@ -222,7 +222,7 @@ def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_p
         with connect(str(server.address), "a", authority=certificate, publishes=["t"]) as me:
             with held_up(server):
                 # Whoever sends it, the program in either call or its pulse: the program waits for that.
-                interrupting = interrupt_when(lambda: me._wire._unsent)
+                interrupting = interrupt_when(lambda: me._wire.queued.unsent)
                 with pytest.raises(Tick):  # noqa: PT012 - it is one of the two.
                     me.publish("t", bytes(2**24))
                     me.advance(to="3ms")
@@ -439,7 +439,7 @@ def test_a_forked_process_doesnt_keep_its_parents_connection_open() -> None:
             os.read(reading, 1)  # Until its parent lets it go.
             os._exit(0)
         try:
-            me._wire._socket.close()
+            me._wire.queued.socket.close()
             with pytest.raises(LossError, match="its connection was closed, and it hadn't left"):
                 server.wait(PROMPT_S)
         finally:

@@ -60,13 +60,10 @@ AROUND = pictures(2**16, 2**17 - 100, 2**17 - 20, 2**17, 5 * 2**17 - 30, 2**20, 
 
 WAYS: dict[str, dict[str, Any]] = {
     "unix": {"address": "unix://{}/s"},
-    "tcp": {},
     "paired": {"paired": True},
     "asyncio": {"client": join_asyncio},
-    "one crew": {"client": join_in_crews(1)},
     "two crews": {"client": join_in_crews(2)},
     "tls": {"address": "tls://127.0.0.1:0"},
-    "asyncio over tls": {"address": "tls://127.0.0.1:0", "client": join_asyncio},
 }
 
 

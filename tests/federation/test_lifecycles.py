@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,11 +12,10 @@ from typing import Any
 import pytest
 
 from worldline import MS, EmergencyStop, Federation, Message, Network, Participant, Program, clock, link, run
-from worldline.federation.participant.aio import run_program_async
 from worldline.federation.participant.participant import StableStore
 from worldline.history.journal import Befell
 from worldline.history.observer import DOWN
-from worldline.lock import Crashed, RunEnded
+from worldline.lock import Crashed
 from worldline.lock.arbiter import NEVER_TAKEN
 from worldline.model import ConfigurationError, UsageError
 from worldline.recording import Recorder, Recording
@@ -279,45 +277,6 @@ def test_a_program_that_catches_its_crash_has_crashed(
     outcome = run(federation(counted, fault))
     assert begun == list(range(lives))
     assert outcome.times["me"] == left * MS
-
-
-class CrashingOnce:
-    """An awaited participant that crashes in its first life, whatever it does there."""
-
-    lives = 0
-
-    @property
-    def is_crashed(self) -> bool:
-        return self.lives == 1
-
-    async def revive(self) -> bool:
-        self.lives += 1
-        return True
-
-
-ORDINARY_ENDS = [None, RunEnded(), EmergencyStop("me", 0, "made up"), SystemExit(0)]
-
-
-@pytest.mark.parametrize("end", ORDINARY_ENDS, ids=repr)
-def test_an_awaited_program_that_catches_its_crash_has_crashed(end: BaseException | None) -> None:
-    me: Any = CrashingOnce()
-
-    async def program(_: object) -> str:
-        if me.is_crashed and end is not None:
-            raise end
-        return f"life {me.lives}"
-
-    assert asyncio.run(run_program_async(program, me)) == "life 2"
-
-
-def test_an_awaited_program_that_fails_in_its_crash_has_failed() -> None:
-    me: Any = CrashingOnce()
-
-    async def program(_: object) -> None:
-        raise SystemExit("out of memory")
-
-    with pytest.raises(SystemExit, match="out of memory"):
-        asyncio.run(run_program_async(program, me))
 
 
 def test_what_is_durable_waits_and_the_rest_is_lost() -> None:
@@ -737,7 +696,7 @@ def test_an_emergency_stop_is_no_later_than_it_says() -> None:
 def test_without_a_latency_there_is_no_emergency_stop() -> None:
     with pytest.raises(UsageError, match="has no emergency stop"):
         run(federation(lambda self: self.estop("smoke")))
-    with pytest.raises(UsageError, match="nobody has called"):
+    with pytest.raises(UsageError, match="no emergency stop has been called"):
         run(federation(lambda self: self.estop_done("nothing"), estop="1ms"))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from worldline import MS, Federation, Network, Participant, Program, RunEnded, Server, connect, connect_async, link, run
+from worldline import MS, Federation, Network, Participant, Program, RunEnded, Server, connect, link, run
 from worldline.history.observer import LOG, Observer
 from worldline.model import Plan, UsageError, plan
 from worldline.recording import Recorder, Recording
@@ -59,19 +58,6 @@ def test_across_a_socket() -> None:
     with Server(alone(), observer=reader) as server, connect(server, "a") as me:
         work(me)
     assert reader.told == TOLD
-
-
-def test_with_asyncio() -> None:
-    reader = LogReader()
-
-    async def live(server: Server) -> None:
-        async with await connect_async(server, "a") as me:
-            await me.advance("8ms")
-            me.log("awake")
-
-    with Server(alone(), observer=reader) as server:
-        asyncio.run(live(server))
-    assert reader.told == [("a", 8 * MS, "awake")]
 
 
 def test_it_is_recorded_and_changes_no_digest(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whatever befalls a federation, and whatever is replaced in it: one history on every executor.
+"""Whatever happens to a federation, and whatever is replaced in it: one history on every executor.
 
 Federations are drawn with every kind of fault, with clocks that are off, emergency stops and replaced draws. Their
 programs depend on all that they can see.
@@ -12,6 +12,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -93,7 +94,7 @@ def clocks(draw: st.DrawFn) -> Any:
 
 @st.composite
 def befalling(draw: st.DrawFn, name: str) -> list[str]:
-    """Draw what befalls a participant: each kind at most once, so that nobody crashes while it is down."""
+    """Draw a participant's faults: each kind at most once, so that it doesn't crash while it is down."""
     at = st.integers(0, END_MS - 1).map("{}ms".format)
     span = st.integers(1, 20).map("{}ms".format)
     kinds = draw(
@@ -182,9 +183,20 @@ def replacements(draw: st.DrawFn, federation: Troubled) -> dict[str, Any]:
 WAYS: list[dict[str, Any]] = [{}, {"paired": True}, {"client": join_asyncio}, {"client": join_in_crews(2)}]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_it_has_one_history_on_every_executor(data: st.DataObject) -> None:
+    check_one_history(data)
+
+
+@pytest.mark.long
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_many_have_one_history_on_every_executor(data: st.DataObject) -> None:
+    check_one_history(data)
+
+
+def check_one_history(data: st.DataObject) -> None:
     federation = data.draw(federations())
     replaced = federation.replacing(data.draw(replacements(federation)))
     expected = run(federation, draws=replaced.rows)
@@ -200,7 +212,7 @@ def test_there_is_something_of_everything() -> None:
     """What the test above draws from does happen, and shows."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=60, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=30, deadline=None, database=None, derandomize=True)
     @given(st.data())
     def look(data: st.DataObject) -> None:
         federation = data.draw(federations())
@@ -211,4 +223,4 @@ def test_there_is_something_of_everything() -> None:
                 seen[word] += word in what
 
     look()
-    assert min(seen[word] for word in ("has booted", "crash", "recovers", "hang", "slow", "told by")) >= 5, seen
+    assert min(seen[word] for word in ("has booted", "crash", "recovers", "hang", "slow", "told by")) >= 2, seen

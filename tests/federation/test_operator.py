@@ -331,7 +331,7 @@ def test_a_run_ends_as_soon_as_possible_and_not_in_the_past() -> None:
         with playing(server):
             begun(server)
             operator.step(to=100 * MS)
-            with pytest.raises(UsageError, match="somebody has passed 10ms already"):
+            with pytest.raises(UsageError, match="a participant has passed 10ms already"):
                 operator.end(at=10 * MS)
             assert operator.end() == 100 * MS
             operator.last_word(PATIENCE_S)

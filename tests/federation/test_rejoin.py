@@ -22,7 +22,6 @@ from worldline import Network, Server, link, plan
 from worldline.federation.participant.client import Client
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits
-from worldline.federation.server.run_journal import JournalError
 from worldline.history.observer import Observer
 from worldline.model import LossError, ModelError, NonDeterminism, PeerError, UsageError
 from worldline.model.errors import BrokenOff, ConfigurationError
@@ -59,9 +58,9 @@ def step(me: Client, killed_at: int | None = None, *, shift: int | None = None) 
 def kill(client: Client) -> None:
     """Take its connection away from a participant, without a word."""
     client._done.set()
-    wire: Any = client._own
+    wire: Any = client._wire
     with contextlib.suppress(OSError):  # Its server was quicker.
-        getattr(wire, "_connection", wire)._plain.shutdown(socket.SHUT_RDWR)
+        getattr(wire, "_connection", wire).queued.plain.shutdown(socket.SHUT_RDWR)
     client.close()
 
 
@@ -141,7 +140,7 @@ def test_who_only_knocks_before_it_comes_back_isnt_lost_again(undisturbed: bytes
 
         together(dies_and_knocks, partial(live, server.address, "bob"))
         assert server.wait(60).digest == undisturbed
-        assert sum("was lost" in notice for notice in server.host.notices) == 1
+        assert sum("was lost" in notice for notice in server.host.owner.notices) == 1
 
 
 def test_without_the_policy_a_loss_ends_the_run() -> None:
@@ -387,7 +386,7 @@ def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
 
     with monkeypatch.context() as limited:
         limited.setattr("worldline.federation.server.run_journal.os.posix_fallocate", full)
-        with pytest.raises(JournalError, match=r"run\.journal can't be written: No space left on device \(make room"):
+        with pytest.raises(LossError, match=r"run\.journal can't be written: No space left on device \(make room"):
             together(
                 partial(serve, [], journal, address),
                 partial(live, address, "ann", program=loud),

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from select import select
 from typing import Any
@@ -52,9 +52,7 @@ from worldline.federation.participant import connection as connection_module
 from worldline.federation.participant.client import Client
 from worldline.federation.peer_process import is_stopped
 from worldline.federation.server.limits import Limits
-from worldline.lock import Next, State
-from worldline.model import FOREVER, TIME_MAX, LossError
-from worldline.wire.codec import encode_events
+from worldline.model import LossError
 from worldline.wire.frames import HEARTBEAT
 
 SILENCE_S = 1.0
@@ -285,8 +283,7 @@ def wait_stopped(child: subprocess.Popen[str]) -> None:
     eventually(lambda: is_stopped(child.pid))
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix"])
-@pytest.mark.parametrize("silence_s", [None, 0.1])
+@pytest.mark.parametrize(("kind", "silence_s"), [("tcp", None), ("unix", 0.1)])
 def test_one_long_call_in_c_is_no_loss(kind: str, silence_s: float | None, tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/socket" if kind == "unix" else "tcp://127.0.0.1:0"
     limits = Limits(silence_s=silence_s, unreachable_s=0.1)
@@ -351,7 +348,7 @@ def test_the_system_asks_a_silent_machine_for_signs_of_life(unreachable_s: float
 
     with Server(plan(["a"]), limits=Limits(unreachable_s=unreachable_s)) as server:
         with connect(str(server.address), "a") as me:
-            assert found(me._wire._plain) == settings
+            assert found(me._wire.queued.plain) == settings
             (plug,) = server._connections.opened
             assert found(plug._socket) == settings
         assert server.wait(PROMPT_S).digest
@@ -433,36 +430,6 @@ def test_a_machine_that_vanishes_is_missed_at_both_ends(how: str, elsewhere: tup
 # --- Memory ---
 
 
-def test_who_never_reads_is_given_up_before_it_fills_the_memory() -> None:
-    """A reader that keeps asking and beating its heart, and leaves every answer unread."""
-    limit, size = 2**18, 2**16
-    most = 0
-
-    def write(server: Server) -> None:
-        with connect(server, "source", publishes=["t"]) as me:
-            while True:
-                eventually(lambda: server.host.over or reader.state is State.AWAITING)
-                me.publish("t", bytes(size))
-                me.advance(by="2ms")
-                me.catch_up()
-
-    with Server(plan(["source", "reader"]), limits=Limits(unread_max=limit)) as server:
-        reader = server.host.arbiter.members["reader"]
-        source = Strand(lambda: write(server))
-        with suppress(LossError), connect(server, "reader", publishes=[], subscribes=["t"]) as me:
-            while not server.host.over:
-                granted = reader.granted
-                me._wire._write(encode_events([Next(TIME_MAX, FOREVER)]))
-                eventually(lambda: server.host.over or reader.granted > granted)  # noqa: B023 - it is called here only.
-                most = max([most, *(unread for _, unread in list(server.host.slow()))])
-        told = source.failure(PROMPT_S)
-        assert "reader" in str(told)
-        assert "the run was broken off: it hasn't read " in str(told)
-        with pytest.raises(LossError, match=r"reader at .*: it hasn't read [\d,]+ bytes that it was sent"):
-            server.wait(PROMPT_S)
-    assert limit / 2 < most < 4 * limit
-
-
 def ahead(gate: Callable[[], Any]) -> Federation:
     """A source that never has to wait for anybody, and a reader that begins when the gate opens."""
 
@@ -483,47 +450,7 @@ def ahead(gate: Callable[[], Any]) -> Federation:
     return Federation(programs, network=Network(default=link("1ms")))
 
 
-def test_a_source_that_runs_ahead_isnt_read_until_the_others_have_caught_up() -> None:
-    expected = run(ahead(lambda: None))
-    memory_max = 2**22
-    federation = ahead(lambda: eventually(lambda: server.host.flow.ahead() == ["source"]))
-    kept: list[int] = []
-
-    def measure() -> None:
-        while not server.host.over:
-            note_one(threading.Event())
-
-    def note_one(done: threading.Event) -> None:
-        def note() -> None:
-            kept.append(sum(member.outstanding for member in server.host.arbiter.members.values()))
-            done.set()
-
-        server.order(note)
-        done.wait(0.1)
-
-    def play(name: str) -> None:
-        program: Any = federation.programs[name]
-        with connect(server, name, **program.as_plain()) as me:
-            program.run(me)
-
-    with Server(federation.plan(), limits=Limits(memory_max=memory_max)) as server:
-        measuring = Strand(measure)
-        for strand in [Strand(lambda name=name: play(name)) for name in federation.programs]:  # type: ignore[misc]
-            strand.result()
-        outcome = server.wait(PROMPT_S)
-        measuring.result()
-    assert outcome.digest == expected.digest
-    # What is counted includes what is no longer needed and hasn't been found so yet. In all there were 26 MB.
-    assert memory_max / 4 < max(kept) < 2 * memory_max
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tcp",
-        "tls",
-    ],
-)
+@pytest.mark.parametrize("kind", ["tcp", pytest.param("tls", marks=pytest.mark.long)])
 def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits in the middle of a write for longer than anybody may be silent, and goes on as if nothing had been."""
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
@@ -531,7 +458,7 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
     woken = threading.Semaphore(0)
 
     def wake(*_: object) -> bool:  # Whoever can't go on asks whether the other machine is there.
-        if "source" in clients and clients["source"]._wire._unsent:
+        if "source" in clients and clients["source"]._wire.queued.unsent:
             woken.release()
         return False
 
@@ -561,13 +488,7 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
         assert server.wait(PROMPT_S).digest == run(ahead(lambda: None)).digest
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tcp",
-        "tls",
-    ],
-)
+@pytest.mark.parametrize("kind", ["tcp", pytest.param("tls", marks=pytest.mark.long)])
 def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp_path: Path) -> None:
     """The system resets a connection that is closed with something unread, and forgets what it hasn't sent yet."""
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
@@ -575,11 +496,11 @@ def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp
         me = connect(str(server.address), "a", authority=certificate, publishes=["t"]).__enter__()
         me.advance(to="1ms")
         in_server(server, lambda: server.host.put(server.host.sessions["a"], HEARTBEAT))
-        eventually(lambda: select([me._wire._socket], [], [], 0)[0])
+        eventually(lambda: select([me._wire.queued.socket], [], [], 0)[0])
         with held_up(server):
             me.publish("t", bytes(2**20))
             leaving = Strand(lambda: me.__exit__(None, None, None))
-            eventually(lambda: not select([me._wire._socket], [], [], 0)[0])
+            eventually(lambda: not select([me._wire.queued.socket], [], [], 0)[0])
         leaving.result()
         assert server.wait(PROMPT_S).times == {"a": MS}
 

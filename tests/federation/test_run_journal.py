@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from worldline.federation.server import run_journal
-from worldline.federation.server.run_journal import JournalError, RecordKind, RunJournal
-from worldline.model import UsageError
+from worldline.federation.server.run_journal import FollowedJournal, RecordKind, RunJournal
+from worldline.model import LossError, UsageError
 
 HEADER = {"federation": "cell", "plan": {"seed": 1, "roster": ["a", "b"]}}
 
@@ -309,7 +309,7 @@ def test_a_full_disk_ends_it_with_all_that_was_written(path: Path, monkeypatch: 
 
     with monkeypatch.context() as limited:
         limited.setattr(run_journal.os, "posix_fallocate", full)
-        with pytest.raises(JournalError, match=r"can't be written: No space left on device \(make room, and start"):
+        with pytest.raises(LossError, match=r"can't be written: No space left on device \(make room, and start"):
             journal.heard("a", bytes(2**21))
     journal.close()
     resumed = RunJournal(path, HEADER)
@@ -317,3 +317,20 @@ def test_a_full_disk_ends_it_with_all_that_was_written(path: Path, monkeypatch: 
     resumed.heard("a", bytes(2**21))
     assert len(told(resumed)) == 10
     resumed.close()
+
+
+def test_a_journal_can_be_read_along_by_another_process_as_it_is_written(path: Path) -> None:
+    journal = RunJournal(path, HEADER)
+    followed = FollowedJournal(path)
+    assert followed.next() is None
+    for number in range(2000):  # More than is read at a time,
+        journal.heard("ab"[number % 2], b"%d" % number * 20)
+        if number % 7 == 0 or number > 1900:  # and read at any moment.
+            while (record := followed.next()) is not None:
+                assert record == journal.record(record.place)
+    journal.heard("a", bytes(2**20))
+    found = followed.next()
+    assert found is not None
+    assert len(found.body) == 2**20
+    followed.close()
+    journal.close()

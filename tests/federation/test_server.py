@@ -270,6 +270,11 @@ def test_certificate_and_address_go_together(tmp_path: Path) -> None:
         Server(two(), "tls://127.0.0.1:0", certificate=tmp_path / "missing.pem")
 
 
+def test_a_keyword_that_it_doesnt_have_is_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tokens'"):
+        Server(plan(["a"]), tokens="secret")  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize("pace", [0, -1.0, float("inf"), float("nan")])
 def test_an_impossible_pace_is_refused(pace: float) -> None:
     with pytest.raises(ConfigurationError, match="isn't possible"):
@@ -482,7 +487,7 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
     server.open()
     server._connections.listener = Listener(server._connections.listener)  # type: ignore[assignment]
     server._connections.accept()
-    said = list(server.host.notices)
+    said = list(server.host.owner.notices)
     assert len(said) == 1
     told = (
         r"no file is left for a connection, and this process may have [\d,]+ open: raise the limit with `ulimit -n \d+`"
@@ -492,7 +497,7 @@ def test_if_participants_alone_take_all_files_that_is_said_once() -> None:
     server._tick(0.0)
     assert server.remarks() == []
     server._connections.accept()
-    assert list(server.host.notices) == said
+    assert list(server.host.owner.notices) == said
     server.close()
 
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from worldline import MS, Federation, Network, Participant, Program, link
-from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation, written_out
-from worldline.federation.inprocess.trial import FederationTrial
-from worldline.model.faults.faults import ENDED_BY, as_faults
+from worldline.federation.inprocess.trial import FederationTrial, shrink_federation, written_out
+from worldline.model.faults import ENDED_BY, as_faults
 from worldline.search import Property, Story, always, at_end
-from worldline.search.shrinking import WrittenDraws
+from worldline.search.shrinking import Shrunk, WrittenDraws
 
 COUNT = 50
 
@@ -38,9 +37,9 @@ def test_draws_that_a_fault_has_prevented_are_shrunk_too() -> None:
     federation = Federation(programs, Network(default=link("5ms", loss=0.05)), faults=("45ms crash a",), until="1s")
     trial = FederationTrial(make=lambda: federation, properties=(all_arrive,))
     shrunk = shrink_federation(trial)
-    assert shrunk.faults == ()
-    assert shrunk.draws is not None
-    ((name, is_lost),) = shrunk.draws.items()
+    assert shrunk.trial.faults == ()
+    assert shrunk.trial.written is not None
+    ((name, is_lost),) = shrunk.trial.written.items()
     assert is_lost
     assert name == "loss/x/a/b/0"  # The same happens to an earlier message.
 
@@ -74,8 +73,8 @@ def test_it_happens_to_earlier_messages() -> None:
     slow = {"latency/ask/a/b/7": 9_900_000, "latency/answer/b/a/7": 9_800_000, "latency/ask/a/b/2": 3_000_000}
     trial = FederationTrial(make=lambda: federation, properties=(in_time,), draws=WrittenDraws(slow))
     shrunk = shrink_federation(trial)
-    assert sorted(shrunk.draws or {}) == ["latency/answer/b/a/0", "latency/ask/a/b/0"]
-    assert len(shrunk.happenings) < shrunk.happenings_before / 4
+    assert sorted(shrunk.trial.written or {}) == ["latency/answer/b/a/0", "latency/ask/a/b/0"]
+    assert len(shrunk.records) < shrunk.records_before / 4
 
 
 @at_end("b is never without news for long")
@@ -92,7 +91,7 @@ def trial_with(*faults: str, must: Property = is_steady) -> FederationTrial:
     return FederationTrial(make=lambda: federation, properties=(must,))
 
 
-def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady) -> ShrunkFederation:
+def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady) -> Shrunk[FederationTrial]:
     return shrink_federation(trial_with(*faults, must=must), runs_max=runs_max, seconds_max=None)
 
 
@@ -111,7 +110,7 @@ def shrunk_with(*faults: str, runs_max: int = 1_000, must: Property = is_steady)
 )
 def test_a_fault_lasts_only_as_long_as_it_takes(faults: list[str], left: str) -> None:
     shrunk = shrunk_with(*faults)
-    assert (list(map(str, shrunk.faults)), shrunk.draws) == ([left], {})
+    assert (list(map(str, shrunk.trial.faults or ())), shrunk.trial.written) == ([left], {})
     assert shrunk.faults_before == len([each for each in faults if "re" not in each])
     assert shrunk.runs < 100
 
@@ -139,7 +138,7 @@ def test_a_fault_that_nothing_shorter_can_stand_for_stays_as_it_was_given(
     faults: list[str], must: Property, left: list[str]
 ) -> None:
     """Who hangs until the end acts then, and is given what has arrived; and who crashes is down for some time."""
-    assert list(map(str, shrunk_with(*faults, must=must).faults)) == left
+    assert list(map(str, shrunk_with(*faults, must=must).trial.faults or ())) == left
 
 
 def retold(trial: FederationTrial) -> list[tuple[int, str, str, bytes]]:
@@ -167,7 +166,7 @@ def test_who_crashes_for_good_does_not_recover_when_that_is_shrunk() -> None:
     programs = {"a": Program(send, publishes=["x"]), "b": Program(hear, publishes=[], subscribes=["x"])}
     federation = Federation(programs, Network(default=link("5ms")), faults=("45ms crash a",), until="1s")
     shrunk = shrink_federation(FederationTrial(make=lambda: federation, properties=(all_arrive,)))
-    assert list(map(str, shrunk.faults)) == ["490ms crash a"]
+    assert list(map(str, shrunk.trial.faults or ())) == ["490ms crash a"]
 
 
 @pytest.mark.parametrize("runs_max", [0, 1, 5, 20])
@@ -184,7 +183,7 @@ def never_hangs(story: Story) -> bool:
 
 def test_what_a_check_cannot_judge_is_no_shorter_form_of_a_failure() -> None:
     shrunk = shrunk_with("103ms hang a 300ms", "450ms hang b 3ms", must=never_hangs)
-    assert len(shrunk.faults) == 1
+    assert len(shrunk.trial.faults or ()) == 1
 
 
 def test_every_run_is_counted() -> None:

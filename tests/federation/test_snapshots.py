@@ -108,8 +108,8 @@ def test_asyncio_programs_offer_and_read_them(undisturbed: bytes) -> None:
                     me.snapshot(b"%d" % heard)
                 me.publish(me.name, to_json({"draw": me.random.random(), "heard": heard}))
                 if killed_at is not None and me.now >= killed_at * MS:
-                    assert participant._connection._transport is not None
-                    participant._connection._transport.abort()  # Without a word.
+                    assert participant._wire._transport is not None
+                    participant._wire._transport.abort()  # Without a word.
                     raise Killed
                 for message in await me.advance(by="1ms"):
                     heard += from_json(message.payload)["heard"] % 7 + 1

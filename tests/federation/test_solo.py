@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from worldline.lock.feeding import Feeding
 from worldline.model import WorldlineError
 from worldline.model.lifecycle import lifecycle_of
 from worldline.recording import Recorder, Recording
-from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.reader import intact, recorded_account
 
 
 def recorded(federation: Federation, path: Path) -> Recording:
@@ -41,12 +42,11 @@ def alone(recording: Recording, federation: Federation, name: str, **options: An
     joins = {each: program.join() for each, program in federation.programs.items()}
 
     def feed(take: Callable[[RetoldDifference], None]) -> Feeding:
-        parts = RecordedParts(recorded_account(recording), [name])
+        parts = RecordedParts(recorded_account(recording), take, [name])
         return Feeding(
             name,
             parts,
             recording.header.plan(),
-            differs=take,
             reach=reach_in(plan, joins, name),
             rules_alone=rules_alone(joins, name),
         )
@@ -184,19 +184,55 @@ def test_numbers_of_messages_are_those_that_its_receivers_saw_though_lines_of_lo
     assert (said(done), done.digest.hex()) == ([], recording.outcome.participants["speaker"].digest)
 
 
-def test_what_it_logs_may_change(tmp_path: Path) -> None:
-    recording = recorded(pair(), tmp_path / "run.mcap")
+# --- Not the same ---
 
-    def silent(me: Participant) -> None:
+
+def silent(*steps: str) -> Callable[[Participant], object]:
+    """Do as `ticking`, in these steps, and log nothing."""
+
+    def program(me: Participant) -> None:
         heard = 0
         while me.now < 40_000_000:
-            heard += len(me.advance(by="2ms"))
+            heard += sum(len(me.advance(by=step)) for step in steps)
             me.publish("count", b"%d %d" % (heard, me.random.randrange(100)))
 
-    assert said(alone(recording, pair(silent), "clock")) == []
+    return program
 
 
-# --- Not the same ---
+def failing(me: Participant) -> None:
+    me.advance(by="2ms")
+    raise ValueError("no")
+
+
+RAISES = "before it goes on, and now it raises"
+CHANGED: dict[str, tuple[Callable[[Participant], object], str]] = {
+    "it sends more": (
+        lambda me: (ticking(me), me.publish("count", b"more")),
+        "now it sends count at 40ms: more, and before it said nothing more",
+    ),
+    "it leaves too early": (
+        lambda me: me.advance(by="2ms"),
+        "before it sends count at 2ms: 0 35, and now it says nothing more",
+    ),
+    # All that it sends is the same, and its history isn't.
+    "it takes what it is given at other times": (silent("1ms", "1ms"), "receives what it is given: digest"),
+    "it fails": (failing, f"{RAISES} ValueError: no, in test_solo.py, line "),
+    "it exits": (lambda me: (me.advance(by="2ms"), sys.exit(3)), f"{RAISES} SystemExit: 3, in test_solo.py, line "),
+}
+
+
+def test_what_it_logs_may_change(tmp_path: Path) -> None:
+    assert said(alone(recorded(pair(), tmp_path / "run.mcap"), pair(silent("2ms")), "clock")) == []
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_another_program_is_found_out(tmp_path: Path, change: str) -> None:
+    program, expected = CHANGED[change]
+    done = alone(recorded(pair(), tmp_path / "run.mcap"), pair(program), "clock")
+    (found,) = said(done)
+    assert found.startswith(expected)
+    if RAISES in expected:
+        assert (done.now, done.is_whole) == (2_000_000, False)
 
 
 def test_the_first_message_that_differs_stops_it_there(tmp_path: Path) -> None:
@@ -232,18 +268,6 @@ def test_it_goes_on_if_that_is_wanted(tmp_path: Path) -> None:
     done = alone(recording, pair(edited), "clock", differs=lambda _: False)
     assert [each.first.at for each in done.differences] == [20_000_000, 40_000_000]  # And the digest, in the end.
     assert done.is_whole
-
-
-def test_that_it_sends_more(tmp_path: Path) -> None:
-    recording = recorded(pair(), tmp_path / "run.mcap")
-
-    def chatty(me: Participant) -> None:
-        ticking(me)
-        me.publish("count", b"more")
-
-    assert said(alone(recording, pair(chatty), "clock")) == [
-        "now it sends count at 40ms: more, and before it said nothing more"
-    ]
 
 
 def test_that_it_goes_on_where_it_had_left(tmp_path: Path) -> None:
@@ -319,17 +343,6 @@ def test_that_it_no_longer_invites_or_stops_or_does_so_later(
     assert said(alone(recording, ruled(now), "ruler")) == expected
 
 
-def test_that_it_leaves_too_early(tmp_path: Path) -> None:
-    recording = recorded(pair(), tmp_path / "run.mcap")
-
-    def hasty(me: Participant) -> None:
-        me.advance(by="2ms")
-
-    assert said(alone(recording, pair(hasty), "clock")) == [
-        "before it sends count at 2ms: 0 35, and now it says nothing more"
-    ]
-
-
 def test_that_it_doesnt_subscribe_any_more(tmp_path: Path) -> None:
     recording = recorded(pair(), tmp_path / "run.mcap")
     made = pair()
@@ -337,36 +350,6 @@ def test_that_it_doesnt_subscribe_any_more(tmp_path: Path) -> None:
     done = alone(recording, deaf, "clock")
     assert "doesn't subscribe to word" in said(done)[0]
     assert "receives word from speaker" in said(done)[0]
-
-
-def test_that_it_takes_what_it_is_given_at_other_times(tmp_path: Path) -> None:
-    """All that it sends is the same, and its history isn't."""
-    recording = recorded(pair(), tmp_path / "run.mcap")
-
-    def in_small_steps(me: Participant) -> None:
-        heard = 0
-        while me.now < 40_000_000:
-            heard += len(me.advance(by="1ms")) + len(me.advance(by="1ms"))
-            me.publish("count", b"%d %d" % (heard, me.random.randrange(100)))
-
-    assert said(alone(recording, pair(in_small_steps), "clock"))[0].startswith("receives what it is given: digest")
-
-
-def test_that_it_fails_and_where(tmp_path: Path) -> None:
-    recording = recorded(pair(), tmp_path / "run.mcap")
-
-    def failing(me: Participant) -> None:
-        me.advance(by="2ms")
-        raise ValueError("no")
-
-    def exiting(me: Participant) -> None:
-        me.advance(by="2ms")
-        raise SystemExit(3)
-
-    for program, raised in ((failing, "ValueError: no"), (exiting, "SystemExit: 3")):
-        done = alone(recording, pair(program), "clock")
-        assert said(done)[0].startswith(f"before it goes on, and now it raises {raised}, in test_solo.py, line ")
-        assert (done.now, done.is_whole) == (2_000_000, False)
 
 
 # --- Recordings that end early ---

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-import gc
 import sys
-import threading
-import weakref
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,7 +13,6 @@ import pytest
 
 from worldline.federation.inprocess import strand as strand_module
 from worldline.federation.inprocess.strand import GreenletStrand, StrandBroken, ThreadStrand, strand_kind
-from worldline.model import UsageError
 
 KINDS = [
     ThreadStrand,
@@ -136,126 +131,6 @@ def test_one_that_never_started_is_broken_off_without_starting(kind: Kind) -> No
     scene = Scene(kind)
     scene.add("a", lambda me: scene.said.append("never")).break_off()
     assert scene.said == []
-
-
-@every_kind
-def test_each_has_context_variables_and_a_trace_function_of_its_own(kind: Kind) -> None:
-    scene = Scene(kind)
-    variable = contextvars.ContextVar("variable", default="nobody's")
-    found: dict[str, list[object]] = {}
-
-    def body(me: Any) -> None:
-        def trace(*_: object) -> None: ...
-
-        seen = found[me.name] = [variable.get(), sys.gettrace()]
-        variable.set(me.name)
-        sys.settrace(trace)
-        me.pause()
-        seen += [variable.get(), sys.gettrace() is trace]
-        sys.settrace(None)
-
-    variable.set("outside's")
-    before = sys.gettrace()
-    strands = [scene.add(name, body) for name in "ab"]
-    for strand in strands * 2:
-        strand.resume()
-        assert sys.gettrace() is before
-    assert variable.get() == "outside's"
-    assert found == {name: ["nobody's", None, name, True] for name in "ab"}
-
-
-@every_kind
-def test_each_may_recurse_as_deeply_as_if_it_were_alone(kind: Kind) -> None:
-    scene = Scene(kind)
-
-    def down(me: Any, depth: int) -> None:
-        if depth:
-            down(me, depth - 1)
-        else:
-            me.pause()
-
-    strands = [scene.add(name, lambda me: down(me, sys.getrecursionlimit() * 6 // 10)) for name in "abc"]
-    for strand in strands * 2:
-        strand.resume()
-    assert [(strand.finished, strand.failure) for strand in strands] == [(True, None)] * 3
-
-
-@every_kind
-def test_nothing_of_it_is_left_when_it_has_finished(kind: Kind) -> None:
-    class Thing:
-        pass
-
-    def begun(pauses: bool) -> tuple[Any, weakref.ref[Thing]]:
-        thing = Thing()
-        scene = Scene(kind)
-
-        def body(me: Any) -> None:
-            held = thing
-            if pauses:
-                me.pause()
-            del held
-
-        strand = scene.add("a", body)
-        strand.resume()
-        return strand, weakref.ref(thing)
-
-    before = threading.active_count()
-    for pauses in (False, True):
-        strand, thing = begun(pauses)
-        strand.break_off()
-        assert strand.finished
-        gc.collect()
-        assert thing() is None
-    assert threading.active_count() == before
-
-
-def test_greenlets_stay_in_their_thread_and_say_so() -> None:
-    pytest.importorskip("greenlet")
-    scene = Scene(GreenletStrand)
-
-    def body(me: Any) -> None:
-        def elsewhere() -> None:
-            for call in (me.check, me.pause):
-                with pytest.raises(UsageError, match=r"a: it waits in a thread that isn't its .*WORLDLINE_THREADS=1"):
-                    call()
-            scene.said.append("refused")
-
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
-        me.pause()
-
-    strand = scene.add("a", body)
-    strand.resume()
-    strand.resume()
-    assert (strand.failure, strand.finished, scene.said) == (None, True, ["refused"])
-
-
-@every_kind
-def test_a_program_may_use_greenlets_of_its_own(kind: Kind) -> None:
-    greenlets = pytest.importorskip("greenlet")
-    scene = Scene(kind)
-
-    def body(me: Any) -> None:
-        def inner() -> str:
-            me.pause()
-            scene.said.append(f"{me.name} inner")
-            back.switch("from inside")
-            me.pause()
-            return "done"
-
-        back = greenlets.getcurrent()
-        child = greenlets.greenlet(inner)
-        scene.said.append(f"{me.name} {child.switch()}")
-        me.pause()
-        scene.said.append(f"{me.name} {child.switch()}")
-
-    strands = [scene.add(name, body) for name in "ab"]
-    for strand in strands * 4:
-        strand.resume()
-    assert [(strand.finished, strand.failure) for strand in strands] == [(True, None)] * 2
-    each = ("inner", "from inside", "done")
-    assert scene.said == [f"{name} {what}" for group in (each[:2], each[2:]) for name in "ab" for what in group]
 
 
 def test_the_kind_is_chosen_by_what_is_installed_and_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,8 +42,8 @@ def test_a_promise_is_told_once_the_participant_moves_on_and_not_before(kind: st
     ledger, courier = Ledger("a", Join(subscribes=(Subscription("x"),))), Courier()
     ledger.take_outbox()
     ledger.receive(StartRun("a", 0, 0, 1, FOREVER))
-    ledger.granted.horizon = 100
-    ledger.granted.held.append(Message(0, 0, "b", 0, 0, "x", b""))
+    ledger.horizon = 100
+    ledger.held.append(Message(0, 0, "b", 0, 0, "x", b""))
     next_ = next_of(kind, ledger, courier)
     ledger.publish("y", b"")
     assert len(next_(50, promise=50)) == 1  # It arrives now, and there is more to do at this time.

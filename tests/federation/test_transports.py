@@ -7,14 +7,16 @@ Digest, times and losses must be the same. A federation that leaks must be found
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from hashlib import shake_128
+from functools import cache, partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from tests.federation.test_inprocess_strands import acting
 from tests.federation.transports import join_asyncio, join_in_crews, make_certificate, nothing_left, run_over_sockets
+from tests.lock.worlds import make_world
 from worldline import (
     MS,
     EmergencyStop,
@@ -22,159 +24,16 @@ from worldline import (
     Network,
     Participant,
     Program,
-    Rule,
     clock,
-    hold,
     link,
-    partition,
     run,
     uniform,
 )
 from worldline.federation.environment import SHAKE
 from worldline.federation.inprocess.strand import THREADS
 from worldline.federation.outcome import FederationOutcome
-from worldline.model import BrokenPromise
 
 # --- The federations. All of simulated time is below 200 ms, so that running at a pace takes no time to speak of. ---
-
-
-def stepping() -> Federation:
-    """Everybody steps, tells the others, and takes what they told into account."""
-
-    def walker(self: Participant) -> None:
-        heard = 0
-        while self.now < 60 * MS:
-            self.publish("step", f"{self.name} has heard {heard}".encode())
-            heard = heard * 31 % 1009 + len(self.advance(by=(3 + len(self.name)) * MS))
-
-    programs = {name: Program(walker, subscribes=["step"]) for name in ("a", "bb", "ccc")}
-    return Federation(programs, network=Network(default=link("2ms")))
-
-
-def ping_pong() -> Federation:
-    """Case 2 of the lock: 19 messages, at 5, 10, ... 95 ms."""
-
-    def player(self: Participant) -> None:
-        if self.name == "a":
-            self.publish("ball", b"0")
-        for ball in self.messages(until="100ms"):
-            self.publish("ball", str(int(ball.payload) + 1).encode())
-
-    programs = {name: Program(player, publishes=["ball"], subscribes=["ball"]) for name in ("a", "b")}
-    return Federation(programs, network=Network(default=link("5ms")))
-
-
-def bad_network() -> Federation:
-    """Losses at both ends, duplicates, overtaking; replies depend on what came through."""
-
-    def sender(self: Participant) -> None:
-        whims = self.stream("whims")
-        while self.now < 50 * MS:
-            self.publish("news", whims.randbytes(whims.randrange(20)))
-            for answer in self.advance(by=whims.randrange(1, 4) * MS):
-                self.publish("news", answer.payload[::-1])
-
-    def replier(self: Participant) -> None:
-        for news in self.messages(until="80ms"):
-            self.publish("answer", news.payload + bytes([news.sequence % 256, news.copy]))
-
-    lossy = link(uniform("1ms", "20ms"), loss=0.2, loss_at_sender=0.1, duplication=0.2)
-    programs = {
-        "s1": Program(sender, publishes=["news"], subscribes=["answer"]),
-        "s2": Program(sender, publishes=["news"], subscribes=["answer"]),
-        "r1": Program(replier, publishes=["answer"], subscribes=["news"]),
-        "r2": Program(replier, publishes=["answer"], subscribes=["news"]),
-    }
-    return Federation(programs, network=Network(default=lossy), seed=7)
-
-
-def outages() -> Federation:
-    """A partition and a hold, on links that keep the order and have a bandwidth."""
-
-    def chatter(self: Participant) -> None:
-        while self.now < 100 * MS:
-            self.publish("chat", bytes(self.now // MS % 50))
-            self.advance(by="2ms")
-
-    def listener(self: Participant) -> None:
-        self.advance(to="60ms")
-        self.advance(to="160ms")
-
-    slow = link(uniform("1ms", "9ms"), fifo=True, bandwidth=20_000)
-    network = Network(
-        default=slow,
-        outages=(*partition(["a"], ["x"], start="20ms", repair="40ms"), *hold(["b"], ["x"], "50ms", "90ms")),
-    )
-    programs = {
-        "a": Program(chatter, publishes=["chat"]),
-        "b": Program(chatter, publishes=["chat"]),
-        "x": Program(listener, publishes=[], subscribes=["chat"]),
-    }
-    return Federation(programs, network=network, seed=11)
-
-
-def buffers() -> Federation:
-    """Case 5 of the lock, with all buffers at once."""
-
-    def sender(self: Participant) -> None:
-        for topic in ("all", "one", "two", "first", "none"):
-            for number in range(12):
-                self.publish(topic, bytes([number]), at=number * MS)
-
-    def reader(self: Participant) -> None:
-        for _ in range(4):
-            self.advance(by="6ms")
-
-    kept = {"all": "unbounded", "one": "mailbox", "two": "newest(2)", "first": "oldest(2)", "none": "discard"}
-    programs = {"s": Program(sender), "r": Program(reader, publishes=[], subscribes=kept)}
-    return Federation(programs)
-
-
-def late_subscriptions() -> Federation:
-    """Case 4 of the lock, to the nanosecond; and topics that are left again."""
-
-    def sender(self: Participant) -> None:
-        while self.now < 50 * MS:
-            self.publish("tick", str(self.now // MS).encode())
-            self.advance(by="5ms")
-
-    def reader(late_ns: int) -> Callable[[Participant], None]:
-        def read(self: Participant) -> None:
-            self.advance(to=10 * MS + late_ns)
-            self.subscribe("tick", "newest(3)")
-            self.advance(to="31ms")
-            self.unsubscribe("tick")
-            self.advance(to="40ms")
-            self.subscribe("tick")
-            self.next(until="100ms")
-            self.unsubscribe("tick")
-            self.next(until="100ms")
-
-        return read
-
-    programs = {f"late-{late}": Program(reader(late), publishes=[]) for late in (0, 1, 5 * MS)}
-    programs["s"] = Program(sender, publishes=["tick"])
-    return Federation(programs, network=Network(default=link("10ms")))
-
-
-def promises() -> Federation:
-    """A promise that is kept, and one that is broken: the program is told, nothing is sent, and it goes on."""
-
-    def promising(self: Participant) -> None:
-        for beginning in range(0, 90 * MS, 30 * MS):
-            self.promise(until=beginning + 20 * MS)
-            self.advance(to=beginning + 10 * MS)
-            with pytest.raises(BrokenPromise, match="breaks its promise"):
-                self.publish("news", b"too early")
-            self.publish("news", b"in time", at=beginning + 20 * MS)
-            self.advance(to=beginning + 30 * MS)
-
-    def reader(self: Participant) -> None:
-        for _ in self.messages(until="95ms"):
-            self.publish("echo", str(self.now).encode())
-
-    programs = {"p": Program(promising, subscribes=["echo"]), "r": Program(reader, subscribes=["news"])}
-    return Federation(programs)
 
 
 def period() -> Federation:
@@ -230,43 +89,6 @@ def guests() -> Federation:
     return Federation(programs, network=Network(default=link(uniform("8ms", "12ms"))), seed=2)
 
 
-def stop() -> Federation:
-    """Case 9 of the lock: everybody ends at the earliest stop exactly, however far it might have gone."""
-
-    def endless(self: Participant) -> None:
-        while True:
-            self.publish("tick", b"")
-            self.advance(by="7ms")
-
-    def guard(self: Participant) -> None:
-        for number, _ in enumerate(self.messages()):
-            if number == 4:
-                self.stop(at=self.now + (10 if self.name == "g1" else 11) * MS)
-
-    programs = {
-        "t": Program(endless, publishes=["tick"]),
-        "g1": Program(guard, publishes=[], subscribes=["tick"], controls=True),
-        "g2": Program(guard, publishes=[], subscribes=["tick"], controls=True),
-    }
-    return Federation(programs, network=Network(default=link("2ms")))
-
-
-def fixed_end() -> Federation:
-    """A run with an end: programs that would go on for ever are ended by it."""
-
-    def endless(self: Participant) -> None:
-        while True:
-            self.publish("tick", self.stream("noise").randbytes(4))
-            self.advance(by="3ms")
-
-    def reader(self: Participant) -> None:
-        while True:
-            self.next()
-
-    programs = {"e": Program(endless, publishes=["tick"]), "r": Program(reader, publishes=[], subscribes=["tick"])}
-    return Federation(programs, until="50ms", seed=3)
-
-
 def clocks() -> Federation:
     """Everybody's clock is off in a way of its own, and everybody waits, promises and sends in its time."""
 
@@ -296,105 +118,6 @@ def clocks() -> Federation:
         ),
     }
     return Federation(programs, network=Network(default=link(uniform("1ms", "3ms"))), seed=3)
-
-
-def nobody_can_come() -> Federation:
-    """Case 8 of the lock: everybody waits, nothing is under way, so each is told that nothing will come."""
-
-    def sender(self: Participant) -> None:
-        self.publish("news", b"only")
-        self.next(until="30ms")
-        self.next()
-
-    def reader(self: Participant) -> None:
-        for _ in self.messages():
-            self.publish("echo", b"heard")
-
-    programs = {
-        "s": Program(sender, subscribes=["echo"]),
-        "r1": Program(reader, subscribes=["news"]),
-        "r2": Program(reader, subscribes=["news", "echo"]),
-    }
-    return Federation(programs, network=Network(default=link("4ms")))
-
-
-def leaving_early() -> Federation:
-    """Some leave at once, some in the middle; what they sent still arrives, what they were sent doesn't."""
-
-    def at_once(self: Participant) -> None:
-        self.publish("news", b"goodbye", at="15ms")
-
-    def midway(self: Participant) -> None:
-        self.next(until="30ms")
-        self.leave()
-
-    def staying(self: Participant) -> None:
-        while self.now < 60 * MS:
-            self.publish("news", b"still here")
-            self.advance(by="6ms")
-
-    programs = {
-        "a": Program(at_once),
-        "m": Program(midway, subscribes=["news"]),
-        "s": Program(staying, subscribes=["news"]),
-    }
-    return Federation(programs)
-
-
-def large_payloads() -> Federation:
-    """A megabyte each way: many reads and writes for one frame."""
-
-    def sender(self: Participant) -> None:
-        self.publish("picture", shake_128(b"picture").digest(2**20))
-        self.publish("picture", bytes(2**20), at="3ms")
-        for thumbnail in self.messages(until="30ms"):
-            self.publish("picture", thumbnail.payload * 2)
-
-    def reader(self: Participant) -> None:
-        for picture in self.advance(to="10ms"):
-            self.publish("thumbnail", picture.payload[: 2**19])
-
-    programs = {"s": Program(sender, subscribes=["thumbnail"]), "r": Program(reader, subscribes=["picture"])}
-    return Federation(programs)
-
-
-def equal_arrivals() -> Federation:
-    """Case 3 of the lock: order by send time, then name, then number."""
-
-    def sender(delay_ms: int) -> Callable[[Participant], None]:
-        def send(self: Participant) -> None:
-            for beginning in range(0, 40 * MS, 10 * MS):
-                self.advance(to=beginning + delay_ms * MS)
-                self.publish("t", f"{self.name} first".encode())
-                self.publish("t", f"{self.name} second".encode())
-
-        return send
-
-    def reader(self: Participant) -> None:
-        for batch in iter(lambda: self.next(until="60ms"), []):
-            self.publish("order", b", ".join(message.payload for message in batch))
-
-    programs = {name: Program(sender(delay), publishes=["t"]) for name, delay in (("z", 0), ("y", 2), ("x", 2))}
-    programs["r"] = Program(reader, publishes=["order"], subscribes=["t"])
-    network = Network(default=link("3ms"), rules=(Rule(sender="z", link=link("5ms")),))
-    return Federation(programs, network=network)
-
-
-def sent_later() -> Federation:
-    """Messages that are said now and sent later, out of order, beyond what is granted and beyond the end."""
-
-    def sender(self: Participant) -> None:
-        for later in (30, 10, 20, 10, 200):
-            self.publish("t", str(later).encode(), at=self.now + later * MS)
-        for _ in self.messages(until="40ms"):
-            self.publish("t", b"again", at=self.now + 5 * MS)
-
-    def reader(self: Participant) -> None:
-        for message in self.messages():
-            self.publish("u", message.payload, at=self.now + MS)
-
-    programs = {"s": Program(sender, subscribes=["u"]), "r": Program(reader, subscribes=["t"])}
-    return Federation(programs, until="100ms")
 
 
 def far_ahead() -> Federation:
@@ -516,29 +239,18 @@ def emergency() -> Federation:
     return Federation(programs, until="100ms", faults=faults, estop="6ms")
 
 
-FEDERATIONS = (
-    stepping,
-    ping_pong,
-    bad_network,
-    outages,
-    buffers,
-    late_subscriptions,
-    promises,
-    period,
-    guests,
-    stop,
-    faulty,
-    emergency,
-    fixed_end,
-    nobody_can_come,
-    leaving_early,
-    large_payloads,
-    equal_arrivals,
-    sent_later,
-    far_ahead,
-    running_ahead,
-    clocks,
-)
+def drawn(seed: int) -> Federation:
+    """Return one that the lock's own tests draw: all operations, kinds of links and buffers, guests, stops, ends."""
+    world = make_world(Random(seed))
+    programs = {name: acting(world, name) for name in world.members}
+    return Federation(programs, network=world.plan.network, seed=world.plan.seed, until=world.plan.end)
+
+
+SEEDS = (12, 63, 65, 68, 83, 103, 106, 112, 151, 158, 179, 182)  # Much happens there, and every guest is invited.
+FEDERATIONS: dict[str, Callable[[], Federation]] = {
+    **{each.__name__: each for each in (period, guests, faulty, emergency, far_ahead, running_ahead, clocks)},
+    **{f"drawn-{seed}": partial(drawn, seed) for seed in SEEDS},
+}
 
 # --- The ways ---
 
@@ -592,32 +304,29 @@ def _tidy() -> Iterator[None]:
 
 
 @cache
-def reference(make: Callable[[], Federation]) -> FederationOutcome:
-    outcome = run(make(), keep_journals=True)
+def reference(federation: str) -> FederationOutcome:
+    outcome = run(FEDERATIONS[federation](), keep_journals=True)
     assert sum(map(len, outcome.journals.values())) > 4, "nothing happens in it"
     return outcome
 
 
 def cases() -> Iterator[Any]:
-    for make in FEDERATIONS:
-        for name in WAYS:
-            yield pytest.param(make, name, id=f"{make.__name__}-{name}")
+    """Yield all pairs: for each federation a third of the ways, in turn, and the rest for `make soak`."""
+    for place, federation in enumerate(FEDERATIONS):
+        for number, name in enumerate(WAYS):
+            mark = pytest.mark.soak if (place + number) % 3 else pytest.mark.long
+            yield pytest.param(federation, name, marks=mark)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("make", "name"), list(cases()))
+@pytest.mark.parametrize(("federation", "name"), list(cases()))
 def test_a_federation_is_the_same_in_every_way(
-    make: Callable[[], Federation],
-    name: str,
-    tmp_path: Path,
-    certificate: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
+    federation: str, name: str, tmp_path: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name.endswith("shaken"):
         monkeypatch.setenv(SHAKE, "5")
     if name.endswith("of-threads"):
         monkeypatch.setenv(THREADS, "1")
-    found, expected = WAYS[name](make(), tmp_path, certificate), reference(make)
+    found, expected = WAYS[name](FEDERATIONS[federation](), tmp_path, certificate), reference(federation)
     assert found.times == expected.times
     assert found.dropped == expected.dropped
     assert found.digest == expected.digest

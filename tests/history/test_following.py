@@ -23,7 +23,7 @@ def found() -> list[RetoldDifference]:
 @pytest.fixture
 def following(found: list[RetoldDifference]) -> Following:
     stays = {"ann": Membership(0, 10, b"chain".hex()), "bob": Membership(0, 10, "")}
-    return Following(RecordedParts(Account(iter(SENDINGS), stays)), found.append)
+    return Following(RecordedParts(Account(iter(SENDINGS), stays), found.append))
 
 
 def texts(found: list[RetoldDifference]) -> list[str]:
@@ -47,7 +47,7 @@ def test_the_same(following: Following, found: list[RetoldDifference]) -> None:
     tell(following)
     following.ended("ann", 10, b"chain")
     assert texts(found) == []
-    assert following.counts["ann"] == 2
+    assert following._parts.of("ann").sent == 2
 
 
 def test_another_payload(following: Following, found: list[RetoldDifference]) -> None:

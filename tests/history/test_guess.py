@@ -95,7 +95,7 @@ def test_what_one_run_doesnt_send() -> None:
     assert guessed(A, None) == "only A does this"
     assert guessed(None, B) == "only B does this"
     assert guessed(A, A._replace(at=7)) == "the same message at another time"
-    assert guessed(A, A._replace(to=("bob",))) == "the same, to somebody else"
+    assert guessed(A, A._replace(to=("bob",))) == "the same, to another member"
     assert guessed(A, B._replace(at=7)) == "another message at another time"
 
 

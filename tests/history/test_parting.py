@@ -22,7 +22,7 @@ def compared(a: SmallRun, b: SmallRun) -> tuple[Partings, Causes]:
     return partings, explain(partings)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(2, 4), CHANGES)
 def test_the_first_cause_is_the_message_that_was_changed(seed: int, members: int, change: Change) -> None:
     a, b = SmallRun(seed, members), SmallRun(seed, members, change=change)

@@ -22,10 +22,10 @@ def account(sendings: list[Sending] = SENDINGS, **known: object) -> Account:
 
 
 def test_a_member_says_things_in_its_own_order_and_lines_of_its_log_dont_count() -> None:
-    parts = RecordedParts(account(), ["ann"])
+    parts = RecordedParts(account(), print, ["ann"])
     said = []
-    while parts.says_more("ann"):
-        found = parts.next_said("ann")
+    while parts.of("ann").says_more():
+        found = parts.of("ann").next_said()
         assert found is not None
         said.append((found.utterance.number, found.utterance.at, found.utterance.payload, sorted(found.to)))
     assert said == [
@@ -33,33 +33,33 @@ def test_a_member_says_things_in_its_own_order_and_lines_of_its_log_dont_count()
         (1, 5, b"early", ["bob", "cat"]),
         (2, 50, b"last", ["bob"]),
     ]
-    assert parts.next_said("ann") is None
+    assert parts.of("ann").next_said() is None
 
 
 def test_messages_come_by_arrival_with_the_numbers_that_their_receivers_saw() -> None:
-    parts = RecordedParts(account(), ["bob", "ann"])
-    messages, known = parts.arrivals("bob", 2)
+    parts = RecordedParts(account(), print, ["bob", "ann"])
+    messages, known = parts.of("bob").arrivals(2)
     assert [(each.arrival, each.sender, each.sequence, each.copy) for each in messages] == [
         (9, "ann", 1, 0),
         (22, "ann", 0, 1),
     ]
     assert known == 51
-    messages, known = parts.arrivals("bob", 2)
+    messages, known = parts.of("bob").arrivals(2)
     assert [each.payload for each in messages] == [b"last"]
     assert known == FOREVER
-    assert [each.payload for each in parts.arrivals("ann", 9)[0]] == [b"faster", b"back"]
+    assert [each.payload for each in parts.of("ann").arrivals(9)[0]] == [b"faster", b"back"]
 
 
 def test_where_a_run_was_broken_off_nothing_is_known_beyond() -> None:
-    parts = RecordedParts(account(SENDINGS[:5], until=25, is_complete=False), ["ann"])
-    messages, known = parts.arrivals("ann", 9)
+    parts = RecordedParts(account(SENDINGS[:5], until=25, is_complete=False), print, ["ann"])
+    messages, known = parts.of("ann").arrivals(9)
     assert [each.arrival for each in messages] == [25]  # What arrives at 30 may not be all that does.
     assert known == 26
-    assert parts.arrivals("ann", 9) == ([], 26)
+    assert parts.of("ann").arrivals(9) == ([], 26)
 
 
 def test_nothing_is_kept_of_others() -> None:
-    parts = RecordedParts(account(), ["ann"])
-    parts.arrivals("ann", 9)
-    assert not parts._parts["bob"].said
-    assert not parts._parts["bob"].arrivals
+    parts = RecordedParts(account(), print, ["ann"])
+    parts.of("ann").arrivals(9)
+    assert not parts.of("bob")._said
+    assert not parts.of("bob")._arrivals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 
 import pytest
@@ -29,11 +28,6 @@ def bits(value: float) -> int:
 @given(FINITE, FINITE)
 def test_the_distance_of_floats_is_that_of_their_bits(a: float, b: float) -> None:
     assert steps_between(a, b) == abs(bits(a) - bits(b))
-
-
-@pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 2.0**-1022, 1.0, -1.5, 1.7e308])
-def test_the_next_float_is_one_step_away(value: float) -> None:
-    assert steps_between(value, math.nextafter(value, 2.0)) == 1
 
 
 @pytest.mark.parametrize("encode", [to_json, to_msgpack])
@@ -72,10 +66,6 @@ def test_objects_of_lists_are_found_by_what_tells_them_apart() -> None:
 )
 def test_they_are_found_by_their_places_if_names_do_not_help(a: bytes, b: bytes, first: str) -> None:
     assert field_differences(a, b)[0].path == first
-
-
-def test_equal_payloads_have_no_differences() -> None:
-    assert field_differences(b'{"a":1}', b'{"a":1}') == []
 
 
 def test_the_same_value_in_other_words_is_shown_as_texts() -> None:

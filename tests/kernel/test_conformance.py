@@ -6,7 +6,7 @@ every entity. `python -m tests.kernel.matrix` runs the whole matrix; `test_mpi` 
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
 from functools import cache
 from random import Random
 
@@ -15,7 +15,7 @@ import pytest
 from tests.kernel import matrix
 from tests.kernel.culprits import family, gossips, hasty
 from tests.kernel.models import MODELS, Observation, difference, observe
-from worldline.kernel import Entity, Simulation, build, processes
+from worldline.kernel import build, processes
 from worldline.model import HOUR
 from worldline.processes.executor import Executor
 
@@ -33,24 +33,33 @@ def check(name: str, executor: Executor | str) -> None:
 # -- All models
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("name", MODELS)
-def test_any_number_of_workers(name: str, workers: int) -> None:
-    check(name, f"processes({workers})")
+def placed_by_lot(name: str) -> dict[str, int]:
+    """Place each entity somewhere; with some luck, neighbors are apart and a worker has hardly any."""
+    random = Random(name)
+    return {entity: random.randrange(3) for entity in MODELS[name].build().model().names}
 
 
-@pytest.mark.parametrize("placement", ["round robin", "links"])
-@pytest.mark.parametrize("name", MODELS)
-def test_placement_by_rule(name: str, placement: str) -> None:
-    check(name, processes(2, placement=placement))
+COLUMNS: dict[str, Callable[[str], Executor]] = {
+    "processes(1)": lambda _: processes(1),
+    "processes(2)": lambda _: processes(2),
+    "processes(4)": lambda _: processes(4),
+    "round robin": lambda _: processes(2, placement="round robin"),
+    "links": lambda _: processes(2, placement="links"),
+    "by lot": lambda name: processes(3, placement=placed_by_lot(name)),
+}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("name", MODELS)
-def test_placement_by_hand(name: str, seed: int) -> None:
-    """Everybody is put somewhere; with some luck, neighbors are apart and a worker has hardly anybody."""
-    random, names = Random(f"{name} {seed}"), MODELS[name].build().model().names
-    check(name, processes(3, placement={entity: random.randrange(3) for entity in names}))
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        pytest.param(name, column, marks=() if (place + each) % 3 == 0 else pytest.mark.long)
+        for place, name in enumerate(MODELS)
+        for each, column in enumerate(COLUMNS)
+    ],
+)
+def test_a_model_is_the_same_on_every_executor(name: str, column: str) -> None:
+    """By default, every model is run in two ways, and every way runs a third of the models."""
+    check(name, COLUMNS[column](name))
 
 
 @pytest.mark.parametrize("until", ["0", "1ns", "5ms", "1h"])
@@ -122,45 +131,11 @@ def test_a_created_sender_s_messages_keep_their_order() -> None:
     assert not difference(expected, found), difference(expected, found)
 
 
-class Word(StrEnum):
-    """Names that are text, but not exactly `str`."""
-
-    A = "a"
-    B = "b"
-    HELLO = "hello"
-
-
-class Formal(Entity):
-    def start(self) -> None:
-        self.schedule(Word.HELLO, "myself", delay=1)
-        self.send(Word.B if self.name == "a" else Word.A, Word.HELLO, "you")
-
-    def on_hello(self, whom: str) -> None:
-        self.greeted = whom
-
-
-def test_names_may_be_enums_in_both_builds() -> None:
-    simulation = Simulation()
-    simulation.add("a", Formal())
-    simulation.add("b", Formal())
-    simulation.run()
-
-
 # -- The matrix itself
 
 
 def column(executor: str) -> matrix.Column:
     return matrix.Column(executor, "compiled", "0")
-
-
-def test_matrix_prints_one_digest_for_each_model(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    same = {"digest": "d1", "events": "5"}
-    runs = [(column("inline"), "m", same), (column("processes(2)"), "m", same)]
-    monkeypatch.setattr(matrix, "columns", lambda names: iter(runs))
-    assert matrix.main(["m"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "m  d1  2 runs"
 
 
 def test_matrix_says_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,14 +86,6 @@ def test_an_odd_error_is_the_model_s_too(what: str, executor: str) -> None:
     assert isinstance(error, ModelError | UsageError)
 
 
-def test_an_odd_error_says_all_that_it_can() -> None:
-    def said(executor: str) -> tuple[type, str]:
-        error = failure_of(accident("odd usage"), executor)
-        return type(error), re.sub(r" at 0x[0-9a-f]+", "", str(error))
-
-    assert said("processes(2)") == said("inline")
-
-
 @pytest.mark.parametrize(
     ("what", "ends"),
     [
@@ -129,10 +121,6 @@ def test_the_trace_of_an_error_comes_along_as_a_note(executor: str) -> None:
     assert note.endswith("ZeroDivisionError: division by zero")
     assert "culprits.py" in note
     assert "in _divide" in note
-
-
-def test_inline_the_cause_itself_is_there() -> None:
-    assert isinstance(failure_of(accident("divide"), "inline").__cause__, ZeroDivisionError)
 
 
 # -- Which one it was, if there are several
@@ -273,22 +261,6 @@ def test_the_one_that_died_is_named_however_late_the_parent_looks(tmp_path: Path
 # -- Parents that are gone
 
 
-def forkserver_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-@pytest.mark.parametrize("model", [players, idle_and_busy])
-def test_workers_end_when_their_parent_is_killed(model: Callable[[str], Simulation], tmp_path: Path) -> None:
-    with program(RUN_AND_TELL, model.__name__, str(tmp_path), "processes(2)") as child:
-        eventually(lambda: len(pids(tmp_path)) == 2)
-        server = forkserver_of(pids(tmp_path)[0])
-        assert server != child.pid
-        child.kill()
-        child.wait(PATIENCE_S)
-        eventually(lambda: not any(is_running(pid) for pid in [*pids(tmp_path), server]))
-        assert child.communicate() == ("", "")
-
-
 @pytest.mark.parametrize(("whom", "model"), [("everybody", players), ("the parent", idle_and_busy)])
 def test_an_interrupted_parent_ends_its_workers(whom: str, model: Callable[[str], Simulation], tmp_path: Path) -> None:
     """Control-C in a terminal reaches all processes of the group; a signal to the parent alone must do as well."""
@@ -349,14 +321,6 @@ def test_what_one_worker_cannot_load_is_said_although_the_others_go_on(count: in
     assert str(error).startswith("a worker can't load the entities: this isn't home")
 
 
-def test_an_open_file_is_refused(tmp_path: Path) -> None:
-    simulation = Simulation()
-    with Path(tmp_path, "file").open("w") as file:
-        simulation.add("b", Holder(file))
-        error = failure_of(simulation, "processes(1)")
-    assert "b: its attribute thing can't be sent to a worker: cannot pickle" in str(error)
-
-
 def test_a_class_inside_a_function_is_refused() -> None:
     simulation = Simulation()
     simulation.add("a", local_class()())
@@ -364,19 +328,6 @@ def test_a_class_inside_a_function_is_refused() -> None:
     assert isinstance(error, ConfigurationError)
     assert str(error).startswith("a: its class can't be sent to a worker: ")
     assert "local_class.<locals>.Local" in str(error)
-
-
-def test_a_payload_from_outside_that_cannot_be_sent_is_refused_at_once() -> None:
-    simulation = players()
-    with pytest.raises(ModelError, match=r"can't carry <unlocked _thread\.lock"):
-        simulation.send("a0", "ball", threading.Lock())
-
-
-def test_what_can_be_refused_by_a_worker_only_runs_inline() -> None:
-    simulation = Simulation()
-    simulation.add("a", local_class()())
-    simulation.add("b", Holder(threading.Lock()))
-    simulation.run()
 
 
 def test_what_cannot_come_back_is_left_behind() -> None:
@@ -389,15 +340,6 @@ def test_what_cannot_come_back_is_left_behind() -> None:
         assert isinstance(state[name], LeftBehind)
         assert reason in state[name].reason
         assert repr(state[name]) == f"<left behind in the worker: {state[name].reason}>"
-
-
-def test_an_entity_that_is_added_twice_is_refused_at_once() -> None:
-    """Inline it couldn't be two; in workers it would be."""
-    simulation = Simulation()
-    twice = Holder(1)
-    simulation.add("a", twice)
-    with pytest.raises(UsageError, match="b: this entity takes part already, as a"):
-        simulation.add("b", twice)
 
 
 # -- Programs
@@ -519,16 +461,6 @@ def test_no_file_stays_open() -> None:
     for run in (run_well, run_into("divide"), run_into("kill"), run_into("_exit"), run_into("exit"), run_with_a_lock):
         run()
         assert open_files() == before, run
-
-
-def test_no_process_stays(tmp_path: Path) -> None:
-    """Nor does a zombie: the fork server sees to that."""
-    with pytest.raises(ModelError):
-        accident("divide").run(executor="processes(2)")
-    simulation = players(str(tmp_path), pairs=2)
-    simulation.run(200 * US, executor="processes(4)")
-    assert len(pids(tmp_path)) == 4
-    check_gone(tmp_path)
 
 
 def test_a_run_after_a_failed_one_is_like_any_other() -> None:

@@ -48,8 +48,14 @@ if __name__ == "__main__":
 PROGRAMS = {"kernel": KERNEL, "kernel, in a thread": IN_A_THREAD, "spacetime": SPACETIME}
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("doing", "sign"), [("spin", signal.SIGTERM), ("stop", signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("program", "doing", "sign"),
+    [
+        ("kernel", "spin", signal.SIGTERM),
+        ("kernel, in a thread", "stop", signal.SIGKILL),
+        ("spacetime", "stop", signal.SIGKILL),
+    ],
+)
 def test_workers_end_with_their_program(program: str, doing: str, sign: signal.Signals) -> None:
     with family(PROGRAMS[program], doing) as everybody:
         everybody.await_line(doing)
@@ -95,7 +101,9 @@ def searching(doing: str, folder: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("doing", "sign", "said", "code"),
     [
-        ("spin", signal.SIGTERM, "worldline: interrupted after 0 of 5,000 seeds\n", 130),
+        pytest.param(
+            *("spin", signal.SIGTERM, "worldline: interrupted after 0 of 5,000 seeds\n", 130), marks=pytest.mark.long
+        ),
         ("stop", signal.SIGKILL, "", -signal.SIGKILL),
     ],
 )

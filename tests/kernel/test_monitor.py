@@ -29,14 +29,6 @@ def test_a_value_holds_from_its_time_on_until_the_next() -> None:
     assert repr(made) == "<Monitor of 4 values>"
 
 
-def test_the_mean_weighs_each_value_with_how_long_it_held() -> None:
-    made = monitor((0, 0), (10, 4), (15, 100), (15, 2))
-    assert made.mean() == 20 / 15
-    assert made.mean(until=20) == 30 / 20
-    assert made.mean(until=12) == 8 / 12
-    assert made.mean(until=10) == 0
-
-
 def test_the_mean_of_one_moment_is_the_value() -> None:
     assert monitor((5, 7)).mean() == 7.0
     assert monitor((5, 7)).mean(until=5) == 7.0
@@ -160,31 +152,6 @@ def test_what_cannot_be_part_of_the_history_is_refused() -> None:
     error = error_of(lambda me: me.record("x", object()), ModelError)
     assert "type object is unsupported" in str(error)
     assert error.participant == "a"
-
-
-def test_a_monitor_has_a_name_of_text() -> None:
-    def act(me: Actor) -> None:
-        me.record("x", 1)
-        me.record(5, 1)  # type: ignore[arg-type]
-
-    error_of(act)
-
-
-def test_a_created_entity_has_monitors_of_its_own() -> None:
-    def act(me: Actor) -> None:
-        me.create(Actor(lambda child: child.record("x", 5)), "kim")
-
-    assert stage(act).run().monitors == {("a/kim", "x"): monitor((0, 5))}
-
-
-def test_an_entity_that_has_ended_leaves_its_monitors() -> None:
-    def act(me: Actor) -> Steps:
-        me.record("x", 5)
-        yield 5
-        me.record("x", 6)
-        me.end()
-
-    assert stage(act).run().monitors == {("a", "x"): monitor((0, 5), (5, 6))}
 
 
 def test_a_created_entity_that_has_ended_leaves_its_monitors_too() -> None:

@@ -93,15 +93,6 @@ def test_errors_are_the_same_on_all_ranks(tmp_path: Path) -> None:
         assert told == expected
 
 
-def test_an_error_that_nobody_catches_ends_all_ranks() -> None:
-    code = "from tests.kernel.culprits import accident; accident('divide').run(executor='mpi')"
-    ended = mpiexec(2, code)
-    assert ended.returncode == 1
-    last_words = [line for line in ended.stderr.splitlines() if "ModelError" in line]
-    message = "worldline.model.errors.ModelError: a at 3ms: on 'go' it raised ZeroDivisionError: division by zero"
-    assert [said.partition(", in culprits.py, line ")[0] for said in last_words] == [message, message]
-
-
 @pytest.mark.parametrize("what", ["kill", "_exit", "error with a lock in it"])
 def test_a_rank_that_is_lost_ends_all_ranks(what: str) -> None:
     """MPI itself sees to it: nobody is left who waits."""

@@ -18,7 +18,7 @@ from tests.kernel.matrix import MPIEXEC
 from tests.kernel.models import MODELS
 from tests.soaking import later
 from worldline.history.telling import Merging
-from worldline.kernel import Entity, Interrupt, Simulation, build, process
+from worldline.kernel import Entity, Interrupt, Simulation, process
 from worldline.kernel.roster import TOO_LATE
 from worldline.model import FOREVER, MS, ModelError, Network, Rule, UsageError, link
 
@@ -118,14 +118,6 @@ def test_processes_and_interruptions() -> None:
     assert ("arrives", "alarm", 4, "sleeper", 57, 0, TOO_LATE) in lines
 
 
-def test_nothing_to_interrupt_is_a_loss() -> None:
-    simulation = Simulation()
-    simulation.add("alarm", process(alarm, "echo"))
-    simulation.add("echo", Echo())
-    losses = [line for line in told(simulation).lines if line[0] == "arrives" and line[-1]]
-    assert [line[4:] for line in losses] == [(8, 0, "had nothing to interrupt"), (57, 0, "had nothing to interrupt")]
-
-
 class Caster(Entity):
     def start(self) -> None:
         for number in range(30):
@@ -210,13 +202,6 @@ def test_who_tells_by_itself_is_left_alone() -> None:
     assert not any(line[0] == "arrives" and line[-1] for line in lines)  # Its losses are its own to tell, too.
 
 
-def test_without_an_observer_nobody_is_there_to_be_told() -> None:
-    simulation = Simulation()
-    simulation.add("echo", Reserved())
-    simulation.run()
-    assert simulation["echo"]._wl_observer is None
-
-
 # -- Inline runs go on
 
 
@@ -245,17 +230,17 @@ def test_nobody_can_look_on_from_the_middle() -> None:
 # -- The same everywhere
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*list(MODELS)[::3], *later([name for place, name in enumerate(MODELS) if place % 3])])
 def test_every_executor_tells_the_same_and_nothing_depends_on_it(name: str) -> None:
     case = MODELS[name]
     expected = case.build().run(case.until).digest
     books = []
-    for executor in ("inline", "processes(2)", "processes(3)"):
+    for executor in ("inline", "processes(3)"):
         books.append(Notebook())
         result = case.build().run(case.until, executor=executor, observer=books[-1])
         assert result.digest == expected
-    assert books[0].lines == books[1].lines == books[2].lines
-    assert books[0].passes[-1] == books[1].passes[-1] == books[2].passes[-1] == result.now
+    assert books[0].lines == books[1].lines
+    assert books[0].passes[-1] == books[1].passes[-1] == result.now
 
 
 REPORTER = "import sys; from tests.kernel.test_observer import report; report(*sys.argv[1:])"
@@ -283,13 +268,6 @@ def reported(*command: str, **environment: str) -> list[Any]:
     )
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]
-
-
-def test_the_other_build_and_another_hash_seed_tell_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    report("inline", *MODELS)
-    expected = json.loads(capsys.readouterr().out)
-    other = "1" if build == "compiled" else "0"
-    assert reported(WORLDLINE_UNCOMPILED=other, PYTHONHASHSEED="4711") == [expected]
 
 
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="there is no MPI here")
@@ -331,7 +309,7 @@ def fuses() -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("executor", ["processes(2)", "processes(3)", "processes(4)"])
+@pytest.mark.parametrize("executor", ["processes(2)", "processes(4)"])
 def test_a_run_that_fails_tells_what_happened_before(executor: str) -> None:
     books = []
     for each in ("inline", executor):

@@ -37,39 +37,6 @@ def test_at_equal_times_the_senders_name_decides_whoever_was_added_first() -> No
         assert heard(names, lambda me: me.send("r", "x", delay=5)) == sorted(names)
 
 
-def test_who_sent_earlier_comes_first_whatever_the_names() -> None:
-    def send(me: Actor) -> Steps:
-        wait = {"a": 3, "b": 2, "c": 1}[me.name]
-        yield wait
-        me.send("r", "x", delay=10 - wait)
-
-    assert heard(("a", "b", "c"), send) == ["c", "b", "a"]
-
-
-def test_what_one_sender_sends_at_one_moment_for_one_moment_keeps_its_order() -> None:
-    simulation = Simulation()
-    simulation.add("r", Actor())
-    for name in "ba":
-
-        def send(me: Actor) -> None:
-            for number in range(200):
-                me.send("r", "x", (me.name, number), delay=7)
-
-        simulation.add(name, Actor(send))
-    simulation.run()
-    assert payloads(simulation["r"]) == [(name, number) for name in "ab" for number in range(200)]
-
-
-def test_what_is_sent_from_outside_comes_after_all_that_was_sent_at_the_same_time() -> None:
-    simulation = Simulation()
-    simulation.add("é", Actor(lambda me: me.send("r", "x", "from é", delay=5)))
-    simulation.add("r", Actor())
-    simulation.send("r", "x", "from outside", at=5)
-    simulation.send("r", "x", "from outside, later", at=5)
-    simulation.run()
-    assert payloads(simulation["r"]) == ["from é", "from outside", "from outside, later"]
-
-
 def test_an_event_without_delay_comes_after_all_that_has_arrived_at_the_moment() -> None:
     def act(me: Actor) -> Steps:
         me.schedule("first", delay=5)
@@ -87,15 +54,6 @@ def test_an_event_without_delay_comes_after_all_that_has_arrived_at_the_moment()
     assert topics == ["A", "first", "z", "last", "very last"]
 
 
-def test_starts_are_in_the_order_of_names() -> None:
-    begun: list[str] = []
-    simulation = Simulation()
-    for name in ("c", "a", "b/1", "b", "Z"):
-        simulation.add(name, Actor(lambda me: begun.append(me.name)))
-    simulation.run()
-    assert begun == ["Z", "a", "b", "b/1", "c"]
-
-
 @pytest.mark.parametrize("added", list(permutations(("a", "b", "b0", "c"))), ids="-".join)
 def test_those_created_during_the_run_stand_between_the_others_by_name(added: tuple[str, ...]) -> None:
     # `b/x` sorts between `b` and `b0`, its siblings beside it: all of those have one place between two others.
@@ -106,19 +64,6 @@ def test_those_created_during_the_run_stand_between_the_others_by_name(added: tu
                 me.create(Actor(lambda child: child.send("r", "x", child.name, delay=9)), name)
 
     assert heard(added, create) == ["a", "b", "b/1", "b/2", "b/x", "b/y", "b/z", "b0", "c"]
-
-
-def test_numbered_children_are_ordered_as_text() -> None:
-    simulation = Simulation()
-
-    def create(me: Actor) -> None:
-        for _ in range(12):
-            me.create(Actor(lambda child: child.send("r", "x", child.name)))
-
-    simulation.add("a", Actor(create))
-    simulation.add("r", Actor())
-    simulation.run()
-    assert payloads(simulation["r"]) == sorted(f"a/{number}" for number in range(1, 13))
 
 
 @pytest.mark.parametrize("own", ["timer", "process", "message", "start"])

@@ -24,8 +24,7 @@ from tests.kernel.models import MODELS, Diarist, Observation, difference, observ
 from tests.soaking import later
 from worldline.kernel import Simulation
 from worldline.kernel.model import KernelOutcome, Model, combined
-from worldline.kernel.pacing import Pacing, WorkerProgress
-from worldline.kernel.worker import DistributedWorker, Letter, Worker
+from worldline.kernel.worker import DistributedWorker, Letter, Pacing, Worker, WorkerProgress
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.model import FOREVER, HOUR, MS, US, ModelError, Network, link
 from worldline.model.reading import as_time
@@ -209,8 +208,7 @@ class Hall:
         self._workers = [WatchedWorker(made, workers, me, self._pacings[me], self._letters) for me in range(count)]
         self._channels = [Frames(me, self._under_way) for me in range(count)]
         self._crews = [
-            DistributedWorker(self._workers[me], self._pacings[me], self._channels[me], me, count)
-            for me in range(count)
+            DistributedWorker(self._workers[me], self._pacings[me], self._channels[me]) for me in range(count)
         ]
         self._ended: dict[int, Failure | None] = {}
 

@@ -148,11 +148,6 @@ def test_what_can_change_arrives_as_an_equal_copy(thing: Any) -> None:
         assert arrived is not thing
 
 
-def test_a_nan_arrives_as_one() -> None:
-    (arrived,) = sent(math.nan)
-    assert math.isnan(arrived)
-
-
 def test_a_receiver_never_sees_what_the_sender_does_later() -> None:
     things: list[Any] = [[1], {"a": [1]}, Order(1, ["nut"]), Reading(1.0, {"a": 1}), ([1],), bytearray(b"x")]
 
@@ -200,16 +195,6 @@ def test_what_is_shared_inside_a_payload_stays_shared() -> None:
 
 def test_a_message_from_outside_is_copied_when_it_is_sent() -> None:
     simulation = stage()
-    thing = [1]
-    simulation.send("b", "x", thing)
-    thing.append(2)
-    simulation.run()
-    assert payloads(simulation["b"]) == [[1]]
-
-
-def test_a_message_from_outside_is_copied_while_a_simulation_runs() -> None:
-    simulation = stage()
-    simulation.run()
     thing = [1]
     simulation.send("b", "x", thing)
     thing.append(2)
@@ -276,11 +261,6 @@ def test_other_values_have_other_fingerprints() -> None:
     assert len({digest(thing) for thing in things}) == len(things)
 
 
-def test_leading_zeros_and_lengths_count() -> None:
-    prints = [fingerprint(b"\0" * length) for length in range(50)]
-    assert len(set(prints)) == 50
-
-
 def test_a_fingerprint_does_not_depend_on_which_parts_are_the_same_object() -> None:
     def letter(number: int, is_shared: bool) -> dict[str, str]:
         made = {f"key {each}": "value" for each in range(200)}
@@ -313,9 +293,7 @@ print(seal(Holder(sets))[0])
 """
 
 
-@pytest.fixture(scope="module")
-def prints_by_hash_seed() -> list[list[str]]:
-    """The fingerprints of some things, in two processes with other hash seeds."""
+def test_fingerprints_do_not_depend_on_the_hash_seed() -> None:
     runs = []
     for seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
@@ -323,21 +301,8 @@ def prints_by_hash_seed() -> list[list[str]]:
             [sys.executable, "-c", SEEDED], env=environment, capture_output=True, text=True, check=True, timeout=100
         )
         runs.append(done.stdout.splitlines())
-    return runs
-
-
-def test_fingerprints_do_not_depend_on_the_hash_seed(prints_by_hash_seed: list[list[str]]) -> None:
-    assert len({run[0] for run in prints_by_hash_seed}) == 1
-
-
-def test_the_fingerprint_of_a_set_of_sets_does_not_depend_on_the_hash_seed(
-    prints_by_hash_seed: list[list[str]],
-) -> None:
-    assert len({run[1] for run in prints_by_hash_seed}) == 1
-
-
-def test_nor_does_that_of_something_that_holds_one(prints_by_hash_seed: list[list[str]]) -> None:
-    assert len({run[2] for run in prints_by_hash_seed}) == 1
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == 3
 
 
 @pytest.mark.parametrize("holder", [Order, Reading])
@@ -454,15 +419,6 @@ def test_what_is_nested_deeply_is_sent_or_refused_with_the_reason(wrap: Any, dep
 @pytest.mark.parametrize(("thing", "size"), [(None, 1), (5, 1), (2**40, 9), (b"x" * 100, 102), ([1, 2, 3], 4), ("", 1)])
 def test_the_size_is_that_of_the_encoding(thing: Any, size: int) -> None:
     assert size_of(seal(thing)[1]) == size
-
-
-def test_large_numbers_have_a_size_too() -> None:
-    assert size_of(seal(2**70)[1]) > 8
-
-
-def test_a_parcel_survives_pickling() -> None:
-    _, parcel = seal([1, {"a": Order(1)}])
-    assert pickle.loads(pickle.dumps(parcel)).open() == [1, {"a": Order(1)}]
 
 
 @dataclass(frozen=True)

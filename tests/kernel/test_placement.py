@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.kernel.topology import KernelNetwork, place
+from worldline.kernel.roster import KernelNetwork, place
 from worldline.model import ConfigurationError, Network, Rule, link
 
 NAMES = [f"n{number:02}" for number in range(12)]
@@ -30,11 +30,6 @@ def test_by_itself_links_decide_if_there_are_any() -> None:
     chain = topology(("n00", "n01", 5), ("n02", "n03", 5))
     assert place(None, NAMES[:4], topology(), 2) == place("round robin", NAMES[:4], topology(), 2) == [0, 1, 0, 1]
     assert place(None, NAMES[:4], chain, 2) == place("links", NAMES[:4], chain, 2) == [0, 0, 1, 1]
-
-
-def test_a_dict_names_the_worker_of_each() -> None:
-    given_places = {name: number % 3 for number, name in enumerate(reversed(NAMES))}
-    assert place(given_places, NAMES, topology(), 3) == [given_places[name] for name in NAMES]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +62,6 @@ def test_what_is_close_stays_together() -> None:
     assert workers == [0, 1] * 6
 
 
-def test_the_shortest_links_are_kept_whole_even_if_declared_last() -> None:
-    links = [("n00", "n01", 50), ("n01", "n02", 50), ("n02", "n03", 1), ("n00", "n03", 2), ("n01", "n03", 3)]
-    workers = place("links", NAMES[:4], topology(*links), 2)
-    assert workers[2] == workers[3]
-    assert Counter(workers) == {0: 2, 1: 2}
-
-
 @given(
     st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(1, 50)), max_size=30),
     st.integers(1, 6),
@@ -91,11 +79,3 @@ def test_workers_get_about_the_same_and_the_order_of_declaration_does_not_matter
     sizes = Counter(workers)
     assert set(sizes) <= set(range(count))
     assert max(sizes.values()) < 2 * share
-
-
-@pytest.mark.parametrize("placement", ["links", "round robin", None])
-@pytest.mark.parametrize("count", [1, 2, 20])
-def test_any_number_of_workers_will_do(placement: Any, count: int) -> None:
-    workers = place(placement, NAMES, topology(("n00", "n01", 5)), count)
-    assert len(workers) == len(NAMES)
-    assert set(workers) <= set(range(count))

@@ -117,10 +117,6 @@ def test_far_timers_do_not_make_near_buckets_wide() -> None:
     assert turns(queue, 2_000, lambda draws: draws.randrange(2_000, 4_000), 20_000) < 4_000
 
 
-def test_what_happens_at_the_same_moments_shares_a_bucket() -> None:
-    assert turns(Watched(), 1_000, lambda _: SECOND, 20_000) < 50
-
-
 def test_a_model_that_slows_down_gets_wider_buckets() -> None:
     queue = Watched()
     before = turns(queue, 1_000, lambda draws: draws.randrange(1_000, 2_000), 20_000)

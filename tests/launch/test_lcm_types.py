@@ -14,7 +14,7 @@ from mcap.reader import make_reader
 
 from tests.metasim.public.stage import loop
 from worldline import run
-from worldline.launch.file.lcm_types import definition, fingerprint, is_message_of, type_name
+from worldline.launch.file.lcm_types import definition, fingerprint, type_name
 from worldline.launch.file.topics import lcm_topic
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Schema
@@ -63,8 +63,8 @@ def test_a_type_has_its_name_and_fingerprint(types: Any) -> None:
     assert type_name(types.reading_t) == "metasim_types.reading_t"
     message = types.point_t()
     message.xyz = [1.0, 2.0, 3.0]
-    assert is_message_of(types.point_t, message.encode())
-    assert not is_message_of(types.reading_t, message.encode())
+    assert message.encode().startswith(fingerprint(types.point_t))
+    assert not message.encode().startswith(fingerprint(types.reading_t))
 
 
 def test_a_type_without_a_package_has_its_bare_name(tmp_path: Path) -> None:

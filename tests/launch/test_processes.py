@@ -16,8 +16,9 @@ from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
 from tests.liveness import is_running
 from worldline.federation.environment import ADDRESS, NAME, OUTPUT, LaunchEnvironment
 from worldline.launch.file.setup import ParticipantSetup
-from worldline.launch.processes import ParticipantProcesses, describe_exit
+from worldline.launch.processes import ParticipantProcesses
 from worldline.model import UsageError
+from worldline.processes.tied import describe_exit
 
 Heard = list[tuple[str, int | None, str]]
 

@@ -98,6 +98,9 @@ def mortal_later(me):
 def mortal_once(me):
     play(me, (25,))
 
+def mortal_but_its_twin(me):
+    play(me, () if "WORLDLINE_TWIN" in os.environ else (25,))
+
 def failing(me):
     play(me, until=20)
     raise RuntimeError("out of ideas")
@@ -184,6 +187,14 @@ def read_setup_plan(stage: Stage) -> object:
 
 def test_those_who_share_a_process_come_back_together(stage: Stage) -> None:
     assert stage.launch("mortal", "mortal", workers=1).digest == stage.undisturbed().digest
+
+
+@pytest.mark.parametrize("with_journal", [False, True])
+def test_a_twin_goes_on_when_its_first_copy_has_come_back(stage: Stage, tmp_path: Path, with_journal: bool) -> None:
+    options = {"journal": tmp_path / "run.journal"} if with_journal else {}
+    twinned = stage.launch("mortal_but_its_twin", roles=SpecialRoles(twinned=("ann",)), **options)
+    assert twinned.digest == stage.undisturbed().digest
+    assert not (tmp_path / "run.journal").exists()
 
 
 def test_one_that_is_killed_after_it_has_left_isnt_missed(stage: Stage) -> None:

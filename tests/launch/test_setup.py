@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from worldline.federation.server.limits import Limits
 from worldline.launch.file import toml_document
-from worldline.launch.file.setup import ParticipantSetup, Setup, nobody, read_setup
+from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup, starts_none
 from worldline.launch.file.toml_document import FILE_SIZE_MAX
 from worldline.launch.file.words import TABLES
 from worldline.model import MAILBOX, MS, SECOND, UNBOUNDED, ConfigurationError, newest, oldest
@@ -213,7 +213,7 @@ def test_the_servers_limits_are_set_in_the_file_and_on_the_command_line(folder: 
 def test_people_are_waited_for_and_processes_not_for_ever(folder: Path) -> None:
     (folder / "cell.toml").write_text(SOUND)
     assert read_setup(folder / "cell.toml").limits.join_s == 600.0
-    assert read_setup(folder / "cell.toml", starts=nobody).limits.join_s is None
+    assert read_setup(folder / "cell.toml", starts=starts_none).limits.join_s is None
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_an_entry_that_its_module_lacks_is_found_with_the_line_and_the_nearest_n
         read_setup(folder / "cell.toml")
     said = 'line 4: participants[1] "a".entry: cell has no camra (did you mean "camera"?)'
     assert str(refusal.value) == f"{folder / 'cell.toml'}: {said}"
-    read_setup(folder / "cell.toml", starts=nobody)
+    read_setup(folder / "cell.toml", starts=starts_none)
 
 
 @pytest.mark.parametrize(

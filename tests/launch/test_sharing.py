@@ -17,10 +17,9 @@ from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup
 from worldline.launch.launcher import Launch, LaunchOptions, federation_of
 from worldline.launch.roles import ProcessShares, shares
 from worldline.launch.worker import (
-    RunningMark,
-    SharedParticipant,
     TimeStamps,
     failed_in_share,
+    running_mark,
     work,
     write_share,
 )
@@ -97,7 +96,7 @@ def test_the_one_that_runs_is_counted_among_those_who_were_started(trio: tuple[P
     left.add("a")
     assert found.of("worker 1") == ["a", "b", "c"]  # It has left, but its process is the same.
     found.prepare("worker 1")
-    RunningMark(file).note(0)
+    running_mark(file)(0)
     assert found.runner("c") == "b"
     found.note_end("worker 1")
     assert found.failed_in("worker 1") == ["b"]
@@ -108,7 +107,7 @@ def test_of_a_process_that_is_started_again_only_its_new_life_counts(
     trio: tuple[ProcessShares, set[str], Path],
 ) -> None:
     found, _, file = trio
-    RunningMark(file).note(1)
+    running_mark(file)(1)
     assert found.runner("a") == "b"
     file.write_text('{"a": 1}')
     found.note_end("worker 1")
@@ -116,7 +115,7 @@ def test_of_a_process_that_is_started_again_only_its_new_life_counts(
     found.prepare("worker 1")
     assert (found.runner("a"), found.failed_in("worker 1")) == (None, [])
     found.note_end("worker 1")  # That of the process before, which was noticed late.
-    RunningMark(file).note(2)
+    running_mark(file)(2)
     assert found.runner("a") == "c"
 
 
@@ -292,7 +291,7 @@ def test_whatever_one_raises_ends_that_one_alone(tmp_path: Path, monkeypatch: py
         "worldline.federation.participant.call.be_brief", lambda: None
     )  # That's for a process of its own.
     share = tmp_path / "share.json"
-    write_share(share, [SharedParticipant("a", "odd:bad", ""), SharedParticipant("b", "odd:good", "")])
+    write_share(share, [("a", "odd:bad", ""), ("b", "odd:good", "")])
     with Server(plan(["a", "b"])) as server:
         monkeypatch.setenv(ADDRESS, str(server.address))
         assert work(share, TimeStamps()) == 1

@@ -42,16 +42,6 @@ def test_it_is_repeated_to_the_last_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
-def test_gymnasiums_checker_has_nothing_to_say(tmp_path: Path) -> None:
-    worker_script(
-        "import warnings; warnings.simplefilter('error')\n"
-        "import balance; from gymnasium.utils.env_checker import check_env\n"
-        "check_env(balance.make(), skip_render_check=True)",
-        tmp_path,
-    )
-
-
-@pytest.mark.once
 def test_what_was_learned_balances_the_pole(tmp_path: Path) -> None:
     script = "import balance, learn; env = balance.make(); print('return', learn.play(env, balance.LEARNED, seed=77))"
     *_, last = worker_script(script, tmp_path).splitlines()

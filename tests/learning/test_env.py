@@ -437,7 +437,7 @@ def test_episodes_by_the_thousand_need_no_more_memory(strands: str) -> None:
             while not any(made.step(COLD)[2:4]) and number % 2:  # Every other one is broken off.
                 pass
 
-    count = 1000 if strands == "greenlets" else 100
+    count = 400 if strands == "greenlets" else 100
     play_many(20)
     gc.collect()
     objects = len(gc.get_objects())

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import pytest
-from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-from tests.learning.weighing import env, federation, task, twos
-from worldline import run
+from tests.learning.weighing import env, task, twos
 from worldline.federation.inprocess.strand import THREADS
-from worldline.learning import play
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError
 
@@ -22,11 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:the option 'options'")  # Pettin
 def strands(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "threads":
         monkeypatch.setenv(THREADS, "1")
-
-
-def test_pettingzoos_own_tests() -> None:
-    parallel_api_test(env(), num_cycles=50)
-    parallel_seed_test(env, num_cycles=10)
 
 
 def test_agents_leave_one_by_one() -> None:
@@ -48,19 +39,6 @@ def test_agents_leave_one_by_one() -> None:
     assert made.outcome.members["ann"].at == left["ann"] * 10_000_000
 
 
-def test_policies_have_the_history_of_the_environment() -> None:
-    made = env()
-    made.reset(seed=7)
-    while made.agents:
-        made.step(twos(made))
-    programs = dict(federation().programs)
-    for name, limit in (("ann", 10), ("bob", 10**6), ("cid", 20)):
-        program = play(task(limit), lambda observation: 2, step="10ms", until="200ms")
-        programs[name] = replace(programs[name], run=program)
-    assert made.outcome is not None
-    assert run(federation(programs=programs, seed=7)).digest == made.outcome.digest
-
-
 def test_when_all_are_done_the_run_is_broken_off() -> None:
     threads = threading.active_count()
     made = env(tasks={"ann": task(4), "bob": task(4), "cid": task(4)})
@@ -72,14 +50,6 @@ def test_when_all_are_done_the_run_is_broken_off() -> None:
     assert threading.active_count() == threads
     with pytest.raises(UsageError, match=r"no episode is under way \(call reset"):
         made.step({})
-
-
-def test_without_a_seed_episodes_follow_from_the_federations() -> None:
-    made, other = env(), env()
-    seeds = [made.reset()[1]["ann"]["seed"] for _ in range(3)]
-    assert seeds[0] == 0
-    assert len(set(seeds)) == 3
-    assert [other.reset()[1]["ann"]["seed"] for _ in range(3)] == seeds
 
 
 def test_wrong_actions() -> None:

@@ -199,19 +199,6 @@ def test_what_cant_be_called_leaves_it_usable(vector: FederationVectorEnv) -> No
     vector.step(np.zeros((5, 1)))
 
 
-def test_without_a_seed_they_follow_from_the_federations() -> None:
-    envs = FederationVectorEnv(make, 3, workers=2)
-    try:
-        assert envs.reset()[1]["seed"].tolist() == [0, 1, 2]
-        following = envs.reset()[1]["seed"].tolist()
-    finally:
-        envs.close()
-    for number, seed in enumerate(following):
-        alone = make()
-        alone.reset(seed=number)
-        assert alone.reset()[1]["seed"] == seed
-
-
 def make_marked(mark: Path) -> FederationEnv:
     """It can't begin as long as there is the mark."""
 

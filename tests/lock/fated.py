@@ -23,7 +23,7 @@ from worldline.lock import Action, Arbiter, Crashed, EmergencyStop, State, ledge
 from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
 from worldline.model import FOREVER, Link, Message, Network
 from worldline.model.clock import ClockJump, LocalClock, RateWalk
-from worldline.model.faults.faults import FaultTrigger, ParticipantFault
+from worldline.model.faults import FaultTrigger, ParticipantFault
 from worldline.model.latency import Fixed, Latency, Uniform
 from worldline.model.lifecycle import Lifecycle
 from worldline.model.links import ESTOP_TOPIC

@@ -99,7 +99,7 @@ class Driver:
         elif op.kind == "promise":
             ledger.promise(op.time)
         elif op.kind == "subscribe":
-            self.seen["subscribe that takes a grant back"] += ledger.granted.horizon > ledger.now
+            self.seen["subscribe that takes a grant back"] += ledger.horizon > ledger.now
             ledger.subscribe(op.topic, op.buffer)
             self.subscribed[op.topic] = ledger.now
         elif op.kind == "unsubscribe":
@@ -118,7 +118,7 @@ class Driver:
         else:
             messages = ledger.next(op.time)
             self.seen["next served ahead"] += messages is not None
-            self.seen["next while holding messages"] += messages is None and bool(ledger.granted.held)
+            self.seen["next while holding messages"] += messages is None and bool(ledger.held)
         return None if messages is None else Result(ledger.now, messages, ledger.ended)
 
     def maybe_flush(self) -> None:

@@ -79,11 +79,6 @@ def test_every_bound_is_what_its_holder_may_send_plus_the_latencies_of_its_chain
             assert (bound, clock.ins) == (FOREVER, [])
 
 
-def test_nobody_holds_a_clock_that_nobody_can_reach() -> None:
-    alone = Clock("alone", 3)
-    assert fixpoint([alone]) == {"alone": (FOREVER, [])}
-
-
 def test_a_clock_that_is_left_out_of_the_exact_solution_holds_nobody() -> None:
     gone, left_behind = Clock("gone", 0), Clock("left behind", 0)
     left_behind.ins = [(gone, 5)]
@@ -222,7 +217,7 @@ class Play:
 
 
 @pytest.mark.long
-@settings(REPEATABLE, max_examples=700)
+@settings(REPEATABLE, max_examples=250)
 @given(SEEDS)
 def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed: int) -> None:
     play = Play(Random(seed))
@@ -264,10 +259,6 @@ def test_the_floor_is_the_least_base_whichever_way_the_bases_move(seed: int) -> 
         bounds.change(random.choice(clocks), random.choice((random.randint(0, 40), FOREVER)), 0)
         if random.random() < 0.6:
             assert bounds.floor() == min(clock.base for clock in clocks)
-
-
-def test_the_floor_of_nobody_is_forever() -> None:
-    assert Bounds().floor() == FOREVER
 
 
 # --- What it costs ---
@@ -343,11 +334,6 @@ def test_a_token_in_a_ring_of_two_thousand_sleepers_costs_a_handful_of_looks_per
     costs = pass_token(bounds, clocks, 4100)
     assert max(searches for searches, _ in costs) <= 8
     assert max(looks for _, looks in costs) <= 12
-
-
-def test_a_token_in_a_one_way_ring_costs_a_handful_of_searches_per_hop() -> None:
-    bounds, clocks = joined(300, 5, -1)
-    assert max(searches for searches, _ in pass_token(bounds, clocks, 700)) <= 8
 
 
 def test_a_search_in_a_one_way_ring_doesnt_grow_with_the_ring() -> None:

@@ -21,21 +21,6 @@ def inbox_of(*messages: Message) -> Inbox:
     return inbox
 
 
-def test_an_empty_inbox_has_its_first_arrival_never() -> None:
-    inbox = Inbox()
-    assert (inbox.first, len(inbox), inbox.take(FOREVER)) == (FOREVER, 0, [])
-
-
-def test_what_arrives_before_the_horizon_comes_out_in_order_and_the_rest_stays() -> None:
-    inbox = inbox_of(message(7), message(3), message(5), message(9))
-    assert inbox.first == 3
-    assert inbox.take(3) == []
-    assert inbox.take(7) == [message(3), message(5)]
-    assert (inbox.first, len(inbox)) == (7, 2)
-    assert inbox.take(100) == [message(7), message(9)]
-    assert (inbox.first, len(inbox)) == (FOREVER, 0)
-
-
 def test_equal_arrivals_are_ordered_by_send_time_then_sender_then_sequence() -> None:
     ordered = [
         Message(9, 1, "z", 5, 0, "red", b""),
@@ -47,15 +32,7 @@ def test_equal_arrivals_are_ordered_by_send_time_then_sender_then_sequence() -> 
     assert inbox_of(*reversed(ordered)).take(10) == ordered
 
 
-def test_late_and_new_messages_come_out_together() -> None:
-    inbox = inbox_of(message(2), message(8), message(6))
-    inbox.take(5)
-    inbox.put(message(7))
-    assert inbox.first == 6
-    assert inbox.take(8) == [message(6), message(7)]
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_it_behaves_like_a_sorted_list(seed: int) -> None:
     random = Random(seed)
     inbox, model = Inbox(), list[Message]()
@@ -77,32 +54,7 @@ def test_it_behaves_like_a_sorted_list(seed: int) -> None:
         assert len(inbox) == len(model)
 
 
-# --- Closing ---
-
-
-def test_closing_a_topic_forgets_its_messages_new_and_old_and_leaves_the_others() -> None:
-    inbox = inbox_of(message(1), message(6), message(7, topic="blue"))
-    inbox.take(5)
-    inbox.put(message(8))
-    inbox.close(("red",), 5)
-    assert (inbox.first, len(inbox)) == (7, 1)
-    assert inbox.take(100) == [message(7, topic="blue")]
-
-
 # --- Losses ---
-
-
-def test_a_loss_counts_once_its_arrival_has_passed() -> None:
-    inbox = Inbox()
-    inbox.put_ghost(5, "red", "lost", 0)
-    inbox.put_ghost(6, "red", "lost", 0)
-    inbox.count(5)
-    assert inbox.dropped == {}
-    inbox.count(6)
-    assert inbox.dropped == {("red", "lost"): 1}
-    inbox.count(100)
-    inbox.count(100)
-    assert inbox.dropped == {("red", "lost"): 2}
 
 
 def test_losses_are_counted_by_topic_and_reason() -> None:
@@ -122,12 +74,6 @@ def test_closing_a_topic_counts_its_losses_up_to_then_and_forgets_the_later_ones
     assert inbox.dropped == {("red", "lost"): 1}
     inbox.count(100)
     assert inbox.dropped == {("red", "lost"): 1, ("blue", "lost"): 3}
-
-
-def test_a_loss_makes_no_arrival() -> None:
-    inbox = Inbox()
-    inbox.put_ghost(5, "red", "lost", 0)
-    assert (inbox.first, len(inbox), inbox.take(10)) == (FOREVER, 0, [])
 
 
 def test_losses_that_are_past_are_counted_from_time_to_time_so_that_they_dont_pile_up() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from worldline.lock import (
     Abort,
-    Advance,
     Grant,
     Invite,
     Join,
@@ -33,7 +32,6 @@ from worldline.lock import (
 )
 from worldline.lock.lifecycle import ledger_of
 from worldline.model import (
-    DISCARD,
     FOREVER,
     MAILBOX,
     MS,
@@ -48,7 +46,7 @@ from worldline.model import (
     newest,
     oldest,
 )
-from worldline.model.faults.faults import as_faults
+from worldline.model.faults import as_faults
 from worldline.model.lifecycle import Lifecycle
 from worldline.model.links import UNBOUNDED
 
@@ -110,12 +108,6 @@ def test_a_send_that_breaks_a_promise_raises_with_all_facts_and_the_participant_
     assert ledger.take_outbox() == [Promise(50), Publish("red", b"x", 50)]
 
 
-def test_a_promise_holds_for_a_send_without_a_time_too() -> None:
-    ledger = started()
-    ledger.promise(1)
-    refuses(ledger, lambda a: a.publish("red", b""), BrokenPromise, "0s .* 1ns")
-
-
 @pytest.mark.parametrize(
     ("act", "kind", "words"),
     [
@@ -147,13 +139,6 @@ def test_a_wrong_call_raises_and_changes_nothing(
     ledger = granted(8, 3)
     ledger.promise(10)
     refuses(ledger, act, kind, words)
-
-
-def test_a_promise_of_the_past_is_none() -> None:
-    ledger = granted(30)
-    ledger.advance(10)
-    refuses(ledger, lambda a: a.promise(9), UsageError, "until 10ns")
-    ledger.promise(10)
 
 
 def test_only_declared_topics_are_published_on() -> None:
@@ -202,12 +187,6 @@ def test_it_acts_only_while_it_computes(act: Callable[[Ledger], object]) -> None
 # --- What it says ---
 
 
-def test_its_first_word_is_its_join() -> None:
-    ledger = Ledger("a", JOIN)
-    assert ledger.take_outbox() == [JOIN]
-    assert ledger.take_outbox() == []
-
-
 def test_the_outbox_keeps_the_order_of_the_calls() -> None:
     ledger = started()
     ledger.publish("red", b"1")
@@ -228,14 +207,6 @@ def test_the_outbox_keeps_the_order_of_the_calls() -> None:
         Stop(2000),
         Next(100, FOREVER),
     ]
-
-
-def test_a_request_follows_what_was_said_before_it() -> None:
-    ledger = started()
-    ledger.publish("red", b"")
-    assert ledger.advance("5ns") is None
-    assert ledger.take_outbox() == [Publish("red", b"", 0), Advance(5)]
-    assert ledger.state is State.ADVANCING
 
 
 def test_waiting_without_a_limit_ends_when_nothing_can_come_any_more() -> None:
@@ -266,18 +237,6 @@ def test_the_time_reached_without_asking_is_told_once() -> None:
     assert ledger.take_outbox() == [Reached(10)]
 
 
-def test_the_time_neednt_be_told_after_a_subscription_which_says_it() -> None:
-    ledger = granted(30)
-    ledger.advance(10)
-    ledger.unsubscribe("red")
-    ledger.tell_time()
-    assert ledger.take_outbox() == [Unsubscribe("red", 10, 10)]
-    ledger.advance(20)
-    ledger.subscribe("red")
-    ledger.tell_time()
-    assert ledger.take_outbox() == [Subscribe(Subscription("red"), 20, 20)]
-
-
 # --- What it serves without asking ---
 
 
@@ -297,38 +256,6 @@ def test_what_was_granted_ahead_is_served_without_a_word() -> None:
     assert ledger.advance(31) is None
 
 
-def test_the_time_that_it_has_needs_no_grant() -> None:
-    ledger = started()
-    assert ledger.advance(0) == ledger.next(0) == []
-    assert ledger.take_outbox() == []
-
-
-def test_a_batch_is_served_ahead_only_if_it_is_complete() -> None:
-    ledger = granted(6, 5)
-    assert arrivals(ledger.next()) == [5]
-    taken_back = granted(30, 5)
-    taken_back.advance(5)
-    taken_back.subscribe("blue")  # It holds the message of this very moment, but there may be more on the new topic.
-    assert taken_back.next() is None
-
-
-def test_a_grant_answers_an_advance_with_all_that_arrives_before_its_time() -> None:
-    ledger = started()
-    ledger.advance(10)
-    assert arrivals(ledger.receive(Grant("a", 20, [message(9), message(10), message(15)]))) == [9]
-    assert (ledger.now, ledger.granted.horizon, ledger.state) == (10, 20, State.COMPUTING)
-    assert arrivals(ledger.advance(20)) == [10, 15]
-
-
-@pytest.mark.parametrize(("until", "now", "batch"), [(10, 9, [9, 9]), (9, 9, []), (5, 5, [])])
-def test_a_grant_answers_next_with_the_first_batch_before_its_limit(until: int, now: int, batch: list[int]) -> None:
-    ledger = started()
-    ledger.next(until)
-    messages = [message(9), message(9, sequence=1), message(15)]
-    assert arrivals(ledger.receive(Grant("a", 20, messages))) == batch
-    assert ledger.now == now
-
-
 # --- What is taken back ---
 
 
@@ -336,26 +263,10 @@ def test_a_subscription_takes_the_grant_back_and_the_next_request_says_what_is_h
     ledger = granted(30, 8, 12)
     ledger.advance(3)
     ledger.subscribe("blue")
-    assert ledger.granted.horizon == 3
+    assert ledger.horizon == 3
     assert ledger.next(20) is None
     assert ledger.take_outbox() == [Subscribe(Subscription("blue"), 3, 3), Next(20, 8)]
     assert arrivals(ledger.receive(Grant("a", 9, [message(8, "blue", sender="c")]))) == [8, 8]
-
-
-def test_a_subscription_before_the_end_lets_it_ask_again_instead_of_ending() -> None:
-    ledger = granted(30, final=True)
-    ledger.subscribe("blue")
-    assert ledger.advance(100) is None
-    assert not ledger.ended
-
-
-def test_what_comes_late_is_put_in_its_place_among_what_is_held() -> None:
-    ledger = granted(30, 8, 12)
-    ledger.subscribe("blue")
-    ledger.advance(20)
-    news = [message(7, "blue"), message(8, "blue", sender="a2"), message(12, "blue", sender="c"), message(13, "blue")]
-    batch = ledger.receive(Grant("a", 20, news))
-    assert batch == sorted([message(8), message(12), *news])
 
 
 def test_an_invitation_takes_the_grant_back_to_the_newcomers_start() -> None:
@@ -366,21 +277,6 @@ def test_an_invitation_takes_the_grant_back_to_the_newcomers_start() -> None:
     assert ledger.take_outbox() == [Invite("guest", 20), Next(FOREVER, 20)]
 
 
-def test_an_invitation_beyond_the_grant_takes_nothing_back() -> None:
-    ledger = granted(30, final=True)
-    ledger.invite("guest", 30)
-    ledger.advance(100)
-    assert ledger.ended
-    assert ledger.now == 30
-
-
-def test_an_invitation_before_the_end_lets_it_ask_again_instead_of_ending() -> None:
-    ledger = granted(30, final=True)
-    ledger.invite("guest", 20)
-    assert ledger.advance(100) is None
-    assert not ledger.ended
-
-
 def test_a_stop_within_the_grant_ends_it_there_without_asking() -> None:
     ledger = granted(30, 8, 22)
     ledger.stop(20)
@@ -389,30 +285,7 @@ def test_a_stop_within_the_grant_ends_it_there_without_asking() -> None:
     assert ledger.take_outbox() == [Stop(20)]
 
 
-def test_a_stop_at_the_very_horizon_ends_it_there_without_asking() -> None:
-    ledger = granted(30)
-    ledger.stop(30)
-    assert ledger.advance(31) == []
-    assert (ledger.now, ledger.ended) == (30, True)
-
-
-def test_a_stop_beyond_the_grant_is_left_to_the_arbiter() -> None:
-    ledger = granted(30)
-    ledger.stop(31)
-    assert ledger.advance(31) is None
-    ledger.receive(Grant("a", 31, [], final=True))
-    assert not ledger.ended
-    ledger.advance(32)
-    assert ledger.ended
-
-
 # --- Subscribing ---
-
-
-def test_unsubscribing_drops_what_is_held_of_the_topic_and_nothing_else() -> None:
-    ledger = granted(30, 8, message(9, "blue"), join=Join(subscribes=(Subscription("red"), Subscription("blue"))))
-    ledger.unsubscribe("red")
-    assert arrivals(ledger.next()) == [9]
 
 
 def test_subscribing_again_at_the_same_moment_gives_nothing_twice() -> None:
@@ -421,23 +294,6 @@ def test_subscribing_again_at_the_same_moment_gives_nothing_twice() -> None:
     ledger.unsubscribe("red")
     ledger.subscribe("red")
     assert ledger.take_outbox() == [Unsubscribe("red", 8, 9), Subscribe(Subscription("red"), 8, 9)]
-
-
-def test_a_topic_that_is_new_at_this_moment_covers_all_of_it() -> None:
-    ledger = granted(30, 8)
-    ledger.next()
-    for _ in range(2):
-        ledger.subscribe("blue")
-        ledger.unsubscribe("blue")
-    assert ledger.take_outbox() == [Subscribe(Subscription("blue"), 8, 8), Unsubscribe("blue", 8, 8)] * 2
-
-
-def test_after_an_advance_nothing_of_the_moment_was_given_so_all_of_it_is_covered() -> None:
-    ledger = granted(30, 8)
-    ledger.advance(8)
-    ledger.unsubscribe("red")
-    ledger.subscribe("red")
-    assert ledger.take_outbox() == [Unsubscribe("red", 8, 8), Subscribe(Subscription("red"), 8, 8)]
 
 
 def test_a_moment_given_again_for_a_new_topic_is_then_complete_for_it_too() -> None:
@@ -469,14 +325,6 @@ def test_a_topic_that_ended_at_this_moment_stays_given_when_the_moment_is_given_
     assert ledger.take_outbox()[-1] == Subscribe(Subscription("red"), 8, 9)
 
 
-def test_a_topic_that_was_discarded_has_given_nothing_of_the_moment() -> None:
-    ledger = granted(30, 8, join=Join(subscribes=(Subscription("red"), Subscription("blue", DISCARD))))
-    ledger.next()
-    ledger.unsubscribe("blue")
-    ledger.subscribe("blue")
-    assert ledger.take_outbox() == [Unsubscribe("blue", 8, 8), Subscribe(Subscription("blue"), 8, 8)]
-
-
 # --- Buffers ---
 
 
@@ -495,34 +343,6 @@ def test_buffers_apply_to_one_sequence_point_and_count_what_they_drop(
     assert ledger.topics.dropped.get("red", 0) == dropped  # One message alone fits into every buffer.
 
 
-def test_a_topic_with_a_buffer_leaves_the_others_alone() -> None:
-    join = Join(subscribes=(Subscription("red", MAILBOX), Subscription("blue")))
-    ledger = granted(30, 2, message(3, "blue"), 4, message(5, "blue"), join=join)
-    assert arrivals(ledger.advance(10)) == [3, 4, 5]
-    assert ledger.topics.dropped.get("blue", 0) == 0
-
-
-def test_a_buffer_given_later_applies_from_then_on() -> None:
-    ledger = granted(30)
-    ledger.subscribe("blue", MAILBOX)
-    ledger.advance(10)
-    ledger.receive(Grant("a", 30, [message(8, "blue"), message(9, "blue")]))
-    assert ledger.topics.dropped == {"blue": 1}
-
-
-def test_what_a_buffer_drops_is_in_no_journal() -> None:
-    ledger = granted(30, 2, 3, join=Join(subscribes=(Subscription("red", MAILBOX),)))
-    ledger.advance(10)
-    assert ledger.journal.entries == [Received(10, message(3))]
-
-
-def test_a_topic_that_is_discarded_can_be_subscribed_and_unsubscribed_like_any_other() -> None:
-    ledger = started()
-    ledger.subscribe("blue", "discard")
-    ledger.unsubscribe("blue")
-    assert ledger.take_outbox() == [Subscribe(Subscription("blue", DISCARD), 0, 0), Unsubscribe("blue", 0, 0)]
-
-
 # --- The journal ---
 
 
@@ -532,16 +352,6 @@ def test_the_journal_holds_inputs_and_outputs_in_the_order_of_the_program() -> N
     ledger.next()
     ledger.publish("blue", b"2", at=9)
     assert ledger.journal.entries == [Sent(0, 1, "blue", b"1"), Received(8, message(8)), Sent(1, 9, "blue", b"2")]
-
-
-def test_the_journal_doesnt_show_how_far_ahead_was_granted() -> None:
-    ahead = granted(30, 8, 12)
-    asked = granted(2)
-    for ledger in (ahead, asked):
-        for until, arrival in ((10, 8), (20, 12)):
-            if ledger.next(until) is None:
-                ledger.receive(Grant("a", arrival + 1, [message(arrival)]))
-    assert ahead.journal.digest() == asked.journal.digest()
 
 
 # --- The end ---
@@ -589,16 +399,6 @@ def test_who_is_woken_by_a_message_after_the_last_time_can_still_wait_and_leave(
     assert ledger.take_outbox()[0].now == late  # type: ignore[union-attr]
 
 
-def test_a_final_grant_leaves_the_time_before_the_end_to_the_participant() -> None:
-    ledger = granted(20, 8, final=True)
-    assert arrivals(ledger.next()) == [8]
-    ledger.advance(20)
-    assert not ledger.ended
-    ledger.publish("red", b"")
-    assert ledger.next() == []
-    assert (ledger.now, ledger.ended) == (20, True)
-
-
 def test_a_newcomer_whose_start_never_came_is_told_so() -> None:
     guest = Ledger("guest", JOIN)
     assert guest.receive(Grant("guest", 40, [], final=True)) == []
@@ -638,10 +438,6 @@ def test_a_wrong_answer_to_a_request_is_refused(action: StartRun | Over) -> None
     refuses(ledger, lambda a: a.receive(action), PeerError, "awaiting")
 
 
-def test_over_is_no_answer_to_a_join() -> None:
-    refuses(Ledger("a", JOIN), lambda a: a.receive(Over(b"")), PeerError, "joined")
-
-
 def test_a_grant_that_doesnt_reach_what_was_asked_for_is_refused() -> None:
     ledger = started()
     ledger.advance(10)
@@ -659,12 +455,6 @@ def test_a_stream_is_fixed_by_seed_participant_and_name() -> None:
 
     assert draw("a", 7, "wind") == draw("a", 7, "wind")
     assert len({draw("a", 7, "wind"), draw("b", 7, "wind"), draw("a", 8, "wind"), draw("a", 7, "rain")}) == 4
-
-
-def test_a_stream_goes_on_where_it_was() -> None:
-    ledger = started()
-    assert ledger.stream("wind") is ledger.stream("wind")
-    assert ledger.stream("wind").random() != ledger.stream("wind").random()
 
 
 def test_a_participant_needs_a_name() -> None:

@@ -68,14 +68,14 @@ def test_a_world_in_which_a_fault_was_found(number: int) -> None:
     compare(number, 2 * number, Counter())
 
 
-@pytest.mark.parametrize("first", [0, *later(range(200, 8000, 200))])
+@pytest.mark.parametrize("first", [0, *later(range(100, 8000, 100))])
 def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
     seen: Counter[str] = Counter()
-    for number in range(first, first + 200):
+    for number in range(first, first + 100):
         for interleaving in (2 * number, 2 * number + 1):
             compare(number, interleaving, seen)
-    assert seen["crash"] > 80
-    assert seen["crash for good"] > 10
-    assert seen["wait made of several"] > 80
-    assert seen["told of an emergency stop"] > 40
-    assert seen["send that waits for a period"] > 40
+    assert seen["crash"] > 40
+    assert seen["crash for good"] > 4
+    assert seen["wait made of several"] > 40
+    assert seen["told of an emergency stop"] > 20
+    assert seen["send that waits for a period"] > 20

@@ -62,7 +62,7 @@ def compare(world: World, seed: int, seen: Counter[str]) -> None:
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 2**32))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_lock_delivers_what_the_oracle_delivers(random: Random, seed: int) -> None:
     compare(make_world(random), seed, Counter())
 
@@ -87,15 +87,15 @@ def sweep(first: int, count: int) -> Counter[str]:
     return seen
 
 
-@pytest.mark.parametrize("first", [0, *later(range(500, 4000, 500))])
+@pytest.mark.parametrize("first", [0, *later(range(200, 4000, 200))])
 def test_seeded_worlds_agree_with_the_oracle_and_cover_every_operation(first: int) -> None:
-    seen = sweep(first, 500)
-    missing = {what: (seen[what], least) for what, least in COVERAGE.items() if seen[what] < least // 2}
+    seen = sweep(first, 200)
+    missing = {what: (seen[what], least) for what, least in COVERAGE.items() if seen[what] < least // 6}
     assert not missing
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", [5000, *later([5500])])
+@pytest.mark.parametrize("first", [5000, *later([5100, 5200, 5300, 5400])])
 def test_worlds_agree_with_the_oracle_when_nothing_is_kept_longer_than_it_must(
     first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,24 +107,24 @@ def test_worlds_agree_with_the_oracle_when_nothing_is_kept_longer_than_it_must(
     monkeypatch.setattr("worldline.lock.tuning.GONE_KEPT", 0)
     monkeypatch.setattr("worldline.lock.tuning.SLEEPERS_MAX", 1)
     monkeypatch.setattr("worldline.lock.tuning.FAN_IN_SMALL", 0)
-    sweep(first, 250)
+    sweep(first, 100)
 
 
-@pytest.mark.parametrize("first", [100_000, *later([101_000, 102_000])])
+@pytest.mark.parametrize("first", [100_000, *later(range(100_150, 101_500, 150))])
 def test_the_operator_ends_a_run_as_its_plan_would(first: int) -> None:
     """All rest at a time, and the run is ended there: the same history as with that end from the beginning."""
     seen: Counter[str] = Counter()
-    for number in range(first, first + 400):
+    for number in range(first, first + 150):
         world, random = make_world(Random(number)), Random(number)
         stop = random.choice((1, 3, 7, 15, 30, 60))
         end = stop if world.plan.end is None else min(stop, world.plan.end)
         expected = Oracle(World(replace(world.plan, end=end), world.members)).run()
         assert Harness(world, random, seen, stop=stop).run() == expected, f"world {number} stopped at {stop}"
-    assert seen["stop by the operator"] > 100
+    assert seen["stop by the operator"] > 35
     assert seen["stop by the operator when all had left"] > 0
 
 
-@pytest.mark.parametrize("number", [*range(10), *later(range(10, 60))])
+@pytest.mark.parametrize("number", [*range(5), *later(range(5, 60))])
 def test_every_interleaving_of_tiny_worlds_agrees_with_the_oracle(number: int) -> None:
     world = make_tiny_world(Random(number))
     expected = Oracle(world).run()

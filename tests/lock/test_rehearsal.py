@@ -24,8 +24,8 @@ from worldline.lock import (
     StartRun,
     Subscription,
 )
-from worldline.lock.rehearsal import OUTPUTS, Rehearsal
-from worldline.model import FOREVER, Message, NonDeterminism
+from worldline.lock.rehearsal import Rehearsal
+from worldline.model import Message, NonDeterminism
 from worldline.model.payload import to_json
 
 JOIN = Join(subscribes=(Subscription("red"),))
@@ -182,25 +182,6 @@ def test_one_that_leaves_early_has_less_to_say() -> None:
         made.due()
     with pytest.raises(NonDeterminism, match=r"before it sends blue at 70ns.*now it says nothing more"):
         made.finish()
-
-
-def test_only_what_was_asked_for_is_compared() -> None:
-    """Who is given all messages at once asks for other times, and sends the same."""
-    made = rehearsal(kinds=OUTPUTS)
-    for event in (JOIN, sends(0, speed=1.5), Next(FOREVER), Advance(35), sends(40, speed=2.5), Log("here"), Peek(3)):
-        made.hear(event)
-        made.due()
-    made.hear(sends(70, speed=3.5))
-    assert made.is_used_up
-
-
-def test_payloads_are_read_as_somebody_else_knows_how() -> None:
-    def read(topic: str, payload: bytes) -> object:
-        return {"length": len(payload)} if topic == "blue" else None
-
-    found = difference(rehearsal(read=read), JOIN, sends(0, speed=1.25))
-    assert found.field is not None
-    assert (found.field.path, found.field.a, found.field.b) == ("length", 13, 14)
 
 
 def test_answers_may_be_kept_in_any_form() -> None:

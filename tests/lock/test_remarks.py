@@ -40,7 +40,7 @@ def federation(until: str | None = None, **programs: Program) -> Federation:
     return Federation(programs, until=until)
 
 
-WHY = ", because everybody waited for a message and nobody could send one: "
+WHY = ", because all waited for a message and none could send one: "
 CONTROLLER = Program(listen, publishes=["power"], subscribes=["pose"])
 PLANT = Program(late, publishes=["pose"], subscribes=["power"])
 
@@ -91,8 +91,8 @@ def test_a_topic_that_nobody_publishes_on_is_said_with_the_nearest(execute: Call
     misspelled = Program(listen, publishes=[], subscribes=["powr", "light"])
     outcome = execute(federation(controller=Program(once), plant=misspelled, display=misspelled, other=CONTROLLER))
     assert outcome.remarks() == [
-        "display, plant subscribed to 'light', on which nobody published",
-        "display, plant subscribed to 'powr', on which nobody published (did you mean 'power'?)",
+        "display, plant subscribed to 'light', on which none published",
+        "display, plant subscribed to 'powr', on which none published (did you mean 'power'?)",
     ]
 
 
@@ -120,7 +120,7 @@ def test_remarks_dont_depend_on_the_schedule() -> None:
             arbiter.handle(name, Next(FOREVER))
         for name in names:
             arbiter.handle(name, Leave(0, waited=0))
-        said.append([str(arbiter.standstill()), *map(str, arbiter.unheard())])
+        said.append([str(arbiter.standstill()), *map(str, arbiter.remarks.unheard())])
     assert said[0][0] == "ended at 0s" + WHY + "a waited for to a; b waited for to b; c waited for to c"
     assert all(one == said[0] for one in said)
 
@@ -138,7 +138,7 @@ def test_a_long_list_is_cut() -> None:
     names = [f"p{number:02}" for number in range(12)]
     outcome = run(federation(**{name: Program(listen, publishes=[], subscribes=["x"]) for name in names}))
     assert outcome.remarks()[1] == (
-        "p00, p01, p02, p03, p04, p05, p06, p07, and 4 more subscribed to 'x', on which nobody published"
+        "p00, p01, p02, p03, p04, p05, p06, p07, and 4 more subscribed to 'x', on which none published"
     )
     silent = run(federation(deaf=Program(listen)))
     assert silent.remarks() == ["ended at 0s" + WHY + "deaf waited, but subscribed to nothing"]
@@ -149,4 +149,4 @@ def test_where_very_much_is_unheard_nobody_waits_for_the_names_that_were_meant()
     misspelled = Program(listen, publishes=[], subscribes=[topic.removesuffix("e") for topic in topics])
     outcome = run(federation("10ms", camera=Program(clock, publishes=topics), plant=misspelled))
     assert len(outcome.unheard) == 3000
-    assert outcome.remarks()[8:] == ["nor did anybody publish on 2,992 more"]
+    assert outcome.remarks()[8:] == ["nor did any publish on 2,992 more"]

@@ -65,7 +65,7 @@ class RestoredDriver(Driver):
 
 def test_random_worlds_are_the_same_whoever_is_restored() -> None:
     replaced = 0
-    for seed in range(100):
+    for seed in range(40):
         world = make_world(Random(seed))
         plain = Harness(world, Random(0), Counter(), check=False, barriers=False)
         expected = plain.run()
@@ -74,7 +74,7 @@ def test_random_worlds_are_the_same_whoever_is_restored() -> None:
         assert harness.run() == expected
         assert harness.digest == plain.digest
         replaced += sum(driver.replaced for driver in harness.drivers.values())  # type: ignore[attr-defined]
-    assert replaced > 300
+    assert replaced > 100
 
 
 def test_what_another_program_has_offered_is_refused() -> None:

@@ -17,7 +17,6 @@ from worldline.lock import (
     Next,
     Promise,
     Publish,
-    Reached,
     State,
     Stop,
     Subscription,
@@ -85,16 +84,6 @@ def test_the_text_of_case_1() -> None:
     )
 
 
-def test_a_promise_or_a_later_time_of_the_holder_shows() -> None:
-    made = table(A=Join(subscribes=TALK), B=Join(subscribes=TALK))
-    made.say("A", Advance(20 * MS))
-    made.say("B", Promise(7 * MS))
-    assert (made.why("A").holder_time, made.why("A").bound) == (7 * MS, 12 * MS)
-    made.say("B", Advance(9 * MS))
-    made.say("B", Reached(14 * MS))
-    assert (made.why("A").holder_time, made.why("A").bound) == (14 * MS, 19 * MS)
-
-
 def test_the_holder_is_the_one_with_the_earliest_possible_arrival() -> None:
     network = Network(default=link("5ms"), rules=(Rule(sender="near", link=link("1ms")),))
     made = Table("a", "far", "near", network=network, subscribes={"a": ["talk"]})
@@ -152,15 +141,6 @@ def test_a_sleeper_that_holds_by_its_promise_may_send_from_then_on() -> None:
     made.say("b", Next(100 * MS))
     made.say("a", Advance(100 * MS))
     assert made.why("a").holder_time == 40 * MS
-
-
-def test_a_message_under_way_wakes_a_sleeper_in_the_chain() -> None:
-    made = three_in_a_row()
-    made.say("c", Publish("of c", b"", 2 * MS))
-    made.say("b", Next(100 * MS))
-    made.say("a", Next(100 * MS))
-    made.say("c", Promise(2 * MS))
-    assert (made.why("a").holder, made.why("a").bound) == ("b", 12 * MS)
 
 
 def test_the_control_link_is_named_as_such() -> None:
@@ -224,20 +204,6 @@ def test_since_is_the_number_of_the_event_with_which_the_waiting_began() -> None
     assert {why.participant: why.since for why in made.arbiter.why()} == {"b": 6}
     made.say("a", Advance(200 * MS))
     assert {why.participant: why.since for why in made.arbiter.why()} == {"a": 7}
-
-
-def test_the_waiting_are_named_in_order() -> None:
-    made = table(c=Join(subscribes=TALK), a=Join(subscribes=TALK), b=Join())
-    made.say("c", Advance(20 * MS))
-    made.say("a", Next(20 * MS))
-    assert [why.participant for why in made.arbiter.why()] == ["a", "c"]
-
-
-def test_asking_why_changes_nothing() -> None:
-    made = table(a=Join(subscribes=TALK), b=Join())
-    made.say("a", Advance(20 * MS))
-    assert made.arbiter.why() == made.arbiter.why()
-    assert made.say("b", Advance(15 * MS))["a"].horizon == 20 * MS
 
 
 def test_nobody_holds_anybody_in_a_run_that_was_called_off_before_it_started() -> None:

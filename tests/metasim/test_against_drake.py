@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.12 or newer")
@@ -17,8 +15,6 @@ from tests.metasim.halves import Half, Pair, State, continuous, controller, disc
 
 STEP = 0.01
 Trajectories = dict[str, dict[float, tuple[float, ...]]]
-World = Callable[[Half, Half, int, float], Trajectories]
-"""Runs a plant and a controller, joined with so many steps of latency, up to a time."""
 
 
 def plain_drake(plant: Half, other: Half, latency: int, until: float) -> Trajectories:
@@ -65,19 +61,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("world", [plain_drake, metasim])
-def test_a_controller_that_knows_too_late_makes_it_worse(world: World) -> None:
-    """The body that is written once: what it says is so in both worlds."""
-    swing = {}
-    for latency in (1, 6):
-        angles = [
-            state[0] for at, state in world(continuous(), controller(), latency, 2.0)["plant"].items() if at > 1.0
-        ]
-        swing[latency] = max(angles) - min(angles)
-    assert swing[1] < swing[6]
-
-
-@pytest.mark.parametrize("latency", [1, 2, 5])
+@pytest.mark.parametrize("latency", [1, 5])
 @pytest.mark.parametrize("plant", PLANTS)
 def test_both_worlds_are_one(plant: str, latency: int) -> None:
     """At each step of 10 ms, up to 1 s, all states are the same, to the last bit."""

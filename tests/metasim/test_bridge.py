@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,9 +14,9 @@ import pytest
 
 from tests.federation.transports import Strand, nothing_left
 from worldline import MS, Federation, Message, Network, Participant, Program, Server, connect, link, run
-from worldline.metasim.bridge import LcmBridge, _Crossing
-from worldline.metasim.ports import LcmLibraryPort, LcmPort, Received, TcpqPort
+from worldline.metasim.bridge import LcmBridge, ServedPort, _Crossing
 from worldline.metasim.public import TcpqBroker
+from worldline.metasim.public.tcpq import LcmLibraryPort, Received, TcpqPort
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, WorldlineError
 
 _PATIENCE_S = 60.0
@@ -73,7 +74,7 @@ def answering(**given: Any) -> LcmBridge:
 class Responder:
     """A program that knows nothing of time: it answers, in a thread of this process, until it is stopped."""
 
-    def __init__(self, port: LcmPort) -> None:
+    def __init__(self, port: TcpqPort | LcmLibraryPort) -> None:
         self._port = port
         self._stopping = threading.Event()
         self._strand = Strand(self._respond, "responder")
@@ -236,12 +237,6 @@ class Script:
         self.now += timeout_s
         return None
 
-    def wait_for_listeners(self, channels: Any, timeout_s: float) -> list[str]:
-        return []
-
-    def wait_for_program(self, timeout_s: float) -> bool:
-        return True
-
     def close(self) -> None:
         pass
 
@@ -338,12 +333,11 @@ def test_a_program_that_never_pauses_and_never_answers_is_an_error(monkeypatch: 
 
 
 def test_what_a_program_did_not_read_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    responders: Responders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = Script()
-    script.lost = 1234
-    sent_by_bridge(monkeypatch, script, period="10ms")
-    assert "bridge: LCM programs at script lost 1,234 messages" in capsys.readouterr().err
+    monkeypatch.setattr(ServedPort, "lost", 1234)
+    run(federation(answering(serve="127.0.0.1:0", opened=responders.start).program()))
+    assert re.search(r"LCM programs at tcpq://\S+ lost 1,234 messages", capsys.readouterr().err)
 
 
 def test_the_period_need_not_be_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

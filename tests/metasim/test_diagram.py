@@ -206,7 +206,7 @@ def test_a_forced_publish_before_it_is_due() -> None:
     assert caught.value.facts == {"promise": 50 * MS, "attempt": 20 * MS}
 
 
-def test_whoever_initializes_it_before_sends_nothing_twice() -> None:
+def test_one_that_is_initialized_before_sends_nothing_twice() -> None:
     def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
         publisher(client, builder)
         return lambda simulator: simulator.Initialize()
@@ -297,7 +297,7 @@ def test_one_that_only_listens() -> None:
 
 
 @pytest.mark.parametrize("promises", [False, True])
-def test_whoever_listens_on_its_lcm_may_answer_at_once(promises: bool) -> None:
+def test_what_listens_on_its_lcm_may_answer_at_once(promises: bool) -> None:
     heard: list[bytes] = []
 
     def act(client: MetasimClient, builder: DiagramBuilder) -> None:
@@ -318,7 +318,7 @@ def test_whoever_listens_on_its_lcm_may_answer_at_once(promises: bool) -> None:
         assert heard == [message(1.0).encode()] * 4
 
 
-def test_whoever_listens_on_its_lcm_may_have_something_published() -> None:
+def test_what_listens_on_its_lcm_may_have_something_published() -> None:
     def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
         system = weakref.proxy(publisher(client, builder, period=None))
         contexts: list[Any] = []
@@ -711,13 +711,11 @@ def test_all_publishes_then_arrivals_then_updates(rates: Rates) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "tick", ["0.0001", "0.0003", "0.0005", "0.001", "0.0025", "0.003", "0.007", "0.02", "0.05", "0.07", "0.1", "1/144"]
-)
+@pytest.mark.parametrize("tick", ["0.0001", "0.0003", "0.003", "0.007", "0.02", "0.1", "1/144"])
 def test_all_rates_follow_the_rule(tick: str) -> None:
     for publish, observe, delay in ((1, 5, 1), (2, 3, 2), (3, 10, 3), (5, 1, 7), (7, 2, 1), (10, 7, 10), (50, 3, 1)):
-        check_rates(Rates(Fraction(tick), publish, observe, delay), ticks=150)
-        check_rates(Rates(Fraction(tick), publish, observe, delay, update=publish, offset=1), ticks=150)
+        check_rates(Rates(Fraction(tick), publish, observe, delay), ticks=120)
+        check_rates(Rates(Fraction(tick), publish, observe, delay, update=publish, offset=1), ticks=120)
 
 
 @pytest.mark.parametrize("offset", [1 / 60, 0.3, 10.0])

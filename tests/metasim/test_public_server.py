@@ -12,8 +12,7 @@ import pytest
 from tests.federation.transports import Strand, nothing_left
 from worldline import MS, connect
 from worldline.metasim.driving import Send, drive
-from worldline.metasim.ports import TcpqPort
-from worldline.metasim.public.tcpq import TIME_CHANNEL
+from worldline.metasim.public.tcpq import TIME_CHANNEL, TcpqPort
 from worldline.metasim.server import MetasimServer
 from worldline.model import Message
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError

@@ -22,6 +22,7 @@ from worldline import MS, Federation, Network, Program, connect, link, run
 from worldline.history.observer import LOG, Observer
 from worldline.metasim import MetasimServer, drive
 from worldline.metasim.driving import Send
+from worldline.metasim.public import PublicLcm, TcpqBroker
 from worldline.model import ConfigurationError, LossError, UsageError, WorldlineError
 from worldline.model.links import Rule
 from worldline.model.time import SECOND
@@ -102,6 +103,15 @@ def test_where_it_stops_changes_nothing(stops: list[float], blind: bool) -> None
             assert server.get_time() == stop
     assert finished(server) == expected
     assert [each.noted for each in simulators.values()] == [each.noted for each in reference.values()]
+
+
+def test_what_they_are_is_said() -> None:
+    server = MetasimServer(["a", "b"], 0.01)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'recrod'"):
+        MetasimServer(["a", "b"], 0.01, recrod="run.mcap")  # type: ignore[call-arg]
+    assert re.fullmatch(r"<MetasimServer at tcp://\S+, incomplete, at 0s>", repr(server))
+    assert repr(PublicLcm("run.lcmlog")) == "<PublicLcm to run.lcmlog>"
+    assert repr(TcpqBroker("127.0.0.1:7700")) == "<TcpqBroker at tcpq://127.0.0.1:7700, open, 0 subscribers>"
 
 
 def test_times_may_be_texts() -> None:
@@ -387,7 +397,7 @@ def test_one_that_gets_nowhere_is_named() -> None:
 
     raised, _ = failing({"a": Stuck("A", 10 * MS), "b": Counter("B", 10 * MS)}, act)
     assert re.fullmatch(
-        r"nobody has got any farther for 0\.3 seconds \(they wait: b at \d+ms waits for its next message until \d+ms"
+        r"no client has got any farther for 0\.3 seconds \(they wait: b at \d+ms waits for its next message until \d+ms"
         r": a \(computing\) may still send from 30ms on, so everything is known only before 40ms; "
         r"via a → b \(A, 10ms\)\)",
         str(raised),

@@ -128,6 +128,7 @@ def test_in_two_processes() -> None:
     assert in_processes("multibody", 0.1, 0.3, delays=3, PYTHONHASHSEED="5") == (states, digest)
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_in_two_processes_that_dont_know_when_they_send() -> None:
     result = in_one_process(CASES["continuous"], UNTIL, way="own")

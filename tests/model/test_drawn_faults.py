@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from worldline import Program
 from worldline.model import ConfigurationError
-from worldline.model.faults.drawn import draw_participant_faults, parse_fault_kinds
-from worldline.model.faults.faults import as_faults, check_boots, check_faults
+from worldline.model.faults import as_faults, check_boots, check_faults, draw_participant_faults, parse_fault_kinds
 
 PARTS = {
     "a": Program(print, publishes=["x"], subscribes=["y"]),

@@ -137,20 +137,8 @@ def test_the_notes_on_an_error_travel_with_it(kind, travel):
     assert fields(arrived) == fields(error)
 
 
-@pytest.mark.parametrize("travel", TRAVELS)
-def test_an_error_without_notes_has_none_after_a_journey(travel):
-    assert not hasattr(travel(LossError("gone")), "__notes__")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_an_error_can_be_copied_whole(kind, copied):
     error = kind("gone", participant="alice", at=7, advice="look at the cable", peer="bob")
     assert fields(copied(error)) == fields(error)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_error_is_caught_by_its_own_name_and_by_the_root(kind):
-    for caught in (kind, WorldlineError, Exception):
-        with pytest.raises(caught, match=r"^alice at 7ns: gone "):
-            raise kind("gone", participant="alice", at=7, advice="look at the cable")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model import ConfigurationError
-from worldline.model.faults.faults import (
+from worldline.model.faults import (
     ENDED_BY,
     Dropout,
     FaultTrigger,
@@ -155,7 +155,7 @@ def test_a_message_that_nobody_else_publishes_is_never_received() -> None:
     faults = as_faults(["a receives go: hang a 1s"])
     for possible in ({"a": [], "b": ["go"]}, {"a": [], "b": None}, {"a": [], "b": [], "c": None}):
         check_events(faults, possible)
-    with pytest.raises(ConfigurationError, match=r"nobody else publishes 'go' \(others publish stop\)"):
+    with pytest.raises(ConfigurationError, match=r"no other participant publishes 'go' \(others publish stop\)"):
         check_events(faults, {"a": ["go"], "b": ["stop"]})
 
 

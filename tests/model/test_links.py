@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from worldline.model.errors import ConfigurationError, shown
-from worldline.model.latency import Fixed, Normal, Table, Uniform, exponential, fixed, normal, table, uniform
+from worldline.model.errors import ConfigurationError
+from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network, Outage, Rule, check_link, check_network, hold, link, partition
 from worldline.model.time import FOREVER, MS, TIME_MAX
 
@@ -30,45 +30,10 @@ def test_a_link_is_a_latency_and_nothing_else_unless_told():
     assert (made.fifo, made.bandwidth) == (False, None)
 
 
-def test_a_plain_loss_is_one_at_the_receiver():
-    made = link("5ms", loss=0.25, loss_at_sender=0.5)
-    assert (made.loss_at_receiver, made.loss_at_sender) == (0.25, 0.5)
-
-
-@pytest.mark.parametrize(
-    "latency",
-    [fixed("5ms"), uniform("1ms", "2ms"), normal("5ms", "1ms", "1ms"), exponential("1ms", "1ms"), table(["1ms"])],
-)
-def test_a_link_takes_every_latency(latency):
-    assert link(latency).latency == latency
-
-
 def test_a_network_has_a_millisecond_everywhere_unless_told():
     network = Network()
     check_network(network, ROSTER)
     assert (network.default, network.control_latency) == (link("1ms"), MS)
-
-
-@pytest.mark.parametrize(
-    "latency",
-    [0, "0", "0ms", -5, "-5ms", True, "5", "0.1ns", TIME_MAX + 1, Fixed(0), Fixed(-1), Fixed(5.0), Table(())],
-    ids=repr,
-)
-def test_a_link_with_no_possible_latency_is_refused(latency):
-    with pytest.raises(ConfigurationError, match="latency"):
-        link(latency)
-
-
-@pytest.mark.parametrize("latency", [5.0, 0.005, NAN, None, [5], b"5ms", ("1ms", "2ms"), Fixed], ids=repr)
-def test_a_link_is_not_made_of_what_is_neither_time_nor_latency(latency):
-    with pytest.raises(ConfigurationError) as refusal:
-        link(latency)
-    assert str(refusal.value).startswith(f"{shown(latency)} isn't a latency")
-
-
-def test_a_latency_too_long_to_write_is_refused_all_the_same():
-    with pytest.raises(ConfigurationError, match="a number of 16610 bits isn't a latency"):
-        link(10**5000)
 
 
 @pytest.mark.parametrize("fifo", [None, 0, 1, "yes", "", 1.0], ids=repr)
@@ -95,13 +60,6 @@ def test_what_is_no_probability_is_refused_with_the_field_and_the_value(field, w
     assert "0 to 1" in refusal.value.advice
 
 
-@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 0.5, 5e-324])
-def test_a_probability_may_be_anything_from_never_to_always(value):
-    assert link("5ms", loss=value) == Link(latency=Fixed(5 * MS), loss_at_receiver=value)
-    assert link("5ms", loss_at_sender=value) == Link(latency=Fixed(5 * MS), loss_at_sender=value)
-    assert link("5ms", duplication=value) == Link(latency=Fixed(5 * MS), duplication=value)
-
-
 @pytest.mark.parametrize("bandwidth", [0, -1, 1.5, 1e6, True, NAN, "1000"], ids=repr)
 def test_a_bandwidth_that_is_not_whole_bytes_is_refused(bandwidth):
     with pytest.raises(ConfigurationError) as refusal:
@@ -112,20 +70,12 @@ def test_a_bandwidth_that_is_not_whole_bytes_is_refused(bandwidth):
 
 BAD_LINKS = [
     (Link(latency=Fixed(0)), "a latency of 0s"),
-    (Link(latency=Fixed(-5)), "a latency of -5 isn't possible"),
-    (Link(latency=Uniform(5, 4)), "minimum is larger than its maximum"),
-    (Link(latency=Normal(1, 1, 0)), "a latency of 0s"),
-    (Link(latency=Table(())), "empty"),
     (Link(latency=Fixed(1), loss_at_sender=1.5), "loss at the sender of 1.5"),
     (Link(latency=Fixed(1), loss_at_receiver=NAN), "loss at the receiver of nan"),
     (Link(latency=Fixed(1), duplication=-0.1), "duplication of -0.1"),
     (Link(latency=Fixed(1), bandwidth=0), "a bandwidth of 0"),
-    (Link(latency=Fixed(1), bandwidth=True), "a bandwidth of True"),
     (Link(latency=Fixed(1), fifo=1), "fifo is true or false, not 1"),
-    (Link(latency=Fixed(5.0)), "a latency of 5.0 isn't possible"),
-    (Link(latency=Fixed(True)), "a latency of True isn't possible"),
     (Link(latency="5ms"), "'5ms' isn't a latency"),
-    (Link(latency=None), "None isn't a latency"),
 ]
 
 
@@ -187,10 +137,6 @@ def test_two_rules_that_name_the_same_are_refused_even_if_they_agree(selection):
         assert text.startswith(f"{rule(**selection)}: two rules name the same")
 
 
-def test_rules_that_each_name_something_else_stand_side_by_side():
-    check_network(Network(rules=tuple(rule(**selection) for selection in SELECTIONS)), ROSTER)
-
-
 def test_a_rule_that_names_nothing_is_pointed_to_the_default():
     assert "default link" in refusal_of(Network(rules=(rule(),)))
 
@@ -212,17 +158,10 @@ def test_an_outage_that_ends_before_it_starts_is_refused_by_name(start, end):
     [
         (-1, 5),
         (True, 5),
-        (0.0, 5),
-        (None, 5),
         ("0", "5ms"),
-        (FOREVER, FOREVER),
         (TIME_MAX + 1, FOREVER),
         (0, TIME_MAX + 1),
-        (0, FOREVER + 1),
-        (0, True),
         (0, 5.0),
-        (0, float("inf")),
-        (0, None),
     ],
 )
 def test_an_outage_out_of_time_is_refused_by_name(start, end):
@@ -239,38 +178,11 @@ def test_an_outage_that_neither_cuts_nor_holds_is_refused_by_name(verb):
     assert text == f"outage of link * → bob on *: {verb!r} is neither partition nor hold"
 
 
-@pytest.mark.parametrize("role", ["sender", "receiver"])
-@pytest.mark.parametrize("verb", ["partition", "hold"])
-def test_an_outage_for_somebody_unknown_is_refused_by_its_own_name(verb, role):
-    good = Outage(verb=verb, start=0, sender="alice")
-    bad = Outage(verb=verb, start=MS, end=2 * MS, **{role: "mallory"})
-    assert refusal_of(Network(outages=(good, bad))).startswith(f"{bad}: there is no participant 'mallory'")
-
-
-@pytest.mark.parametrize("outage", [Outage(verb="hold", start=0, end=1), Outage(verb="partition", start=TIME_MAX)])
-def test_an_outage_may_begin_and_end_at_any_time(outage):
-    check_network(Network(outages=(outage,)), ROSTER)
-
-
 @pytest.mark.parametrize(("verb", "made"), [("partition", partition), ("hold", hold)])
 @pytest.mark.parametrize(("left", "right"), [("alice", ["bob"]), (["alice"], "bob"), ("alice", "bob"), ("", ["bob"])])
 def test_a_name_is_not_taken_for_a_list_of_letters(verb, made, left, right):
     with pytest.raises(ConfigurationError, match=f"^a {verb} is between two lists of names"):
         made(left, right, 0)
-
-
-@pytest.mark.parametrize("made", [partition, hold])
-def test_a_single_name_is_pointed_to_a_list_of_one(made):
-    with pytest.raises(ConfigurationError) as refusal:
-        made("alice", ["bob"], 0)
-    assert "give lists" in refusal.value.advice
-
-
-@pytest.mark.parametrize("made", [partition, hold])
-def test_groups_may_come_from_any_iterable(made):
-    expected = made(["alice", "bob"], ["carol"], 0)
-    assert made((name for name in ("alice", "bob")), iter(["carol"]), 0) == expected
-    assert len(expected) == 4
 
 
 @pytest.mark.parametrize(("verb", "made"), [("partition", partition), ("hold", hold)])
@@ -287,35 +199,6 @@ def test_two_groups_are_cut_in_both_directions_and_not_among_themselves(verb, ma
 @pytest.mark.parametrize("made", [partition, hold])
 def test_without_an_end_an_outage_lasts_for_ever(made):
     assert {outage.end for outage in made(["alice"], ["bob"], 0)} == {FOREVER}
-
-
-@pytest.mark.parametrize("made", [partition, hold])
-@pytest.mark.parametrize(
-    ("start", "end", "offender"),
-    [("5", None, "'5'"), (1.5, None, "1.5"), (0, -1, "-1"), (0, "later", "'later'")],
-)
-def test_an_outage_needs_times_that_are_times(made, start, end, offender):
-    with pytest.raises(ConfigurationError) as refusal:
-        made(["alice"], ["bob"], start, end)
-    assert offender in str(refusal.value)
-
-
-MATCHES = [
-    ({}, True),
-    ({"topic": "pose"}, True),
-    ({"sender": "alice"}, True),
-    ({"receiver": "bob"}, True),
-    ({"topic": "pose", "sender": "alice", "receiver": "bob"}, True),
-    ({"topic": "twist"}, False),
-    ({"sender": "bob"}, False),
-    ({"receiver": "alice"}, False),
-    ({"topic": "pose", "sender": "alice", "receiver": "carol"}, False),
-]
-
-
-@pytest.mark.parametrize(("selection", "matches"), MATCHES)
-def test_an_outage_holds_for_what_it_names(selection, matches):
-    assert Outage(verb="hold", start=0, **selection).matches("pose", "alice", "bob") is matches
 
 
 def test_an_outage_for_one_receiver_counts_when_any_receiver_is_meant():

@@ -1,6 +1,5 @@
 """The one order of arrivals, and what can be a name."""
 
-import heapq
 from itertools import combinations, permutations
 
 import pytest
@@ -70,13 +69,6 @@ def test_the_order_is_total(messages, shuffler):
 def test_topic_and_payload_never_decide(messages, topic, payload):
     renamed = [made._replace(topic=topic, payload=payload) for made in sorted(messages)]
     assert sorted(renamed) == renamed
-
-
-@given(st.lists(MESSAGES, max_size=12))
-def test_a_heap_gives_messages_in_the_same_order_as_sorting(messages):
-    heap = list(messages)
-    heapq.heapify(heap)
-    assert [heapq.heappop(heap) for _ in messages] == sorted(messages)
 
 
 @given(st.sets(NAMES, min_size=2, max_size=6))

@@ -1,15 +1,15 @@
 """Paths: which link a message takes, when it arrives, and by when it can be forgotten."""
 
-from itertools import chain, combinations, pairwise, permutations, product
+from itertools import chain, combinations, permutations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from worldline.model.faults.faults import Dropout
-from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, exponential, uniform
-from worldline.model.links import Link, Network, Outage, Rule, check_network, hold, link, partition
+from worldline.model.faults import Dropout
+from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, uniform
+from worldline.model.links import Link, Network, Outage, Rule, check_network, link, partition
 from worldline.model.path import CUT_OFF, DROPPED_OUT, LOST_AT_RECEIVER, LOST_AT_SENDER, Paths
 from worldline.model.time import FOREVER, MS, SECOND, TIME_MAX
 
@@ -119,13 +119,6 @@ PRECEDENCE = [
     (None, None, "b"),
     ("pose", None, None),
 ]
-
-
-def test_of_any_two_rules_that_match_the_one_higher_in_the_list_wins_in_either_order():
-    rules = numbered_rules(PRECEDENCE)
-    for winner, loser in combinations(rules, 2):
-        for order in permutations((winner, loser)):
-            assert Paths(Network(rules=order), 0).link("pose", "a", "b") == winner.link
 
 
 def test_the_most_specific_rule_wins_in_every_combination_of_rules():
@@ -244,29 +237,9 @@ def test_a_path_without_memory_gives_a_message_the_same_fate_in_any_order(made, 
         assert carrier.carry(sends[place][0], place, sends[place][1]) == expected[place]
 
 
-FEATURES = [
-    {"loss": 0.5},
-    {"loss_at_sender": 0.5},
-    {"duplication": 0.5},
-    {"fifo": True},
-    {"bandwidth": 1000},
-]
-
-
 def test_a_plain_path_is_known_by_its_constant():
     assert path(link("5ms")).constant == 5 * MS
     assert path(link("5ms"), latency_least=8 * MS).constant == 8 * MS
-
-
-@pytest.mark.parametrize("feature", FEATURES, ids=str)
-def test_a_path_with_anything_to_decide_has_no_constant(feature):
-    assert path(link("5ms", **feature)).constant == 0
-
-
-def test_a_path_with_a_drawn_latency_or_an_outage_has_no_constant():
-    assert path(link(uniform("5ms", "5ms"))).constant == 0
-    assert path(link("5ms"), *hold(["a"], ["b"], 0, 1)).constant == 0
-    assert path(link("5ms"), *hold(["a"], ["c"], 0, 1)).constant == 5 * MS
 
 
 @given(LINKS, OUTAGES, SENDS, st.integers(0, 20 * MS))
@@ -286,10 +259,6 @@ def test_a_sender_may_promise_more_latency_than_the_link_has(latency_least, mini
         carrier = path(made, latency_least=latency_least)
         assert carrier.latency_min == minimum
         assert set(carrier.carry(100 * MS, 0, 0)[0]) == {100 * MS + arrival}
-
-
-def test_the_latest_send_over_the_longest_link_arrives_before_forever():
-    assert path(link(TIME_MAX)).carry(TIME_MAX, 0, 0)[0][0] < FOREVER
 
 
 # --- Draws ------------------------------------------------------------------------------------------------------------
@@ -318,11 +287,6 @@ def test_what_happens_on_a_path_is_what_has_always_happened():
         ((1_606_793, 1_260_599), None),
         ((1_173_109,), LOST_AT_RECEIVER),
     ]
-
-
-def test_a_loss_of_30_percent_with_seed_7_loses_the_same_messages_in_every_run():
-    lost = [sequence for sequence, (_, reason) in enumerate(fates(link("1ms", loss=0.3), 40)) if reason]
-    assert lost == [3, 4, 10, 17, 19, 21, 23, 29, 30, 32, 36, 37]
 
 
 @given(UNQUEUED, UNQUEUED, OUTAGES, SENDS)
@@ -392,26 +356,10 @@ def test_losses_at_both_ends_and_copies_are_independent_of_each_other_and_of_the
         assert share(len(arrivals) == 2 for arrivals in delivered) == pytest.approx(0.3, abs=0.03)
 
 
-def test_neighboring_messages_are_lost_independently():
-    lost = [reason is not None for _, reason in fates(link("1ms", loss=0.5))]
-    assert share(first and second for first, second in pairwise(lost)) == pytest.approx(0.25, abs=0.03)
-
-
 def test_a_copy_has_a_latency_of_its_own():
     pairs = [arrivals for arrivals, _ in fates(link(uniform("1ms", "9ms"), duplication=1.0), 2_000)]
     assert share(copied < original for original, copied in pairs) == pytest.approx(0.5, abs=0.05)
     assert all(MS <= copied <= 9 * MS for _, copied in pairs)
-
-
-def test_a_copy_on_a_fixed_link_arrives_together_with_its_original():
-    assert path(link("5ms", duplication=1.0)).carry(MS, 0, 0) == ((6 * MS, 6 * MS), None)
-
-
-def test_a_fifo_link_keeps_a_copy_behind_its_original_and_before_the_next_message():
-    pairs = [arrivals for arrivals, _ in fates(link(uniform("1ms", "9ms"), duplication=1.0, fifo=True), 50)]
-    flat = list(chain.from_iterable(pairs))
-    assert flat == sorted(flat)
-    assert any(original < copied for original, copied in pairs)
 
 
 # --- Loss at the sender and at the receiver ---------------------------------------------------------------------------
@@ -447,22 +395,6 @@ def window(verb, start, end=FOREVER, **selection):
     return Outage(verb=verb, start=start, end=end, **selection)
 
 
-@pytest.mark.parametrize(
-    ("sent", "cut"), [(0, False), (9, False), (10, True), (15, True), (19, True), (20, False), (25, False)]
-)  # fmt: skip
-def test_what_is_sent_into_a_partition_is_lost(sent, cut):
-    # With a latency of 7 the first ones are under way when the partition begins: only the send time counts.
-    carrier = path(link(7), window("partition", 10, 20))
-    assert carrier.carry(sent, 0, 0) == ((sent + 7,), CUT_OFF if cut else None)
-
-
-@pytest.mark.parametrize(
-    ("sent", "arrival"), [(0, 7), (9, 16), (10, 27), (15, 27), (19, 27), (20, 27), (21, 28)]
-)  # fmt: skip
-def test_what_is_sent_into_a_hold_leaves_when_it_is_released(sent, arrival):
-    assert path(link(7), window("hold", 10, 20)).carry(sent, 0, 0) == ((arrival,), None)
-
-
 @pytest.mark.parametrize("verb", ["hold", "partition"])
 @pytest.mark.parametrize(("sent", "cut"), [(9, False), (10, True), (TIME_MAX, True)])
 def test_an_outage_without_an_end_lets_nothing_through(verb, sent, cut):
@@ -484,74 +416,10 @@ def test_what_its_sender_drops_out_with_is_lost_whatever_the_network_would_do_to
     assert dropped == {"pose": [*range(10, 20), *range(30, 40)], "twist": [*range(30, 40)]}
 
 
-CHAINS = [
-    ("one after the other", [(10, 20), (20, 30)], 12, 30),
-    ("with a gap of one", [(10, 20), (21, 30)], 12, 20),
-    ("overlapping", [(10, 20), (15, 25)], 12, 25),
-    ("one inside the other", [(10, 40), (15, 20)], 16, 40),
-    ("out of a long one into a third", [(10, 30), (12, 14), (25, 50)], 13, 50),
-    ("with the same start", [(10, 20), (10, 30)], 10, 30),
-    ("all three in a row", [(10, 20), (20, 30), (30, 31)], 10, 31),
-    ("only the last", [(10, 20), (20, 30), (30, 35)], 30, 35),
-    ("none", [(10, 20), (20, 30)], 30, 30),
-]
-
-
-@pytest.mark.parametrize(("holds", "sent", "leaves"), [row[1:] for row in CHAINS], ids=[row[0] for row in CHAINS])
-def test_leaving_one_hold_may_mean_entering_the_next_in_whatever_order_they_are_written(holds, sent, leaves):
-    for order in permutations(holds):
-        carrier = path(link(7), *(window("hold", start, end) for start, end in order))
-        assert carrier.carry(sent, 0, 0) == ((leaves + 7,), None)
-
-
 def test_a_chain_of_holds_that_ends_in_an_endless_one_loses_the_message():
     carrier = path(link(7), window("hold", 10, 20), window("hold", 15))
     assert carrier.carry(12, 0, 0) == ((19,), CUT_OFF)
     assert carrier.carry(9, 1, 0) == ((16,), None)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=6),
-    st.lists(st.integers(0, 40), min_size=1, max_size=6),
-)
-def test_a_held_message_leaves_at_the_first_moment_that_no_hold_covers(spans, sends):
-    carrier = path(link(1), *(window("hold", start, start + span) for start, span in spans))
-    for sequence, sent in enumerate(sends):
-        free = next(t for t in range(sent, 100) if not any(start <= t < start + span for start, span in spans))
-        assert carrier.carry(sent, sequence, 0) == ((free + 1,), None)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=6),
-    st.lists(st.integers(0, 40), min_size=1, max_size=6),
-)
-def test_a_message_is_cut_off_if_and_only_if_a_partition_covers_its_send_time(spans, sends):
-    carrier = path(link(1), *(window("partition", start, start + span) for start, span in spans))
-    for sequence, sent in enumerate(sends):
-        covered = any(start <= sent < start + span for start, span in spans)
-        assert carrier.carry(sent, sequence, 0) == ((sent + 1,), CUT_OFF if covered else None)
-
-
-MIXED = [
-    ("a partition entered only by the release of a hold", [("hold", 10, 20), ("partition", 15, 30)], 12, 20),
-    ("a partition that begins with the release", [("hold", 10, 20), ("partition", 20, 30)], 12, 20),
-    ("a partition within a hold, before it", [("hold", 10, 20), ("partition", 14, 16)], 13, 20),
-    ("a partition within a hold, in it", [("hold", 10, 20), ("partition", 14, 16)], 15, None),
-    ("a partition within a hold, after it", [("hold", 10, 20), ("partition", 14, 16)], 16, 20),
-    ("a hold within a partition", [("partition", 10, 20), ("hold", 12, 30)], 15, None),
-    ("a hold that goes on after a partition", [("partition", 10, 20), ("hold", 12, 30)], 20, 30),
-    ("both from the same moment", [("partition", 10, 20), ("hold", 10, 30)], 10, None),
-    ("two holds over a partition", [("hold", 10, 20), ("partition", 15, 25), ("hold", 18, 40)], 12, 40),
-    ("two holds and sent into the partition", [("hold", 10, 20), ("partition", 15, 25), ("hold", 18, 40)], 16, None),
-    ("an endless partition begun while held", [("hold", 10, 20), ("partition", 15, FOREVER)], 12, 20),
-]
-
-
-@pytest.mark.parametrize(("outages", "sent", "leaves"), [row[1:] for row in MIXED], ids=[row[0] for row in MIXED])
-def test_a_partition_takes_what_is_sent_into_it_and_nothing_that_a_hold_releases_into_it(outages, sent, leaves):
-    for order in permutations(outages):
-        fate = path(link(7), *(window(*outage) for outage in order)).carry(sent, 0, 0)
-        assert fate == (((sent + 7,), CUT_OFF) if leaves is None else ((leaves + 7,), None))
 
 
 WINDOWS = st.builds(
@@ -666,19 +534,10 @@ def test_a_limited_link_sends_as_early_as_it_can_and_never_two_at_once(sends, ba
         assert place == 0 or arrival - found[place - 1] >= takes[place]
 
 
-def test_size_is_nothing_to_a_link_of_unlimited_bandwidth():
-    assert path(link(1)).carry(0, 0, 10**9) == ((1,), None)
-
-
 def test_each_receiver_and_each_topic_has_a_queue_of_its_own():
     paths = Paths(Network(default=BUSY), 0)
     for names in (("pose", "a", "b"), ("pose", "a", "c"), ("twist", "a", "b"), ("pose", "b", "a")):
         assert paths.open(*names).carry(0, 0, 10) == ((11 * MS,), None)
-
-
-@pytest.mark.parametrize(("bandwidth", "queues"), [(None, False), (1, True), (10**12, True)])
-def test_only_a_limited_path_says_that_it_queues(bandwidth, queues):
-    assert path(link("1ms", bandwidth=bandwidth)).queues is queues
 
 
 @given(SENDS)
@@ -725,18 +584,6 @@ def test_what_queues_beyond_all_times_arrives_at_forever_and_no_later(feature):
     carrier = path(link(TIME_MAX, bandwidth=1, **feature))
     for sequence, sent in enumerate((0, SECOND, TIME_MAX)):
         assert set(carrier.carry(sent, sequence, ENDLESS_SIZE)[0]) == {FOREVER}
-
-
-def test_what_queues_behind_a_message_beyond_all_times_arrives_at_forever_too():
-    carrier = path(link(1, bandwidth=1))
-    carrier.carry(0, 0, ENDLESS_SIZE)
-    assert carrier.carry(0, 1, 1) == ((FOREVER,), None)
-
-
-def test_what_was_sent_before_the_receiver_was_there_arrives_at_forever_at_the_latest():
-    carrier = path(link(1, bandwidth=1), opened=5)
-    assert carrier.carry(0, 0, ENDLESS_SIZE) == ((FOREVER,), None)
-    assert carrier.carry(5, 1, 0) == ((6,), None)
 
 
 @given(
@@ -826,11 +673,6 @@ def test_a_message_sent_at_0_is_kept_for(parts, latency_least, expiry):
         outages=tuple(window(verb, start, end, **more) for verb, start, end, more in parts.get("outages", ())),
     )
     assert Paths(network, 0).lifetime("pose", "a", latency_least).expiry(0, 0) == expiry
-
-
-def test_an_unbounded_distribution_has_an_expiry_too():
-    expiry = Paths(Network(default=link(exponential("1ms", "1ms"))), 0).lifetime("pose", "a", 0).expiry(0, 0)
-    assert 30 * MS < expiry < 50 * MS
 
 
 @given(UNQUEUED, OUTAGES, SENDS)

@@ -50,11 +50,6 @@ def test_a_plan_survives_being_written_to_a_file(form):
     check_plan(read)
 
 
-def test_a_plan_cannot_be_changed_once_made():
-    with pytest.raises(AttributeError):
-        EVERYTHING.seed = 8
-
-
 @pytest.mark.parametrize("roster", [[], (), iter(())], ids=["list", "tuple", "iterator"])
 def test_an_empty_roster_is_refused(roster):
     assert "the roster is empty" in refusal_of(roster)
@@ -91,25 +86,11 @@ def test_a_seed_of_more_than_64_bits_is_refused(seed):
     assert "at most 64 bits" in refusal_of(["alice"], seed=seed)
 
 
-@pytest.mark.parametrize("seed", [0, -1, 7, 2**63 - 1, -(2**63)])
-def test_any_whole_number_of_64_bits_is_a_seed(seed):
-    assert plan(["alice"], seed=seed).seed == seed
-
-
 @pytest.mark.parametrize("end", [-1, 1.5, True, TIME_MAX + 1, [5]], ids=repr)
 def test_an_end_that_is_no_time_is_refused(end):
     text = refusal_of(["alice"], until=end)
     assert repr(end) in text
     assert "an end time" in text
-
-
-@pytest.mark.parametrize("end", ["5", "soon", "-5ms", "0.1ns", "99999999h"])
-def test_an_end_in_unreadable_text_is_refused(end):
-    assert refusal_of(["alice"], until=end).startswith(f"{end!r} isn't an end time")
-
-
-def test_an_end_too_long_to_write_is_refused_all_the_same():
-    assert refusal_of(["alice"], until=10**5000).startswith("a number of 16610 bits isn't an end time")
 
 
 @pytest.mark.parametrize("end", [0, "0", "0s"])

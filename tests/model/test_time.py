@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from worldline.model import FOREVER, HOUR, MINUTE, MS, SECOND, TIME_MAX, US, ConfigurationError, UsageError
+from worldline.model import FOREVER, HOUR, MINUTE, SECOND, TIME_MAX, ConfigurationError, UsageError
 from worldline.model.errors import shown
 from worldline.model.reading import as_latency, as_time, parse_time
 from worldline.model.time import format_time, is_time, rounded_time
@@ -159,13 +159,6 @@ def test_text_beyond_the_largest_time_is_refused_with_the_largest_time(text):
     assert "1152921504.606846975s" in refusal.value.advice
 
 
-# Python itself refuses to convert so many digits, with an error that isn't ours.
-@pytest.mark.parametrize("text", ["9" * 100_000 + "s", "0." + "0" * 100_000 + "s"])
-def test_a_flood_of_digits_is_refused_as_any_other_text(text):
-    with pytest.raises(ConfigurationError, match="digits"):
-        parse_time(text)
-
-
 @pytest.mark.parametrize("value", NOT_TIMES, ids=repr)
 def test_what_is_neither_whole_number_nor_text_is_no_time(value):
     with pytest.raises(ConfigurationError) as refusal:
@@ -195,26 +188,12 @@ def test_a_timedelta_is_a_time_to_the_microsecond(value, time):
     assert as_time(value) == time
 
 
-@pytest.mark.parametrize("value", [timedelta(microseconds=-1), timedelta.max])
-def test_a_timedelta_out_of_range_is_refused_with_the_range(value):
-    with pytest.raises(ConfigurationError, match="lies between 0 and"):
-        as_time(value)
-
-
 @pytest.mark.parametrize("value", [-1, -TIME_MAX, TIME_MAX + 1, FOREVER, 2**64])
 def test_a_number_out_of_range_is_refused_with_the_range(value):
     with pytest.raises(UsageError) as refusal:
         as_time(value, "the release")
     assert str(value) in str(refusal.value)
     assert "the release lies between 0 and 1152921504.606846975s" in str(refusal.value)
-
-
-@given(st.integers(0, TIME_MAX))
-@example(0)
-@example(TIME_MAX)
-def test_a_number_in_range_is_itself(value):
-    assert is_time(value)
-    assert as_time(value) == value
 
 
 @pytest.mark.parametrize("value", [*NOT_TIMES, "5ms", -1, TIME_MAX + 1, FOREVER, -(10**5000), 10**5000], ids=type)
@@ -232,11 +211,6 @@ def test_a_number_too_long_to_write_is_refused_by_its_length(taken, value):
     assert "the release lies between 0 and 1152921504.606846975s" in refusal.value.advice
 
 
-def test_a_number_that_can_be_written_is_refused_in_full():
-    with pytest.raises(ConfigurationError, match=f"^{2**256 - 1} isn't a time"):
-        as_time(2**256 - 1)
-
-
 BADLY_WRITTEN = ["soon", "5", "-5ms", "0.1ns", "99999999h", "9" * 41 + "s", "", 1.5, True, None, -1, TIME_MAX + 1]
 
 
@@ -246,21 +220,6 @@ def test_whatever_is_wrong_with_a_value_its_refusal_says_what_it_was_for(taken, 
     with pytest.raises(ConfigurationError) as refusal:
         taken(value, "the release")
     assert refusal.value.problem == f"{value!r} isn't the release"
-
-
-def test_a_negative_time_is_refused_as_negative():
-    with pytest.raises(ConfigurationError, match=r"^'-1ms' isn't a step \(a step can't be negative: "):
-        as_time("-1ms", "a step")
-
-
-@pytest.mark.parametrize("text", [value for value in BADLY_WRITTEN if isinstance(value, str)], ids=repr)
-def test_text_is_refused_as_a_time_unless_told_what_it_was_for(text):
-    with pytest.raises(ConfigurationError) as refusal:
-        parse_time(text)
-    assert refusal.value.problem == f"{text!r} isn't a time"
-    with pytest.raises(ConfigurationError) as refusal:
-        parse_time(text, "the release")
-    assert refusal.value.problem == f"{text!r} isn't the release"
 
 
 @pytest.mark.parametrize(("value", "latency"), [(1, 1), ("1ns", 1), ("5ms", 5_000_000), (TIME_MAX, TIME_MAX)])
@@ -275,18 +234,9 @@ def test_a_latency_of_nothing_or_less_is_refused(value):
     assert repr(value) in str(refusal.value)
 
 
-def test_a_latency_of_zero_is_told_about_the_microstep():
-    with pytest.raises(ConfigurationError, match=r"^0 isn't the ping \(the ping is at least 1ns"):
-        as_latency(0, "the ping")
-
-
 def test_two_times_added_are_before_forever_and_fit_64_bits():
     assert TIME_MAX + TIME_MAX < FOREVER
     assert FOREVER + TIME_MAX < 2**62
-
-
-def test_the_units_build_on_each_other():
-    assert [NANOSECONDS[unit] for unit in ("us", "ms", "s", "min", "h")] == [US, MS, SECOND, MINUTE, HOUR]
 
 
 @pytest.mark.parametrize(

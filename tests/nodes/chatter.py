@@ -118,6 +118,20 @@ def pair(node: Callable[..., Any], **options: Any) -> Scheduler:
     return started("line:2", node, **{"link": "1s", **options})
 
 
+def ran(topology: Any, node: Callable[..., Any], *, until: str | None = None, **options: Any) -> Scheduler:
+    """Return a run that is over, or has come to a time."""
+    run = started(topology, node, **options)
+    run.run(until)
+    return run
+
+
+def ran_pair(node: Callable[..., Any], *, until: str | None = None, **options: Any) -> Scheduler:
+    """Return a run of two nodes, as of `pair`, that is over, or has come to a time."""
+    run = pair(node, **options)
+    run.run(until)
+    return run
+
+
 def legal(faults: Iterable[Fault], topology: Topology) -> tuple[Fault, ...]:
     """Return those faults that can be done one after the other."""
     found: list[Fault] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -16,6 +17,7 @@ from worldline.nodes.faults import KINDS, parse_kinds
 from worldline.nodes.node import Node
 from worldline.nodes.shapes import parse
 from worldline.nodes.trial import Trial
+from worldline.search.properties import Violation
 
 SEEDS = range(1_000, 1_005)  # Others than those that the algorithms' own tests try.
 SLOW = ("gossip",)  # Two hundred rounds take their time.
@@ -95,3 +97,45 @@ def test_what_there_is_not_is_refused(name: str) -> None:
 
 def test_every_name_is_there_once() -> None:
     assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "topology", "parameters", "says"),
+    [
+        ("chang-roberts", "line:4", {}, r"node 0 at 0s: it has 1 neighbors.*rings"),
+        ("hirschberg-sinclair", "clique:4", {}, "node 0 at 0s: it has 3 neighbors"),
+        ("bully", "ring:4", {}, "everybody needs a link to everybody"),
+        ("lamport-mutex", "ring:4", {}, "everybody needs a link to everybody"),
+        ("ricart-agrawala", "line:3", {}, "everybody needs a link to everybody"),
+        ("two-phase-commit", "line:3", {}, "the coordinator needs a link to everybody"),
+        ("echo", "line:7", {"initiator": 7}, "no node 7 to begin"),
+        ("flooding", "line:7", {"initiator": -1}, r"no node -1 to begin.*nodes are 0 to 6"),
+        ("gossip", None, {"initiator": 16}, "no node 16 to begin"),
+        ("chandy-lamport", None, {"initiator": 6}, "there is no node 6 to begin"),
+        ("paxos", None, {"proposers": 0}, "at least 1 proposer"),
+        ("raft", None, {"timeout": "0s"}, "at least 1ns"),
+    ],
+)
+def test_what_it_cannot_do_without_is_demanded(
+    name: str, topology: str | None, parameters: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        tried(find(name), 0, topology, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "topology", "options", "says"),
+    [
+        ("bellman-ford", 0, "line:4", {"kinds": {"loss": 0.5}}, "shortest distances"),
+        ("bellman-ford-ids", 0, "line:4", {"kinds": {"loss": 0.5}}, "shortest distances"),
+        ("flooding", 0, "line:6", {"kinds": {"loss": 0.5}}, "can be reached"),
+        ("echo", 0, "line:6", {"kinds": {"loss": 0.5}}, r"there are 6, and it decides \[\]"),
+        ("chandy-lamport", 0, None, {"fifo": False}, "what is recorded for a link is what crosses the cut on it"),
+        ("lamport-mutex", 8, None, {"fifo": False}, "at most one node is inside"),
+    ],
+)
+def test_it_needs_what_it_says_of_its_links(
+    name: str, seed: int, topology: str | None, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(Violation, match=says):
+        tried(find(name), seed, topology, **options)

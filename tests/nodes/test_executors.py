@@ -87,14 +87,6 @@ def test_traces_are_the_same_in_processes() -> None:
     assert "*: Partition 3" in traces[0]
 
 
-def test_the_trace_of_a_run_in_processes_is_kept() -> None:
-    runs = [pair(Listener, trace=True) for _ in range(2)]
-    for run, executor in zip(runs, ("inline", "processes(2)"), strict=True):
-        run.run(executor=executor)
-    assert runs[0].records == runs[1].records
-    assert runs[0].text() == runs[1].text()
-
-
 def test_who_was_looked_at_before_runs_in_processes_as_well() -> None:
     run = Scheduler(2, [(0, 1)], Listener, link="1s")
     run.start(0)
@@ -132,8 +124,3 @@ def test_classes_that_workers_cannot_load_are_refused() -> None:
 
     with pytest.raises(UsageError):
         pair(Local).run(executor="processes(2)")
-
-
-def test_what_never_ends_is_stopped_in_processes_too() -> None:
-    with pytest.raises(ModelError, match="hasn't ended"):
-        pair(Ticker).run(executor="processes(2)", events_max=1000)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.nodes.chatter import Chatter, Eager, Listener, Plain, Ticker, pair, started
+from tests.nodes.chatter import Chatter, Eager, Listener, Plain, Ticker, pair, ran, ran_pair, started
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
-from worldline.nodes import LinkDown, LinkUp, NeighborAdded, Node, Protocol, Recover, Scheduler, Start, Timer
+from worldline.nodes import LinkUp, NeighborAdded, Node, Protocol, Recover, Scheduler, Start, Timer
 from worldline.nodes.node import Event, Send
 
 HERE = Path(__file__).name
@@ -40,8 +40,7 @@ def test_messages_arrive_within_a_second_and_in_any_order() -> None:
             elif isinstance(event, Protocol):
                 self.seen.append((self.now, event.message))
 
-    run = started("line:2", Counter)
-    run.run()
+    run = ran("line:2", Counter)
     seen = run.node(1).seen
     assert sorted(number for _, number in seen) == list(range(200))
     assert [number for _, number in seen] != list(range(200))
@@ -60,8 +59,7 @@ def burst(**options: Any) -> list[tuple[int, Any]]:
             elif isinstance(event, Protocol):
                 self.seen.append((self.now, event.message))
 
-    run = started("line:2", Burst, **options)
-    run.run()
+    run = ran("line:2", Burst, **options)
     seen: list[tuple[int, Any]] = run.node(1).seen
     return seen
 
@@ -90,33 +88,30 @@ def test_a_narrow_link_sends_one_after_the_other() -> None:
 
 
 def test_single_edges_have_links_of_their_own() -> None:
-    run = started("star:3", Listener, link="1s", links={(2, 0): "5ms"})
-    run.run()
+    run = ran("star:3", Listener, link="1s", links={(2, 0): "5ms"})
     assert run.node(2).seen[1] == (5 * MS, "hello by 0")
     assert run.node(1).seen[1] == (SECOND, "hello by 0")
 
 
 @pytest.mark.parametrize(
     ("links", "says"),
-    [({(1, 2): "1s"}, r"there is no edge \(1, 2\)"), ({(0, 1): 0}, "at least 1ns"), ({(0, 1): 0.5}, "0.5")],
+    [
+        ({(1, 2): "1s"}, r"there is no edge \(1, 2\)"),
+        ({(0, 1): 0}, "at least 1ns"),
+        ({(0, 1): 0.5}, "0.5"),
+        ({"0-1": "1s"}, "there is no edge"),
+    ],
 )
 def test_links_of_edges_are_checked(links: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         started("star:3", Listener, links=links)
 
 
-@pytest.mark.parametrize("key", [0, (0,), "0-1", (0, 1, 2)])
-def test_links_of_what_is_no_edge_are_refused(key: Any) -> None:
-    with pytest.raises(ConfigurationError):
-        started("star:3", Listener, links={key: "1s"})
-
-
 # -- Crashes
 
 
 def test_a_node_that_is_down_gets_nothing_until_it_recovers() -> None:
-    run = pair(Ticker, link="10ms", faults=["250ms crash 1", "550ms recover 1"], trace=True)
-    run.run("800ms")
+    run = ran_pair(Ticker, link="10ms", faults=["250ms crash 1", "550ms recover 1"], trace=True, until="800ms")
     assert [event for event in run.records if event.node == 1 and 250 * MS < event.at < 550 * MS] == [
         event for event in run.records if event.node == 1 and event.kind == "dropped"
     ]
@@ -139,8 +134,7 @@ def test_a_crash_takes_all_but_what_is_stable() -> None:
             self.page += 1
             self.memory += 1
 
-    run = started("line:1", Clerk, parameters={"start": 10}, faults=["1s crash 0", "2s recover 0"])
-    run.run("1500ms")
+    run = ran("line:1", Clerk, parameters={"start": 10}, faults=["1s crash 0", "2s recover 0"], until="1500ms")
     before = run.node(0)
     assert not run.is_up(0)
     assert run.up == []
@@ -161,40 +155,15 @@ def test_a_crash_clears_timers() -> None:
                 assert not self.cancel_timer("old")
                 self.set_timer("2s", "new")
 
-    run = started("line:1", Alarm, faults=["1s crash 0", "1500ms recover 0"])
-    run.run()
+    run = ran("line:1", Alarm, faults=["1s crash 0", "1500ms recover 0"])
     assert run.node(0).seen == [(1500 * MS, "Recover"), (3500 * MS, "Timer new")]
-
-
-def test_what_a_node_has_sent_arrives_even_if_it_is_down_by_then() -> None:
-    run = pair(Listener, faults=["500ms crash 0"])
-    run.run()
-    assert run.node(1).seen[-1] == (SECOND, "hello by 0")
-    assert len(run.node(0).seen) == 1
-
-
-def test_a_node_that_crashes_before_its_start_has_none() -> None:
-    run = pair(Listener, faults=["0s crash 1", "2s recover 1"], trace=True)
-    run.run()
-    assert texts(run.node(1)) == ["Recover"]
-    assert not any(record.text == "Start" for record in run.records if record.node == 1)
-
-
-def test_crashing_twice_and_recovering_twice_are_one() -> None:
-    faults = ["1s crash 1", "2s crash 1", "3s recover 1", "4s recover 1"]
-    run = pair(Listener, faults=faults, trace=True)
-    run.run()
-    happened = [record.text for record in run.records if record.node == 1 and record.peer is None and record.at]
-    assert happened == ["Crash", "Recover"]
 
 
 def test_a_crash_at_the_time_of_a_message() -> None:
     """What was decided first happens first: a message of time 0 before a crash, one that is sent later after it."""
-    run = pair(Listener, faults=["1s crash 1"])
-    run.run()
+    run = ran_pair(Listener, faults=["1s crash 1"])
     assert texts(run.node(1)) == ["Start", "hello by 0"]
-    run = pair(Ticker, faults=["1100ms crash 1"], trace=True)
-    run.run("1200ms")
+    run = ran_pair(Ticker, faults=["1100ms crash 1"], trace=True, until="1200ms")
     assert "1 <- 0: tick 1 (the node is down)" in map(str, run.records)
 
 
@@ -205,13 +174,6 @@ def test_looking_at_a_node_that_is_down_does_not_wake_it() -> None:
     run.node(1)
     run.run()
     assert run.node(1).seen == []
-
-
-@pytest.mark.parametrize("fault", ["0s partition 0", "0s down 0 1"])
-def test_faults_before_the_start_count(fault: str) -> None:
-    run = pair(Listener, faults=[fault])
-    run.run()
-    assert not any("hello" in text for node in run.nodes for text in texts(node))
 
 
 @pytest.mark.parametrize("stable", ["log", ("lgo",)])
@@ -232,9 +194,7 @@ def test_stable_attributes_that_there_are_not(stable: Any) -> None:
 
 def down_and_up(on_link_down: str, **options: Any) -> Scheduler:
     """Send at 0 over a link that takes a second and is down from 0.5 s to 2 s; speak again when it is up."""
-    run = pair(Eager, on_link_down=on_link_down, faults=["500ms down 0 1", "2s up 0 1"], **options)
-    run.run()
-    return run
+    return ran_pair(Eager, on_link_down=on_link_down, faults=["500ms down 0 1", "2s up 0 1"], **options)
 
 
 def test_a_link_that_goes_down_drops_what_is_under_way() -> None:
@@ -264,52 +224,6 @@ def test_a_link_that_goes_down_keeps_what_is_under_way() -> None:
         ]
 
 
-@pytest.mark.parametrize("on_link_down", ["drop", "keep"])
-def test_what_arrives_after_the_link_is_up_again(on_link_down: str) -> None:
-    run = pair(Listener, on_link_down=on_link_down, faults=["200ms down 0 1", "400ms up 0 1"])
-    run.run()
-    assert ((SECOND, "hello by 0") in run.node(1).seen) == (on_link_down == "keep")
-
-
-def test_only_the_link_that_is_down_drops() -> None:
-    run = started("clique:3", Listener, link="1s", faults=["500ms down 0 2"])
-    run.run()
-    assert texts(run.node(0)) == ["Start", "Link down 1", "hello by 0"]
-    assert texts(run.node(1)) == ["Start", "hello by 0", "hello by 1"]
-    assert texts(run.node(2)) == ["Start", "Link down 0", "hello by 1"]
-
-
-def test_going_down_twice_is_told_once() -> None:
-    run = pair(Listener, faults=["2s down 0 1", "3s down 1 0", "4s up 0 1", "5s up 0 1"])
-    run.run()
-    assert texts(run.node(0))[2:] == ["Link down 0", "Link up 0"]
-
-
-def test_what_is_kept_for_a_node_that_is_down_is_dropped() -> None:
-    faults = ["500ms down 0 1", "1500ms crash 1", "2s up 0 1", "3s recover 1"]
-    run = pair(Listener, on_link_down="keep", faults=faults, trace=True)
-    run.run()
-    assert texts(run.node(1)) == ["Recover"]
-    assert "1 <- 0: hello (the node is down)" in run.text()
-
-
-def test_kept_messages_come_in_the_order_of_their_arrivals() -> None:
-    class Burst(Listener):
-        def execute(self, event: Event) -> None:
-            if isinstance(event, Start):
-                for number in range(20):
-                    self.send(number, 0)
-            super().execute(event)
-
-    faults = ["500ms down 0 1", "2s up 0 1"]
-    run = started("line:2", Burst, on_link_down="keep", trace=True, faults=faults)
-    run.run()
-    sent = {record.arrivals[0]: record.text for record in run.records if record.kind == "sent" and record.node == 0}
-    held = [record.text for record in run.records if record.node == 1 and record.peer == 0 and record.at == 2 * SECOND]
-    assert held == [sent[arrival] for arrival in sorted(sent) if arrival > 500 * MS]
-    assert len(held) > 5
-
-
 @pytest.mark.parametrize("given_", ["lose", None, True])
 def test_on_link_down_is_drop_or_keep(given_: Any) -> None:
     with pytest.raises(ConfigurationError, match='"drop" or "keep"'):
@@ -323,15 +237,8 @@ def test_a_link_that_is_up_at_the_same_moment_carries_again() -> None:
             if isinstance(event, LinkUp):
                 self.broadcast("again")
 
-    run = pair(Hopeful, faults=["5s down 0 1", "5s up 0 1"])
-    run.run()
+    run = ran_pair(Hopeful, faults=["5s down 0 1", "5s up 0 1"])
     assert run.node(0).seen[-1] == (6 * SECOND, "again by 0")
-
-
-def test_who_recovers_can_know_which_links_are_down() -> None:
-    run = pair(Listener, faults=["2s crash 1", "3s down 0 1", "4s recover 1"])
-    run.run()
-    assert "Link down 0" in texts(run.node(1))
 
 
 # -- Neighbors that come and go
@@ -347,41 +254,12 @@ def test_neighbors_are_added_with_the_next_number() -> None:
                 assert self.weight(event.link) == 1
                 self.send("welcome", event.link)
 
-    run = started("line:3", Greeter, link="1s", faults=["2s add 0 2"])
-    run.run()
+    run = ran("line:3", Greeter, link="1s", faults=["2s add 0 2"])
     assert run.node(0).seen[-1] == (3 * SECOND, "welcome by 1")
     assert run.node(2).seen[-1] == (3 * SECOND, "welcome by 1")
-    run = started("ring:4", Eager, link="1s", faults=["2s add 2 0"])
-    run.run()
+    run = ran("ring:4", Eager, link="1s", faults=["2s add 2 0"])
     assert run.node(0).seen[-2:] == [(2 * SECOND, "Neighbor added 2"), (3 * SECOND, "2 after Neighbor added 2 by 2")]
     assert run.node(2).links == [0, 1, 2]
-
-
-def test_what_is_under_way_over_a_link_that_is_removed_is_gone() -> None:
-    run = pair(Eager, faults=["500ms remove 0 1"], trace=True)
-    run.run()
-    assert [texts(node) for node in run.nodes] == [["Start", "Neighbor removed 0"]] * 2
-    assert run.node(0).links == []
-    assert "1 <- 0: hello (the link is gone)" in run.text()
-
-
-def test_a_neighbor_that_comes_back_has_a_new_number() -> None:
-    run = pair(Eager, faults=["500ms remove 0 1", "700ms add 0 1"], trace=True)
-    run.run()
-    assert run.node(0).seen == [
-        (0, "Start"),
-        (500 * MS, "Neighbor removed 0"),
-        (700 * MS, "Neighbor added 1"),
-        (1700 * MS, "1 after Neighbor added 1 by 1"),
-    ]
-    assert "1 <- 0: hello (the link is gone)" in run.text()
-
-
-def test_who_recovers_knows_which_links_there_are() -> None:
-    run = started("ring:3", Eager, link="1s", faults=["2s crash 0", "3s remove 0 1", "4s recover 0"])
-    run.run()
-    assert run.node(0).links == [0]
-    assert "0 after Recover by 1" in texts(run.node(2))
 
 
 def test_a_link_that_comes_back_draws_anew() -> None:
@@ -395,8 +273,7 @@ def test_a_link_that_comes_back_draws_anew() -> None:
 
 
 def test_what_was_kept_on_a_link_that_is_removed_is_reported() -> None:
-    run = pair(Listener, on_link_down="keep", faults=["500ms down 0 1", "2s remove 0 1"], trace=True)
-    run.run()
+    run = ran_pair(Listener, on_link_down="keep", faults=["500ms down 0 1", "2s remove 0 1"], trace=True)
     assert "1 <- 0: hello (the link is gone)" in run.text()
 
 
@@ -405,8 +282,7 @@ def test_what_was_kept_on_a_link_that_is_removed_is_reported() -> None:
 
 def test_a_partition_is_silent_and_lasts_until_its_repair() -> None:
     faults = ["250ms partition 0 1", "450ms repair"]
-    run = started("clique:3", Ticker, link="10ms", faults=faults, trace=True)
-    run.run("650ms")
+    run = ran("clique:3", Ticker, link="10ms", faults=faults, trace=True, until="650ms")
     assert texts(run.node(1)) == [f"tick {n} by {link}" for n, link in ticks(1)]
     assert texts(run.node(2)) == [f"tick {n} by {link}" for n, link in ticks(2)]
     assert [record.text for record in run.records if record.kind == "happened"] == ["Partition 0 1", "Repair"]
@@ -421,22 +297,6 @@ def ticks(node: int) -> list[tuple[int, int]]:
         for n in range(1, 7)
         for link, other in enumerate(others)
         if not (n in (3, 4) and (other, node) in cut)
-    ]
-
-
-def test_what_is_under_way_when_a_partition_begins_arrives() -> None:
-    run = pair(Listener, faults=["500ms partition 1"])
-    run.run()
-    assert texts(run.node(1)) == ["Start", "hello by 0"]
-
-
-def test_partitions_add_up_and_one_repair_ends_them_all() -> None:
-    faults = ["1s partition 0", "2s partition 1", "3s repair"]
-    run = started("clique:3", Ticker, link="10ms", faults=faults)
-    run.run("3250ms")
-    assert not [text for time, text in run.node(2).seen if 2050 * MS < time < 3 * SECOND]
-    assert [text for time, text in run.node(2).seen if time > 3 * SECOND + 50 * MS] == [
-        *("tick 31 by 0", "tick 31 by 1", "tick 32 by 0", "tick 32 by 1")
     ]
 
 
@@ -467,8 +327,7 @@ class Timed(Node):
 
 
 def rung(acts: Any) -> Any:
-    run = started("line:1", Timed, parameters={"acts": acts})
-    run.run()
+    run = ran("line:1", Timed, parameters={"acts": acts})
     return run.node(0)
 
 
@@ -492,10 +351,6 @@ def test_a_timer_can_be_canceled_once() -> None:
     assert node.told == (True, False, False)
 
 
-def test_a_timer_without_a_delay_rings_at_the_same_moment() -> None:
-    assert rung(lambda node: node.set_timer(0, "now")).rung == [(0, "now")]
-
-
 def test_a_timer_that_has_rung_is_over() -> None:
     class Once(Timed):
         def execute(self, event: Event) -> None:
@@ -504,14 +359,13 @@ def test_a_timer_that_has_rung_is_over() -> None:
             else:
                 self.set_timer(5, "a")
 
-    run = started("line:1", Once, parameters={"acts": None})
-    run.run()
+    run = ran("line:1", Once, parameters={"acts": None})
     assert run.node(0).told is False
 
 
 @pytest.mark.parametrize("delay", [-1, 1.5, "soon", "-5ms", None, True, 10**30, "0.1ns"])
 def test_delays_that_are_none_are_refused(delay: Any) -> None:
-    with pytest.raises(WorldlineError, match=r"node 0 at 0s: .*isn't a delay"):
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*isn't a delay"):
         rung(lambda node: node.set_timer(delay))
 
 
@@ -519,11 +373,6 @@ def test_delays_that_are_none_are_refused(delay: Any) -> None:
 def test_names_of_timers_are_texts(name: Any) -> None:
     with pytest.raises(ModelError, match=r"node 0 at 0s: .*use text, such as"):
         rung(lambda node: node.set_timer(5, name))
-
-
-def test_what_a_node_does_wrong_is_an_error_of_the_model() -> None:
-    with pytest.raises(ModelError):
-        rung(lambda node: node.set_timer(-1))
 
 
 def test_a_timer_that_is_refused_leaves_the_old_one() -> None:
@@ -569,13 +418,8 @@ def lost(number: Any) -> None:
         pair(Lost, parameters={"number": number}).run()
 
 
-@pytest.mark.parametrize("number", [1, -1, True, "0", None, 10**30, (0,), [0]])
+@pytest.mark.parametrize("number", [1, -1, True, False, 0.0, "0", None, 10**30, (0,), [0]])
 def test_links_that_there_are_not_are_refused(number: Any) -> None:
-    lost(number)
-
-
-@pytest.mark.parametrize("number", [False, 0.0])
-def test_what_only_equals_a_links_number_is_refused(number: Any) -> None:
     lost(number)
 
 
@@ -605,8 +449,7 @@ def test_broadcasts_leave_one_out() -> None:
             if isinstance(event, Protocol) and event.message == "hello" and self.id == 0:
                 self.broadcast("on", but=event.link)
 
-    run = started("star:3", Relay, link="1s")
-    run.run()
+    run = ran("star:3", Relay, link="1s")
     assert texts(run.node(1)).count("on by 0") == 1
 
 
@@ -629,8 +472,7 @@ def test_mutable_messages_are_copied_when_they_are_sent() -> None:
                 self.seen.append((self.now, event.message))
 
     for trace in (False, True):
-        run = started("clique:3", Packer, link=link("1s", duplication=1.0), trace=trace)
-        run.run()
+        run = ran("clique:3", Packer, link=link("1s", duplication=1.0), trace=trace)
         for node in run.nodes:
             assert node.bag.things == [f"from {node.id}", "later"]
             assert len(node.seen) == 4
@@ -658,8 +500,7 @@ def test_all_plain_values_can_be_sent(message: Any) -> None:
                 self.seen.append((self.now, event.message))
 
     for trace in (False, True):
-        run = pair(Sender, trace=trace)
-        run.run()
+        run = ran_pair(Sender, trace=trace)
         assert run.node(0).seen == run.node(1).seen == [(SECOND, message)]
 
 
@@ -687,8 +528,7 @@ def test_a_constructor_has_no_surroundings(what: str) -> None:
 
 
 def test_a_node_acts_only_in_its_turn() -> None:
-    run = pair(Listener)
-    run.run()
+    run = ran_pair(Listener)
     with pytest.raises(UsageError, match="while nothing happens"):
         run.node(0).send("x", 0)
     with pytest.raises(UsageError):
@@ -701,8 +541,7 @@ def test_draws_are_the_nodes_own() -> None:
             self.drawn = [self.random.random() for _ in range(3)]
 
     def draws(seed: int) -> list[Any]:
-        run = started("line:2", Gambler, seed=seed)
-        run.run()
+        run = ran("line:2", Gambler, seed=seed)
         return [node.drawn for node in run.nodes]
 
     assert draws(1) == draws(1)
@@ -740,28 +579,11 @@ def test_the_line_is_one_of_the_users() -> None:
         pair(Chooses).run()
 
 
-def test_a_wrong_link_is_found_in_the_users_file() -> None:
-    class Mistaken(Node):
-        def execute(self, event: Event) -> None:
-            self.send("x", 7)  # here it sends
-
-    with pytest.raises(ModelError, match=rf"on Start: .*, in {HERE}, line {line_of('here it sends')}"):
-        pair(Mistaken).run()
-
-
 def test_a_node_without_execute() -> None:
     class Idle(Node):
         pass
 
     with pytest.raises(ModelError, match=r"node 0 at 0s: .*Idle has no execute"):
-        pair(Idle).run()
-
-
-def test_a_plain_class_without_execute() -> None:
-    class Idle:
-        def __init__(self, *_: Any) -> None: ...
-
-    with pytest.raises(ModelError, match=r"node 0 at 0s: Idle has no execute \(write def execute"):
         pair(Idle).run()
 
 
@@ -824,18 +646,8 @@ def test_a_node_that_never_ends_is_stopped() -> None:
         pair(Ticker).run(events_max=1000)
 
 
-def test_a_node_that_goes_on_without_time() -> None:
-    class Spin(Node):
-        def execute(self, event: Event) -> None:
-            self.set_timer(0)
-
-    with pytest.raises(Stuck, match="at 0s: it hasn't ended after 5,000 events"):
-        pair(Spin).run(events_max=5000)
-
-
 def test_nodes_that_derive_from_nothing() -> None:
-    run = started("clique:3", Plain, parameters={"first": 10}, faults=["2s crash 0", "3s recover 0"])
-    run.run()
+    run = ran("clique:3", Plain, parameters={"first": 10}, faults=["2s crash 0", "3s recover 0"])
     assert [node.total for node in run.nodes] == [10 + 2 + 3, 10 + 1 + 3, 10 + 1 + 2]
 
 
@@ -843,14 +655,5 @@ def test_a_function_can_make_nodes() -> None:
     def make(num_nodes: int, id: int, num_neighbors: int, send: Send) -> Node:  # noqa: A002
         return (Ticker if id else Listener)(num_nodes, id, num_neighbors, send)
 
-    run = pair(make)
-    run.run("500ms")
+    run = ran_pair(make, until="500ms")
     assert [type(node) for node in run.nodes] == [Listener, Ticker]
-
-
-def test_meta_events_of_links_name_the_local_link() -> None:
-    run = started("ring:3", Listener, faults=["2s down 2 0"], link="1s")
-    run.run()
-    assert str(LinkDown(0)) in texts(run.node(0))
-    assert str(LinkDown(1)) in texts(run.node(2))
-    assert str(LinkDown(1)) not in texts(run.node(1))

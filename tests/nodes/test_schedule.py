@@ -15,9 +15,8 @@ from worldline.model.errors import ConfigurationError, UsageError
 from worldline.nodes import Topology, Violation
 from worldline.nodes.algorithms import find
 from worldline.nodes.faults import Fault, draw_faults
-from worldline.nodes.schedule import load, save
 from worldline.nodes.trace import Script
-from worldline.nodes.trial import Trial, load_file, load_trial
+from worldline.nodes.trial import Trial, load, load_file, load_trial, save
 from worldline.search.searching import SAVED_FORMAT
 
 MINE = """
@@ -109,12 +108,6 @@ def test_every_field_comes_back(options: dict[str, Any], mine: Path, tmp_path_fa
     assert path.read_bytes() == text
 
 
-def test_the_number_of_events_comes_back(tmp_path: Path) -> None:
-    trial = Trial(algorithm=find("bellman-ford"), events_max=5)
-    save(trial, tmp_path / "it.json")
-    assert load(tmp_path / "it.json")[0].events_max == 5
-
-
 @pytest.mark.parametrize("number", [float("inf"), float("-inf")])
 def test_numbers_without_an_end_come_back(number: float, mine: Path, tmp_path: Path) -> None:
     save(Trial(algorithm=load_file(mine), parameters={"share": number}), tmp_path / "it.json", file=mine)
@@ -129,19 +122,6 @@ def test_what_a_seed_draws_is_written_down(tmp_path: Path) -> None:
     assert loaded.faults == trial.pinned().faults
     assert loaded.kinds == {"loss": 0.05}
     assert loaded.run() == trial.run()
-
-
-@pytest.mark.parametrize("topology", ["random:8,p=0.4,connected,shuffled,weights=1-9", "ring:5,shuffled", "line:1"])
-def test_what_is_loaded_is_the_same_run(topology: str, tmp_path: Path) -> None:
-    trial = Trial(algorithm=find("bellman-ford"), topology=topology, seed=11, latency="uniform(1ms, 2s)", fifo=True)
-    save(trial, tmp_path / "it.json")
-    assert load(tmp_path / "it.json")[0].run() == trial.run()
-
-
-def test_the_end_of_the_algorithm_is_written_down(tmp_path: Path) -> None:
-    trial = Trial(algorithm=find("gossip"))
-    save(trial, tmp_path / "it.json")
-    assert load(tmp_path / "it.json")[0].until == trial.end()
 
 
 def test_a_file_is_text_that_people_can_read_and_change(tmp_path: Path) -> None:
@@ -164,12 +144,6 @@ def test_a_file_is_text_that_people_can_read_and_change(tmp_path: Path) -> None:
         ],
         "faults": ["1.5s crash 1", "2s recover 1"],
     } | ({"format": SAVED_FORMAT} if "format" in json.loads(text) else {})
-
-
-def test_a_file_says_which_format_it_has(tmp_path: Path) -> None:
-    """The day there is a format 2, a file without a number would be taken for it."""
-    save(Trial(algorithm=find("bellman-ford")), tmp_path / "it.json")
-    assert json.loads((tmp_path / "it.json").read_text())["format"] == SAVED_FORMAT
 
 
 # --- Where the algorithm is ---
@@ -236,11 +210,6 @@ GOOD: dict[str, Any] = {
     "messages": [{"sender": 0, "receiver": 1, "number": 1, "takes": ["1s"]}],
     "faults": ["1s crash 1"],
 }
-
-
-def test_the_good_one_is_good(tmp_path: Path) -> None:
-    (tmp_path / "it.json").write_text(json.dumps(GOOD))
-    assert load(tmp_path / "it.json")[0].run().events > 5
 
 
 def refused(path: Path, text: str | bytes) -> str:

@@ -76,15 +76,6 @@ def test_a_hypercubes_links_are_its_digits() -> None:
         assert [node ^ neighbor for neighbor in row] == [1, 2, 4, 8, 16]
 
 
-def test_degrees_edges_and_diameters() -> None:
-    torus = graph_of(parse("torus:4x6"))
-    assert {degree for _, degree in torus.degree} == {4}
-    assert torus.number_of_edges() == 48
-    assert nx.diameter(torus) == 2 + 3
-    assert nx.diameter(graph_of(parse("grid:3x7"))) == 2 + 6
-    assert nx.diameter(graph_of(parse("hypercube:5"))) == 5
-
-
 @pytest.mark.parametrize(
     "text", ["tree:40,arity=3", "grid:3x3", "torus:3x4", "hypercube:4", "star:9", "clique:7", "ring:8", "line:9"]
 )
@@ -162,19 +153,6 @@ def test_geometric_links_are_those_within_the_radius(seed: int, radius: float) -
                 assert ((b, a) in topology.weights) == (distance < radius)
 
 
-def test_a_small_worlds_k_is_refused_where_it_cannot_be() -> None:
-    with pytest.raises(ConfigurationError, match="no small world"):
-        parse("small-world:4,k=4")
-
-
-def test_an_odd_k_is_not_rounded_silently() -> None:
-    try:
-        topology = parse("small-world:10,k=3,p=0")
-    except ConfigurationError:
-        return
-    assert len(topology.edges) == 15
-
-
 def test_a_probability_may_be_tiny() -> None:
     assert parse("random:5,p=1e-20").edges == []
 
@@ -226,11 +204,6 @@ def test_connected_adds_as_few_edges_as_possible(nodes: int, chance: float, seed
         assert longer[: len(row)] == row  # Old links keep their numbers.
 
 
-def test_connected_keeps_weights() -> None:
-    before = Topology.of_edges(3, [(0, 1, 5)])
-    assert shapes.connected(before).weight(0, 1) == 5
-
-
 @given(st.integers(0, 2**32))
 def test_shuffled_renames_the_nodes_and_nothing_else(seed: int) -> None:
     before = parse("tree:10,arity=3,weights=1-99", seed=1)
@@ -256,11 +229,6 @@ def test_weights_are_drawn_within_their_range(least: int, more: int, seed: int) 
     else:
         with pytest.raises(ConfigurationError, match="15 edges can't have different weights"):
             shapes.weighted(shapes.clique(6), least, least + more, distinct=True, seed=seed)
-
-
-def test_exactly_enough_distinct_weights_are_enough() -> None:
-    weights = shapes.weighted(shapes.ring(5), 3, 7, distinct=True).weights
-    assert sorted(weights.values()) == [3, 4, 5, 6, 7]
 
 
 def test_weights_below_zero_are_refused() -> None:

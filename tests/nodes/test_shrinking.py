@@ -15,12 +15,14 @@ from worldline.nodes import Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.faults import are_milder, as_fault
 from worldline.nodes.node import Event, LinkUp, Protocol, Recover, Send, Start, Timer
-from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.shrinking import Shrunk, shrink
+from worldline.nodes.shrinking import in_words, shrink
 from worldline.nodes.trace import Script, text_of
-from worldline.nodes.trial import Trial, search
+from worldline.nodes.trial import Trial, load, save, search
 from worldline.search.day import USUAL_DAY
+from worldline.search.shrinking import Shrunk as ShrunkTrial
+
+Shrunk = ShrunkTrial[Trial]
 
 # --- Algorithms with bugs ---
 
@@ -68,25 +70,20 @@ class Forgetful(Node):
                 self.promised += 1
 
 
-class NobodyForgets:
-    """Nobody has promised less than before."""
-
-    def __init__(self) -> None:
-        self.before: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        if run.last is None:
-            return True
-        promised = run.node(run.last).promised
-        was, self.before[run.last] = self.before.get(run.last, 0), promised
-        return bool(promised >= was)
+@always("promises are kept")
+def kept(run: Scheduler, before: dict[int, int]) -> bool:
+    if run.last is None:
+        return True
+    promised = run.node(run.last).promised
+    was, before[run.last] = before.get(run.last, 0), promised
+    return bool(promised >= was)
 
 
 FORGETFUL = Algorithm(
     name="forgetful",
     node=Forgetful,
     topology="clique:4",
-    properties=(always("promises are kept")(NobodyForgets),),
+    properties=(kept,),
     until="10s",
 )
 
@@ -377,7 +374,7 @@ def test_fewer_nodes_have_no_other_faults(seed: int) -> None:
 def test_what_takes_longer_to_read_is_no_shrunk_form() -> None:
     """With fewer nodes it fails as well, but only after a long quiet time with many messages."""
     trial = Trial(algorithm=PATIENT)
-    shrunk = shrink(trial)
+    shrunk = shrink(trial, runs_max=300)
     assert shrunk.trial.graph().num_nodes == 5
     assert len(shrunk.records) <= shrunk.records_before
 
@@ -553,24 +550,16 @@ def test_what_is_shrunk_already_stays_as_it_is() -> None:
 def test_words_are_plain() -> None:
     faults = tuple(map(as_fault, ("1s crash 1", "2s recover 1")))
     script = Script(5_000_000, {(0, 1, 2): (), (0, 1, 0): (1_000_000, 2_000_000)})
-    shrunk = Shrunk(
-        trial=Trial(algorithm=HASTY, topology="line:2", parameters={"count": 4}, faults=faults, script=script),
-        failure=ModelError("x"),
-        records=[],
-        records_before=0,
-        drawn=9,
-        runs=1,
-    )
-    assert shrunk.left == 4
-    assert shrunk.text().splitlines() == [
+    trial = Trial(algorithm=HASTY, topology="line:2", parameters={"count": 4}, faults=faults, script=script)
+    assert in_words(trial, USUAL_DAY) == [
         "2 nodes (line:2), count = 4; every message takes 5ms, but",
         "  message 1 from 0 to 1 takes 1ms and 2ms",
         "  message 3 from 0 to 1 gets lost",
         "  at 1s crash 1",
         "  at 2s recover 1",
     ]
-    drawn = structs.replace(shrunk, trial=Trial(algorithm=HASTY, seed=3))
-    assert drawn.text() == "5 nodes (clique:5); messages take what seed 3 draws"
+    drawn = in_words(Trial(algorithm=HASTY, seed=3), USUAL_DAY)
+    assert drawn == ["5 nodes (clique:5); messages take what seed 3 draws"]
 
 
 class Endless(Node):

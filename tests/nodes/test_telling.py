@@ -126,16 +126,6 @@ def test_a_recording_says_what_the_trace_says(tmp_path: Path) -> None:
     assert [json.decode(each.payload)["text"] for each in recording.unheard() if each.topic == META] == ["Start"] * 2
 
 
-@pytest.mark.parametrize("name", ["bellman-ford", "raft", "gossip"])
-def test_the_same_run_is_the_same_file(name: str, tmp_path: Path) -> None:
-    trial = Trial(algorithm=find(name), seed=1, until=2 * 10**9, topology="clique:4")
-    trial = Trial(algorithm=trial.algorithm, seed=1, topology="clique:4") if name == "bellman-ford" else trial
-    files = [tmp_path / "a.mcap", tmp_path / "b.mcap"]
-    for file in files:
-        recorded(trial.scheduler(trace=True), file, trial.end())
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 def test_lost_and_doubled_messages_are_counted(tmp_path: Path) -> None:
     link = Link(latency=Uniform(1, 10**9), loss_at_receiver=0.3, duplication=0.4)
     run = started(link=link, seed=5)
@@ -240,14 +230,6 @@ def test_any_message_can_be_recorded(tmp_path: Path, message: Any) -> None:
     recording = recorded(started(Odd), tmp_path / "run.mcap")
     assert recording.verify().condition is Condition.INTACT
     assert [count.arrivals for topic, count in recording.counts().items() if topic != META] == [2]
-
-
-def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    file = tmp_path / "run.mcap"
-    file.write_text("precious")
-    with pytest.raises(UsageError, match=r"run\.mcap"):
-        recorded(started(), file)
-    assert file.read_text() == "precious"
 
 
 TRIALS = {
@@ -356,13 +338,6 @@ def test_what_a_link_keeps_for_no_time_at_all_arrives() -> None:
     assert fates == [None] * 20 + [HELD] * 20 + [None] * 20
 
 
-def test_what_is_kept_is_recorded_where_it_ends(tmp_path: Path) -> None:
-    run = started(faults=["500ms down 0 1", "2s remove 0 1"], on_link_down="keep")
-    recording = recorded(run, tmp_path / "run.mcap")
-    assert recording.verify().condition is Condition.INTACT
-    assert [(loss.reason, loss.count) for loss in recording.loss_counts()] == [(REMOVED, 20)]
-
-
 def test_whoever_looks_on_sees_all_of_it() -> None:
     run = started(trace=False)
     run.run("500ms")
@@ -387,11 +362,6 @@ def test_details_are_the_records_of_the_trace() -> None:
     details = [given[-1] for how, *given in listing.told if how in ("sent", "noted")]
     assert details == run.records
     assert run.records
-
-
-def test_looking_on_changes_nothing() -> None:
-    trial = TRIALS["raft"]
-    assert trial.run(observer=Listing()).digest == trial.run().digest
 
 
 def test_what_is_not_looked_at_in_processes_is_remarked() -> None:

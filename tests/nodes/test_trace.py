@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.nodes.chatter import Chatter, Eager, Listener, pair, started
+from tests.nodes.chatter import Chatter, Eager, Listener, ran, ran_pair
 from worldline.model.links import link
-from worldline.model.time import MS, SECOND
+from worldline.model.time import SECOND
 from worldline.nodes import NodeRecord
 from worldline.nodes.trace import line_of, text_of
 
@@ -20,8 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_lines_of_a_run() -> None:
-    run = pair(Eager, faults=["500ms crash 0", "600ms partition 1", "700ms repair", "2s recover 0"], trace=True)
-    run.run()
+    run = ran_pair(Eager, faults=["500ms crash 0", "600ms partition 1", "700ms repair", "2s recover 0"], trace=True)
     assert run.text(times=True).splitlines()[3:] == [
         "---",
         "    0.000000000  0 <- *: Start",
@@ -40,8 +39,7 @@ def test_the_lines_of_a_run() -> None:
 
 
 def test_a_record_says_all_there_is() -> None:
-    run = pair(Listener, trace=True)
-    run.run()
+    run = ran_pair(Listener, trace=True)
     sent = next(record for record in run.records if record.kind == "sent" and record.node == 1)
     assert (sent.at, sent.peer, sent.link, sent.what, sent.arrivals) == (0, 0, 0, "str", (SECOND,))
     received = next(record for record in run.records if record.kind == "received" and record.peer == 1)
@@ -49,21 +47,9 @@ def test_a_record_says_all_there_is() -> None:
     assert run.records[0].what == "Start"
 
 
-def test_copies_and_losses_are_told() -> None:
-    run = pair(Listener, link=link("1s", duplication=1.0), trace=True)
-    run.run()
-    assert [r.arrivals for r in run.records if r.kind == "sent"] == [(SECOND, SECOND)] * 2
-    assert sum(r.kind == "received" and r.peer is not None for r in run.records) == 4
-    run = pair(Listener, link=link("1s", loss=1.0), trace=True)
-    run.run()
-    assert run.text().count("hello (lost at the receiver)") == 2
-    assert all(not r.arrivals for r in run.records)
-
-
 def test_what_is_sent_is_received_or_dropped_once() -> None:
     faults = ["200ms crash 1", "500ms recover 1", "300ms down 0 3", "600ms up 0 3", "400ms remove 1 2"]
-    run = started("ring:4", Chatter, link=link("uniform(1ms, 1s)", duplication=0.3), faults=faults, trace=True)
-    run.run()
+    run = ran("ring:4", Chatter, link=link("uniform(1ms, 1s)", duplication=0.3), faults=faults, trace=True)
     due = sorted((at, r.peer, r.node, r.text) for r in run.records if r.kind == "sent" for at in r.arrivals)
     got = sorted(
         (r.at, r.node, r.peer, r.text) for r in run.records if r.kind in ("received", "dropped") and r.peer is not None
@@ -73,20 +59,11 @@ def test_what_is_sent_is_received_or_dropped_once() -> None:
 
 
 def test_records_survive_json() -> None:
-    run = started("ring:4", Chatter, trace=True, faults=["100ms partition 1"])
-    run.run()
+    run = ran("ring:4", Chatter, trace=True, faults=["100ms partition 1"])
     encoded = msgspec.json.encode(run.records)
     assert [str(record) for record in msgspec.json.decode(encoded, type=list[NodeRecord])] == list(
         map(str, run.records)
     )
-
-
-def test_records_can_be_given_to_a_function() -> None:
-    records: list[NodeRecord] = []
-    run = pair(Listener, trace=records.append)
-    run.run()
-    assert len(records) == 6
-    assert run.records == []
 
 
 @pytest.mark.parametrize(
@@ -102,11 +79,6 @@ def test_records_can_be_given_to_a_function() -> None:
 )
 def test_lines(record: NodeRecord, line: str) -> None:
     assert str(record) == line_of(record) == text_of([record]) == line
-
-
-def test_times_are_in_seconds() -> None:
-    record = NodeRecord(at=12 * SECOND + 5 * MS + 1, kind="logged", text="x", node=0)
-    assert line_of(record, times=True) == "   12.005000001  0: x"
 
 
 SETS = """

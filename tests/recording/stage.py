@@ -158,7 +158,7 @@ def perform(script: Script, recorder: Recorder, seed: int) -> None:
 def recorded(script: Script, seed: int, *, chunk_size: int = 500) -> bytes:
     """Return the bytes of a recording of one interleaving."""
     file = io.BytesIO()
-    recorder = Recorder(file, script.plan(), federation="stage", version="1.2.3", chunk_size=chunk_size)
+    recorder = Recorder(file, script.plan(), federation="stage", chunk_size=chunk_size)
     perform(script, recorder, seed)
     recorder.close(dropped={("ann", "x", "dropped by its buffer"): 2})
     return file.getvalue()

@@ -7,18 +7,18 @@ from hashlib import blake2b
 import pytest
 from msgspec import msgpack
 
-from worldline.recording.pending import Certificate
+from worldline.recording.pending import Contents
 
 SIZES = ([], [3], [0] * 15, [0] * 16, [100] * 5_000, [10, 70_000, 10, 2**16, 2**16 - 64])
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=lambda sizes: f"{len(sizes)} of {sum(sizes)} bytes")
 def test_messages_are_hashed_as_if_one_by_one(sizes: list[int]) -> None:
-    certificate = Certificate({"b": "2", "a": "1"})
+    contents = Contents({"b": "2", "a": "1"})
     one_by_one = blake2b(msgpack.encode([("a", "1"), ("b", "2")]), digest_size=32)
     for number, size in enumerate(sizes):
         fates = [(number + 1, "r", 0, None), (number + 2, "s", 1, "lost")][: number % 3]
-        certificate.add(number, "me", number, "x", bytes(size), fates)
+        contents.add(number, "me", number, "x", bytes(size), fates)
         one_by_one.update(msgpack.encode((number, "me", number, "x", bytes(size), fates)))
     one_by_one.update(msgpack.encode([("status", "complete")]))
-    assert certificate.seal({"status": "complete", "certificate": "?"}) == one_by_one.hexdigest()
+    assert contents.certificate({"status": "complete", "certificate": "?"}) == one_by_one.hexdigest()

@@ -84,9 +84,7 @@ def test_of_nothing_it_isnt_said_that_nothing_differs(tmp_path: Path) -> None:
 def test_runs_without_a_common_member_are_strangers(whole: Path, tmp_path: Path) -> None:
     other = broken(tmp_path / "other.mcap", ("zoe", "yan"))
     shown = text(whole, other)
-    assert shown.endswith(
-        "nobody takes part in both runs: they are of different models, or everybody has another name\n"
-    )
+    assert shown.endswith("no member takes part in both runs: they are of different models, or all have other names\n")
     assert "cause" not in shown
 
 

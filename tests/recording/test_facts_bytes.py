@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from worldline.model import Network, Rule, link
-from worldline.model.faults.faults import as_faults
+from worldline.model.faults import as_faults
 from worldline.recording.facts import Header, from_metadata, to_metadata
 
 PLAIN = (

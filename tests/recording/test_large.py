@@ -12,7 +12,7 @@ from mcap.stream_reader import StreamReader
 
 from worldline.cli import main
 from worldline.model import plan
-from worldline.recording import Condition, Recorder, Recording, chunks, scan
+from worldline.recording import Condition, Recorder, Recording, chunks, scan, writer
 from worldline.recording.writer import SHOW_EVERY_S
 
 PLAN = plan(["a", "b"])
@@ -101,10 +101,11 @@ def test_a_file_that_is_cut_within_a_large_message_says_how_far_it_goes(tmp_path
     assert [arrival.payload for arrival in found.arrivals()] == PAYLOADS[:2]
 
 
-def test_a_large_message_that_is_in_no_chunk_yet_is_read(tmp_path: Path) -> None:
+def test_a_large_message_that_is_in_no_chunk_yet_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
+    monkeypatch.setattr(writer, "monotonic", lambda: now)
     path = tmp_path / "run.mcap"
-    recorder = Recorder(path, PLAN, clock=lambda: now, chunk_size=2**23)
+    recorder = Recorder(path, PLAN, chunk_size=2**23)
     recorder.sent("a", 0, "t", 0, LARGE, 5)
     recorder.arrives("a", 0, "b", 5, 0, None)
     now += SHOW_EVERY_S

@@ -18,7 +18,7 @@ from mcap.stream_reader import StreamReader
 
 from tests.recording.stage import Performance, perform, recorded, truth, write_script
 from worldline.model import LossError, UsageError, plan
-from worldline.recording import Condition, Recorder, Recording
+from worldline.recording import Condition, Recorder, Recording, writer
 from worldline.recording.output import Output
 from worldline.recording.writer import SHOW_EVERY_S
 
@@ -29,11 +29,15 @@ PATIENCE_S = 60.0
 class Clock:
     """Goes on when it is told to."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
-    def __call__(self) -> float:
-        return self.now
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the clock by which recorders show what isn't a whole chunk yet."""
+    clock = Clock()
+    monkeypatch.setattr(writer, "monotonic", lambda: clock.now)
+    return clock
 
 
 def entries(path: Path) -> list[Any]:
@@ -44,9 +48,9 @@ def entries(path: Path) -> list[Any]:
     )
 
 
-def test_what_is_final_is_in_the_file_within_a_second_however_little_it_is(tmp_path: Path) -> None:
-    path, clock = tmp_path / "run.mcap", Clock()
-    recorder = Recorder(path, PLAN, clock=clock)
+def test_what_is_final_is_in_the_file_within_a_second_however_little_it_is(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "run.mcap"
+    recorder = Recorder(path, PLAN)
     for sequence in range(3):
         recorder.sent("a", sequence, "x", 10 * sequence, b"one", 10 * sequence + 5)
         recorder.arrives("a", sequence, "b", 10 * sequence + 5, 0, None)
@@ -93,13 +97,13 @@ class Watched(Output):
 
 @pytest.mark.parametrize("number", range(1, 4))
 def test_at_every_instant_the_file_holds_what_it_held_before_and_nothing_twice(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("worldline.recording.writer.Output", Watched)
     script = write_script(Random(number), participants=4, acts=25)
     everything = sorted([entry for kind in truth(script) for entry in kind], key=repr)
-    path, clock = tmp_path / "run.mcap", Clock()
-    recorder = Recorder(path, script.plan(), federation="stage", version="1.2.3", chunk_size=500, clock=clock)
+    path = tmp_path / "run.mcap"
+    recorder = Recorder(path, script.plan(), federation="stage", chunk_size=500)
     seen: list[Any] = []
     looks = 0
 
@@ -127,12 +131,12 @@ def test_at_every_instant_the_file_holds_what_it_held_before_and_nothing_twice(
     assert path.read_bytes() == recorded(script, 99)  # And at the end nobody can tell.
 
 
-def test_a_tail_that_is_shorter_or_longer_than_its_chunk_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_tail_that_is_shorter_or_longer_than_its_chunk_leaves_nothing_behind(tmp_path: Path, clock: Clock) -> None:
     for number, payload in enumerate((bytes(3_000), Random(1).randbytes(3_000))):
         files = []
         for shows in (False, True):
-            path, clock = tmp_path / f"{number}{shows}.mcap", Clock()
-            recorder = Recorder(path, PLAN, chunk_size=10_000, clock=clock)
+            path = tmp_path / f"{number}{shows}.mcap"
+            recorder = Recorder(path, PLAN, chunk_size=10_000)
             for sequence in range(20):
                 recorder.sent("a", sequence, "x", 10 * sequence, payload, 10 * sequence + 5)
                 clock.now += SHOW_EVERY_S * shows
@@ -147,7 +151,7 @@ def test_a_tail_that_is_shorter_or_longer_than_its_chunk_leaves_nothing_behind(t
 
 def streamed(path: Path) -> bytes:
     script = write_script(Random(3), participants=4)
-    recorder = Recorder(path, script.plan(), federation="stage", version="1.2.3", chunk_size=500)
+    recorder = Recorder(path, script.plan(), federation="stage", chunk_size=500)
     perform(script, recorder, 1)
     recorder.close(dropped={("ann", "x", "dropped by its buffer"): 2})
     return recorded(script, 2)
@@ -199,9 +203,9 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
     assert Recording(target).verify().condition is Condition.INTACT
 
 
-def test_nothing_follows_what_couldnt_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, clock = tmp_path / "run.mcap", Clock()
-    recorder = Recorder(path, PLAN, clock=clock)
+def test_nothing_follows_what_couldnt_be_written(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.mcap"
+    recorder = Recorder(path, PLAN)
     recorder.sent("a", 0, "x", 0, b"one", 5)
     clock.now += SHOW_EVERY_S
     recorder.passed(10)

@@ -26,9 +26,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def record(name: str, *, force: bool = False, federation: str = "it") -> str:
     shelf = Shelf(name, force=force)
     Recorder(shelf.target, PLAN, federation=federation, overwrite=True).close()
-    kept = shelf.put()
-    assert Recording(kept.path).header.federation == federation
-    return kept.note
+    note = shelf.put()
+    assert shelf.kept is not None
+    assert Recording(shelf.kept).header.federation == federation
+    return note
 
 
 def names() -> set[str]:
@@ -89,7 +90,7 @@ def test_what_a_killed_run_has_left_unfinished_is_removed_once_the_next_one_is_w
     shelf = Shelf("x.mcap")
     Recorder(shelf.target, PLAN).close()
     assert Path(left).exists()
-    assert shelf.put().note == f"{left}, of a run that was killed, is removed"
+    assert shelf.put() == f"{left}, of a run that was killed, is removed"
     record("z.mcap")
     assert names() == (before - {left}) | {"x.mcap", "z.mcap"}
 
@@ -159,7 +160,7 @@ def test_devices_and_pipes_have_no_previous_one() -> None:
         shelf = Shelf("/dev/null", force=force)
         Recorder(shelf.target, PLAN, overwrite=True).close()
         shelf.clear()
-        assert shelf.put() == (Path("/dev/null"), "")
+        assert (shelf.put(), shelf.kept) == ("", Path("/dev/null"))
     os.mkfifo("pipe")
     assert Shelf("pipe").waits
     assert not Shelf("/dev/null").waits
@@ -180,8 +181,8 @@ def test_what_appears_during_the_run_isnt_replaced_either() -> None:
     shelf = Shelf("x.mcap")
     Recorder(shelf.target, PLAN).close()
     Path("x.mcap").write_bytes(b"somebody's")
-    path, note = shelf.put()
-    assert path == shelf.target
+    note = shelf.put()
+    assert shelf.kept == shelf.target
     assert "x.mcap isn't a recording" in note
     assert Path("x.mcap").read_bytes() == b"somebody's"
-    assert Recording(path).header.federation == ""
+    assert Recording(shelf.target).header.federation == ""

@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from inspect import signature
+from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,8 +22,7 @@ from tests.recording import stage
 from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
 from worldline.federation.inprocess.checker import SampledSchedule
-from worldline.federation.inprocess.run import InOrder, Schedule
-from worldline.history.observer import Observer
+from worldline.federation.inprocess.run import Schedule
 from worldline.lock import Action, Arbiter, Event, Received, Sent
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform
 from worldline.recording import Arrival, Condition, Count, LossCount, MemberFacts, Recorder, Recording, writer
@@ -175,7 +174,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
     files = []
     for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
         file = io.BytesIO()
-        recorder = Recorder(file, told.plan(), version="test", chunk_size=1)  # So that it writes at once what it can.
+        recorder = Recorder(file, told.plan(), chunk_size=1)  # So that it writes at once what it can.
         run(told, observer=recorder, arbiter=arbiter)
         recorder.close()
         files.append(file.getvalue())
@@ -183,7 +182,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
 
 
 def test_a_real_run_gives_the_same_file_under_every_schedule(tmp_path: Path) -> None:
-    expected, outcome = of_a_real_run(InOrder())
+    expected, outcome = of_a_real_run(Schedule())
     for number in range(40):
         assert of_a_real_run(SampledSchedule(number))[0] == expected, f"schedule {number}"
     recording = save(expected, tmp_path)
@@ -197,7 +196,7 @@ def test_a_real_run_gives_the_same_file_under_every_schedule(tmp_path: Path) -> 
 
 
 def test_a_real_runs_journals_are_in_the_file(tmp_path: Path) -> None:
-    data, outcome = of_a_real_run(InOrder())
+    data, outcome = of_a_real_run(Schedule())
     recording = save(data, tmp_path)
     arrived = set(recording.arrivals())
     received = [
@@ -231,13 +230,6 @@ def small(target: Path | io.BytesIO, **options: object) -> Recorder:
     return recorder
 
 
-def test_it_is_an_observer() -> None:
-    told = [name for name in vars(Observer) if not name.startswith("_")]
-    assert "arrives" in told
-    for name in told:
-        assert signature(getattr(Recorder, name)) == signature(getattr(Observer, name)), name
-
-
 def test_the_outcome_tells_of_participants_topics_and_losses(tmp_path: Path) -> None:
     recorder = small(tmp_path / "run.mcap")
     recorder.ended("b", 40, b"\x0b")
@@ -260,9 +252,9 @@ def test_the_header_tells_of_the_plan(tmp_path: Path) -> None:
         outages=hold(["a"], ["b"], "1s", "2s"),
     )
     planned = plan(["b", "a"], guests=["z", "g"], network=network, seed=-5, until="3s")
-    Recorder(tmp_path / "run.mcap", planned, federation="it", version="9.9").close()
+    Recorder(tmp_path / "run.mcap", planned, federation="it").close()
     header = Recording(tmp_path / "run.mcap").header
-    assert (header.federation, header.version, header.format) == ("it", "9.9", 1)
+    assert (header.federation, header.version, header.format) == ("it", version("worldline"), 1)
     assert header.plan() == plan(["a", "b"], guests=["g", "z"], network=network, seed=-5, until="3s")
     assert header.byte_order == sys.byteorder
     assert f"{sys.version_info.major}.{sys.version_info.minor}." in header.python
@@ -346,12 +338,6 @@ def test_a_missing_folder_a_file_that_is_there_and_a_folder_are_refused(tmp_path
     assert Recording(old).verify().condition is Condition.INTACT
 
 
-def test_a_file_that_it_was_given_stays_open() -> None:
-    file = io.BytesIO()
-    Recorder(file, PLAN).close()
-    assert not file.closed
-
-
 def test_too_many_topics_are_refused_and_what_came_before_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,11 +378,3 @@ def test_a_full_disk_is_a_loss_and_leaves_what_can_be_read(tmp_path: Path) -> No
     assert verdict.condition is Condition.CUT_OFF
     assert verdict.until is not None
     assert verdict.until > 10
-
-
-def test_a_recorder_is_closed_once() -> None:
-    recorder = Recorder(io.BytesIO(), PLAN)
-    recorder.close()
-    recorder.abandon("late")
-    with pytest.raises(UsageError, match="already closed"):
-        recorder.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from math import inf, nan
 from typing import Any
 
@@ -59,11 +57,6 @@ def test_an_agent_can_be_named_before_anybody_knows_it() -> None:
         to.close()
 
 
-def test_nobody_of_that_name() -> None:
-    with pytest.raises(UsageError, match="'nobody'"):
-        ForwardSimulation(Minkowski(2))["nobody"]
-
-
 # -- Who acts
 
 
@@ -103,16 +96,8 @@ def test_only_the_agent_that_acts_can_do_things(act: Any) -> None:
         act(simulation["Person-1"])
     with ForwardSimulation(Minkowski(2)):
         person = Person()
-    with pytest.raises(UsageError, match="nobody acts now"):
+    with pytest.raises(UsageError, match="no agent acts now"):
         act(person)
-
-
-def test_agents_cannot_be_copied() -> None:
-    with ForwardSimulation(Minkowski(2)):
-        person = Person()
-        for act in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(ModelError, match="can't be copied or sent"):
-                act(person)
 
 
 def test_current_is_the_agent_that_acts() -> None:
@@ -179,17 +164,6 @@ def test_children_begin_where_their_makers_are_and_may_jump_from_there() -> None
     # They are where the run ended.
     assert child.position[0] == founder.position[0] == 50.0
     assert founder.local_time == pytest.approx(49)
-
-
-def test_a_child_cannot_jump_out_of_its_makers_future() -> None:
-    class Cheat(Agent):
-        def go(self) -> None:
-            Person().jump_to(self.position + self.space.point(1, 1.5))
-
-    def set_up(simulation: ForwardSimulation) -> None:
-        Cheat().after(1.0, "go")
-
-    assert "(2, 1.5) isn't in the future of (1, 0)" in str(failure(set_up))
 
 
 def test_a_child_is_its_makers_for_one_event_only() -> None:
@@ -318,17 +292,6 @@ def test_timers_count_local_time() -> None:
     assert runner.local_time == pytest.approx(1 + 49 * 0.8)
 
 
-def test_timers_of_one_time_come_in_the_order_in_which_they_were_set() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        person = Person()
-        for what in range(5):
-            person.after(1.0, "hear", what)
-        person.after(0.5, "hear", "first")
-
-    _, simulation = run(set_up)
-    assert simulation["Person-1"].heard == ["first", 0, 1, 2, 3, 4]
-
-
 @pytest.mark.parametrize("delay", [0, -1, nan, inf, "1", None])
 def test_one_can_only_wait_for_a_while(delay: Any) -> None:
     with ForwardSimulation(Minkowski(2)), pytest.raises(UsageError, match="can't wait for"):
@@ -336,17 +299,6 @@ def test_one_can_only_wait_for_a_while(delay: Any) -> None:
 
 
 # -- Movement
-
-
-def test_velocities_are_checked() -> None:
-    with ForwardSimulation(Minkowski(2)):
-        person = Person()
-        for wrong in ((1, 1), (1, 2), (2, 0), (-1, 0), (1, 0, 0), "ab"):
-            with pytest.raises(UsageError):
-                person.velocity = wrong
-        assert person.velocity == (1, 0)
-        person.velocity = (1.25, 0.75)
-        assert person.velocity == person.space.velocity(0.6)
 
 
 def test_a_turn_changes_what_comes_later_and_not_what_was() -> None:
@@ -389,13 +341,6 @@ def test_a_jump_along_the_light_cone_is_allowed_and_takes_no_local_time() -> Non
     assert person.local_time == 45.0
 
 
-def test_a_jump_is_to_a_point_of_the_space() -> None:
-    with ForwardSimulation(Minkowski(3)):
-        for wrong in ((1, 2), (1, 2, 3, 4), "abc", None, (nan, 0, 0)):
-            with pytest.raises(UsageError, match="where to jump"):
-                Person().jump_to(wrong)
-
-
 def test_what_a_jump_passes_over_is_absorbed_where_it_lands_in_the_order_of_each_channel() -> None:
     def set_up(simulation: ForwardSimulation) -> None:
         left, right, jumper = Person(), Person(), Person()
@@ -413,26 +358,3 @@ def test_what_a_jump_passes_over_is_absorbed_where_it_lands_in_the_order_of_each
     heard: list[Any] = jumper.heard
     for name in ("Person-1", "Person-2"):
         assert [what for who, what in heard if who == name] == [0, 1, 2]
-
-
-def test_an_agent_begins_at_the_origin_and_may_jump_anywhere_before_the_run() -> None:
-    with ForwardSimulation(Minkowski(3)):
-        person = Person()
-        assert (person.position, person.velocity, person.local_time) == ((0, 0, 0), (1, 0, 0), 0.0)
-        person.jump_to((-5, 100, 3))
-        person.jump_to((-7, 1, 3))
-        assert person.position == (-7, 1, 3)
-        assert person.space == Minkowski(3)
-
-
-def test_a_life_that_begins_after_the_end_has_no_events() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice, bob = Person(), Person()
-        alice.jump_to((60, 0))
-        bob.other = Channel(bob, alice)
-        bob.tell("hello")
-        alice.after(1.0, "hear")
-
-    result, simulation = run(set_up)
-    assert simulation["Person-1"].heard == []
-    assert result.events == 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spacetime.test_placement import cloud, residents
-from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, cut_of, imbalance, moves
+from worldline.spacetime.placement import Balance, Placing, Resident, cut_of, imbalance, moves
 
 # -- Who moves
 
@@ -27,20 +27,6 @@ def test_nobody_moves_if_all_is_well() -> None:
     everybody = cloud(50, 2)
     assert chosen(dealt(everybody, Placing().place(everybody, 3), 3)) == {}
     assert chosen([[], [], []]) == {}
-
-
-def test_a_little_is_not_worth_a_move() -> None:
-    """One worker has five percent more to do; that would be easy to put right."""
-    row = residents(*[(float(number), 0.0) for number in range(40)], loads=[9] * 40)
-    now = {each.name: int(number >= 21) for number, each in enumerate(row)}
-    assert imbalance(row, now, 2) == pytest.approx(1.05)
-    assert chosen(dealt(row, now, 2)) == {}
-
-
-def test_agents_move_to_a_worker_that_has_nothing_to_do() -> None:
-    row = residents(*[(float(number), 0.0) for number in range(10)], loads=[10] * 10)
-    found = chosen([row, []])
-    assert found == {f"n{number:03}": 1 for number in range(5, 10)}
 
 
 def test_agents_move_when_loads_have_changed() -> None:
@@ -80,13 +66,6 @@ def test_a_rule_is_always_followed() -> None:
     assert chosen(told, lambda _, __: {"n000": 0, "n001": 1}) == {}
 
 
-def test_a_move_that_was_worth_it_is_not_undone() -> None:
-    everybody = cloud(60, 2, seed=3)
-    now = {each.name: 0 for each in everybody}
-    after = {**now, **chosen(dealt(everybody, now, 2))}
-    assert chosen(dealt(everybody, after, 2)) == {}
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.floats(-9, 9), st.floats(-9, 9), st.integers(0, 50)), max_size=30))
 def test_whoever_moves_goes_elsewhere_and_it_gets_better(everybody: list[tuple[int, float, float, int]]) -> None:
     row = residents(*[(x, y) for _, x, y, _ in everybody], loads=[load for *_, load in everybody])
@@ -101,29 +80,28 @@ def test_whoever_moves_goes_elsewhere_and_it_gets_better(everybody: list[tuple[i
 
 
 def test_it_is_wished_for_now_and_then() -> None:
-    wishes = BalanceTimer(0.5, 10.0)
+    wishes = Balance(Placing("positions", 0.5), 2, 10.0)
     asked = [(10.4, 3), (10.5, 4), (10.6, 5), (11.0, 6), (11.4, 7)]
     assert [wishes.is_due(*each) for each in asked] == [False, True, False, True, False]
-    wishes.granted(11.4)
+    wishes.restart(11.4)
     assert not wishes.is_due(11.6, 8)
     assert wishes.is_due(11.9, 8)
 
 
 def test_it_isnt_wished_for_if_nothing_has_happened() -> None:
     """Otherwise workers that wait for each other would move agents for ever, and never be idle."""
-    wishes = BalanceTimer(0.0, 0.0)
+    wishes = Balance(Placing("positions", 0.0), 2, 0.0)
     assert wishes.is_due(1.0, 7)
     assert not any(wishes.is_due(now, 7) for now in (2.0, 20.0, 200.0))
     assert wishes.is_due(201.0, 8)
 
 
-def test_who_never_moves_never_wishes() -> None:
-    assert not BalanceTimer(None, 0.0).is_due(1e9, 1)
-
-
 def granted(*asked: tuple[float, Sequence[int], int], by: Any = "positions") -> list[bool]:
-    grants = Grants(Placing(by, 1.0), 2, 0.0)
-    return [grants.is_worth_it(*each, 0) for each in asked]
+    balance, found = Balance(Placing(by, 1.0), 2, 0.0), []
+    for now_s, events, balance.letters in asked:
+        balance.events = list(events)
+        found.append(balance.is_worth_it(now_s, 0))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.spacetime.running import Person, failure, run
+from tests.spacetime.running import Person, run
 from worldline.model.errors import UsageError
 from worldline.spacetime import (
-    Agent,
     Boundary,
     Channel,
     ForwardSimulation,
@@ -33,14 +32,6 @@ def runner(speed: float, at: tuple[float, ...] = (0, 0)) -> Any:
 
 def crossings(result: Any) -> list[tuple[float, ...]]:
     return [record.at for record in result.records if record.kind == "crossed"]
-
-
-def test_the_end_of_time_takes_everybody_out() -> None:
-    result, simulation = run(runner(0.6), until=10)
-    assert crossings(result) == [(10.0, 6.0)]
-    assert [record.kind for record in result.records][-2:] == ["crossed", "ended"]
-    assert result.records[-2].what == "the end, at 10"
-    assert simulation["Person-1"].position == (10, 6)
 
 
 def test_what_would_happen_at_the_end_does_not() -> None:
@@ -70,18 +61,6 @@ def test_a_function_is_called_once_at_the_crossing_point() -> None:
     assert simulation["Person-1"].heard == ["the door"]
     assert crossings(result) == [(6.0, 3.0), (20.0, 10.0)]
     assert result.events == 1
-
-
-def test_who_comes_back_and_leaves_again_crosses_again() -> None:
-    def turn_later(agent: Person, boundary: Boundary) -> None:
-        agent.hear(tuple(agent.position))
-        agent.after(2.0, lambda person: setattr(person, "velocity", person.space.velocity(-0.5)))
-        agent.after(8.0, lambda person: setattr(person, "velocity", person.space.velocity(0.5)))
-
-    _, simulation = run(runner(0.5), until=40, boundary=below(2, 1, 3, turn_later))
-    times = [point[0] for point in simulation["Person-1"].heard]
-    assert len(times) >= 2
-    assert times[0] == 6.0
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -178,29 +157,11 @@ def test_a_boundary_wins_against_what_arrives_at_the_same_point() -> None:
     assert simulation["Person-2"].times == [4.0, 4.0]
 
 
-def test_what_a_boundary_does_can_fail() -> None:
-    def break_down(agent: Agent, boundary: Boundary) -> None:
-        raise RuntimeError("broken")
-
-    error = failure(runner(0.5), boundary=below(2, 1, 3, break_down))
-    assert "RuntimeError: broken" in str(error)
-    assert "(6, 3)" in str(error)
-
-
 def test_boundaries_can_end_time() -> None:
     result, _ = run(runner(0.5), until=None, boundary=below(2, 0, 10))
     assert (result.until, crossings(result)) == (10.0, [(10.0, 5.0)])
     result, _ = run(runner(0.5), until=None, boundary=[below(2, 1, 3), below(2, 0, 10)])
     assert crossings(result) == [(6.0, 3.0)]
-
-
-def test_heights() -> None:
-    wall = below(3, 2, 5)
-    assert [wall.height((7, 1, x)) for x in (4, 5, 6)] == [1, 0, -1]
-    assert above(3, 0, 5).height((7, 0, 0)) == 2
-    assert str(wall) == "x2 < 5"
-    assert str(below(3, 0, 5)) == "t < 5"
-    assert str(above(3, 1, 5)) == "x1 > 5"
 
 
 @pytest.mark.parametrize(

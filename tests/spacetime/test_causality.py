@@ -6,11 +6,11 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from msgspec import json, structs
+from msgspec import structs
 
 from tests.spacetime.worlds import make_world, simulate
 from worldline.spacetime import Agent, AgentRecord, Channel, ForwardSimulation, LambdaField, Minkowski, box
-from worldline.spacetime.causality import check, slack
+from worldline.spacetime.causality import check
 
 SPACE = Minkowski(3)
 FIELD = LambdaField(R=(0.5, 0.1, 0.0), c=0.04)
@@ -66,18 +66,9 @@ def test_true_records_keep_every_law(records: list[AgentRecord]) -> None:
     assert str(verdict) == f"{verdict.absorbed} lambdas on 6 channels of 6 agents: no violation"
 
 
-def test_records_read_back_from_json_are_checked_alike(records: list[AgentRecord]) -> None:
-    back = json.decode(json.encode(records), type=list[AgentRecord])
-    assert check(back, SPACE, FIELD) == check(records, SPACE, FIELD)
-
-
-def test_the_order_of_the_list_does_not_matter(records: list[AgentRecord]) -> None:
-    shuffled = list(records)
-    Random(1).shuffle(shuffled)
-    assert check(shuffled, SPACE, FIELD).is_clean
-
-
 # -- False records
+
+Tamper = Callable[[list[AgentRecord]], list[AgentRecord]]
 
 
 def places(records: list[AgentRecord], kind: str, agent: str = "c") -> list[int]:
@@ -90,23 +81,6 @@ def altered(records: list[AgentRecord], place: int, **changes: object) -> list[A
 
 def moved(at: tuple[float, ...], by: float, axis: int = 0) -> tuple[float, ...]:
     return tuple(each + by * (place == axis) for place, each in enumerate(at))
-
-
-def absorbed_earlier(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "absorbed")[4]
-    return altered(records, place, at=moved(records[place].at, -1e-9))
-
-
-def absorbed_later(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "absorbed")[4]
-    return altered(records, place, at=moved(records[place].at, 1e-9))
-
-
-def absorbed_at_once(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "absorbed")[4]
-    emitted = records[place].emitted
-    assert emitted is not None
-    return altered(records, place, at=moved(records[place].at, emitted[0] - records[place].at[0]))
 
 
 def absorbed_out_of_order(records: list[AgentRecord]) -> list[AgentRecord]:
@@ -129,55 +103,9 @@ def absorption_left_out(records: list[AgentRecord]) -> list[AgentRecord]:
     return [structs.replace(each, number=each.number - 1) if each in later else each for each in kept]
 
 
-def never_sent(records: list[AgentRecord]) -> list[AgentRecord]:
-    return altered(records, places(records, "sent", "b")[4], kind="log")
-
-
 def sent_twice(records: list[AgentRecord]) -> list[AgentRecord]:
     first, second = places(records, "sent", "b")[-2:]
     return altered(records, second, order=records[first].order)
-
-
-def sent_from_elsewhere(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "absorbed")[4]
-    emitted = records[place].emitted
-    assert emitted is not None
-    return altered(records, place, emitted=moved(emitted, 1e-15, axis=1))
-
-
-def sent_by_another(records: list[AgentRecord]) -> list[AgentRecord]:
-    return altered(records, places(records, "absorbed")[4], peer="a")
-
-
-def sent_as_another(records: list[AgentRecord]) -> list[AgentRecord]:
-    return altered(records, places(records, "absorbed")[4], what="Relay.die")
-
-
-def without_emission(records: list[AgentRecord]) -> list[AgentRecord]:
-    return altered(records, places(records, "absorbed")[4], emitted=None)
-
-
-def back_in_time(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "log")[4]
-    return altered(records, place, at=moved(records[place].at, -1e-9))
-
-
-def faster_than_light(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "log")[4]
-    return altered(records, place, at=moved(records[place].at, 1e-9, axis=2))
-
-
-def younger(records: list[AgentRecord]) -> list[AgentRecord]:
-    place = places(records, "log")[4]
-    return altered(records, place, local_time=records[place].local_time - 1e-9)
-
-
-def unborn(records: list[AgentRecord]) -> list[AgentRecord]:
-    return altered(records, places(records, "born")[0], kind="log")
-
-
-def born_twice(records: list[AgentRecord]) -> list[AgentRecord]:
-    return altered(records, places(records, "log")[4], kind="born")
 
 
 def born_elsewhere(records: list[AgentRecord]) -> list[AgentRecord]:
@@ -186,50 +114,64 @@ def born_elsewhere(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, place, at=moved(records[place].at, 1e-9))
 
 
-def alive_after_death(records: list[AgentRecord]) -> list[AgentRecord]:
-    last = records[places(records, "died", "b")[0]]
-    return [*records, structs.replace(last, kind="log", number=last.number + 1)]
-
-
-def alive_after_the_end(records: list[AgentRecord]) -> list[AgentRecord]:
-    last = records[places(records, "ended", "c")[0]]
-    return [*records, structs.replace(last, kind="timer", number=last.number + 1)]
-
-
 def with_a_gap(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "log")[4]
     return records[:place] + records[place + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("tamper", "law"),
-    [
-        (absorbed_earlier, "field"),
-        (absorbed_later, "field"),
-        (absorbed_at_once, "future"),
-        (absorbed_out_of_order, "channel"),
-        (absorbed_twice, "channel"),
-        (absorption_left_out, "channel"),
-        (never_sent, "sending"),
-        (sent_twice, "sending"),
-        (sent_from_elsewhere, "sending"),
-        (sent_by_another, "sending"),
-        (sent_as_another, "sending"),
-        (without_emission, "sending"),
-        (back_in_time, "order"),
-        (faster_than_light, "order"),
-        (younger, "clock"),
-        (unborn, "life"),
-        (born_twice, "life"),
-        (born_elsewhere, "life"),
-        (alive_after_death, "life"),
-        (alive_after_the_end, "life"),
-        (with_a_gap, "story"),
-    ],
-)
-def test_whoever_tampers_is_caught(
-    records: list[AgentRecord], tamper: Callable[[list[AgentRecord]], list[AgentRecord]], law: str
-) -> None:
+def followed(agent: str, end: str, kind: str) -> Tamper:
+    """Let something happen to an agent after its end."""
+
+    def tamper(records: list[AgentRecord]) -> list[AgentRecord]:
+        last = records[places(records, end, agent)[0]]
+        return [*records, structs.replace(last, kind=kind, number=last.number + 1)]
+
+    return tamper
+
+
+def changed(kind: str, changes: Callable[[AgentRecord], dict[str, object]], agent: str = "c", which: int = 4) -> Tamper:
+    """Change one record of a kind."""
+
+    def tamper(records: list[AgentRecord]) -> list[AgentRecord]:
+        place = places(records, kind, agent)[which]
+        return altered(records, place, **changes(records[place]))
+
+    return tamper
+
+
+TAMPERED: dict[str, tuple[Tamper, str]] = {
+    "absorbed earlier": (changed("absorbed", lambda each: {"at": moved(each.at, -1e-9)}), "field"),
+    "absorbed later": (changed("absorbed", lambda each: {"at": moved(each.at, 1e-9)}), "field"),
+    "absorbed at once": (
+        changed("absorbed", lambda each: {"at": ((each.emitted or each.at)[0], *each.at[1:])}),
+        "future",
+    ),
+    "absorbed out of order": (absorbed_out_of_order, "channel"),
+    "absorbed twice": (absorbed_twice, "channel"),
+    "absorption left out": (absorption_left_out, "channel"),
+    "never sent": (changed("sent", lambda _: {"kind": "log"}, "b"), "sending"),
+    "sent twice": (sent_twice, "sending"),
+    "sent from elsewhere": (
+        changed("absorbed", lambda each: {"emitted": moved(each.emitted or (), 1e-15, axis=1)}),
+        "sending",
+    ),
+    "sent by another": (changed("absorbed", lambda _: {"peer": "a"}), "sending"),
+    "sent as another": (changed("absorbed", lambda _: {"what": "Relay.die"}), "sending"),
+    "without emission": (changed("absorbed", lambda _: {"emitted": None}), "sending"),
+    "back in time": (changed("log", lambda each: {"at": moved(each.at, -1e-9)}), "order"),
+    "faster than light": (changed("log", lambda each: {"at": moved(each.at, 1e-9, axis=2)}), "order"),
+    "younger": (changed("log", lambda each: {"local_time": each.local_time - 1e-9}), "clock"),
+    "unborn": (changed("born", lambda _: {"kind": "log"}, which=0), "life"),
+    "born twice": (changed("log", lambda _: {"kind": "born"}), "life"),
+    "born elsewhere": (born_elsewhere, "life"),
+    "alive after death": (followed("b", "died", "log"), "life"),
+    "alive after the end": (followed("c", "ended", "timer"), "life"),
+    "with a gap": (with_a_gap, "story"),
+}
+
+
+@pytest.mark.parametrize(("tamper", "law"), TAMPERED.values(), ids=TAMPERED)
+def test_a_false_record_is_found(records: list[AgentRecord], tamper: Tamper, law: str) -> None:
     verdict = check(tamper(records), SPACE, FIELD)
     assert not verdict.is_clean
     assert law in {violation.law for violation in verdict.violations}, str(verdict)
@@ -262,10 +204,6 @@ def test_what_is_jumped_over_is_only_excused_where_the_jump_ends() -> None:
     assert check(records, Minkowski(2), LambdaField()).is_clean
     late = altered(records, place, at=(11.5, 0.0), local_time=1.5)
     assert [each.law for each in check(late, Minkowski(2), LambdaField()).violations] == ["field"]
-
-
-def test_the_slack_is_a_few_last_places() -> None:
-    assert slack((1.0, -3.0), (0.0, 4.0)) == 8 * 2.0**-50
 
 
 @pytest.mark.parametrize("number", range(5))

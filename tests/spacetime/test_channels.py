@@ -81,20 +81,6 @@ def test_only_functions_can_be_sent(what: Any) -> None:
             to.send(what)
 
 
-def test_who_sends_to_itself_hears_it_after_the_field_says() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice = Person()
-        alice.velocity = simulation.space.velocity(0.6)
-        alice.other = Channel(alice, alice)
-        alice.tell("now")
-        alice.after(1.0, "tell", "later")
-
-    _, simulation = run(set_up, field=LambdaField(c=4.0))
-    alice = simulation["Person-1"]
-    assert alice.heard == ["now", "later"]
-    assert alice.times == pytest.approx([2.5, 3.75])  # √c in its own time.
-
-
 def test_channels_are_used_by_their_sources() -> None:
     class Thief(Agent):
         def steal(self) -> None:
@@ -219,25 +205,6 @@ def test_a_closure_has_the_variables_of_when_it_was_sent() -> None:
     assert heard(simulation, "Person-1") == [(0, 0), (1, 1), (2, 3), ("default", "word")]
 
 
-def test_what_a_closure_does_to_its_variables_is_its_own() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice, bob = Person(), Person()
-        bob.jump_to((0, 2))
-        alice.other = Channel(alice, bob)
-        kept: list[int] = []
-
-        def add(person: Person) -> None:
-            kept.append(1)
-            person.hear(len(kept))
-
-        alice.other.send(add)
-        alice.other.send(add)
-        assert kept == []
-
-    _, simulation = run(set_up)
-    assert heard(simulation, "Person-2") == [1, 1]
-
-
 def test_what_cannot_be_carried_is_refused_where_it_is_sent() -> None:
     with ForwardSimulation(Minkowski(2)):
         alice, bob = Person(), Person()
@@ -320,31 +287,6 @@ def test_a_blind_channel_does_not_tell() -> None:
 
     _, simulation = run(set_up)
     assert simulation["Blind-1"].heard == [True]
-
-
-def test_the_end_of_the_run_is_no_death() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice, bob = Caller(), Person()
-        bob.jump_to((49.5, 0.1))
-        alice.other = Channel(alice, bob)
-        alice.call()
-
-    _, simulation = run(set_up)
-    assert set(simulation["Caller-1"].heard) == {True}
-
-
-def test_an_error_that_an_agent_does_not_catch_ends_the_run() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice, bob = Person(), Person()
-        bob.jump_to((0, 4))
-        alice.other = Channel(alice, bob)
-        bob.after(1.0, "die")
-        alice.after(9.0, "tell", "too late")
-
-    error = failure(set_up)
-    assert isinstance(error, ClosedError)
-    assert "Person-2 is dead" in str(error)
-    assert error.participant == "Person-1"
 
 
 def test_whether_a_death_or_its_watcher_is_executed_first_is_no_part_of_the_result() -> None:
@@ -491,16 +433,6 @@ def test_what_comes_right_after_the_end_of_a_channel_is_not_missed() -> None:
     assert 5.0 < simulation["Friend-1"].times[0] < 5.1
 
 
-def test_a_reference_can_be_kept_and_used_long_after() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        _, bob, carol = three(simulation)
-        bob.friends[1].send(Friend.keep, bob.friends[0].target())
-        carol.after(30.0, "use")
-
-    _, simulation = run(set_up)
-    assert simulation["alice"].times == [39.0]
-
-
 def test_a_reference_can_be_sent_on_as_often_as_one_likes() -> None:
     def set_up(simulation: ForwardSimulation) -> None:
         _, bob, carol = three(simulation)
@@ -518,21 +450,6 @@ def test_a_reference_can_be_sent_on_as_often_as_one_likes() -> None:
         "hello again from dave": 2,
         "and again from dave": 2,
     }
-
-
-def test_an_agent_can_refer_to_itself() -> None:
-    class Host(Friend):
-        def invite(self) -> None:
-            self.friends[0].send(Friend.meet, self.reference())
-
-    def set_up(simulation: ForwardSimulation) -> None:
-        host, guest = Host(), Friend()
-        guest.jump_to((0, 3))
-        host.friends = [Channel(host, guest)]
-        host.after(1.0, "invite")
-
-    _, simulation = run(set_up)
-    assert simulation["Host-1"].times == [7.0]
 
 
 def test_a_reference_can_be_captured_by_a_closure() -> None:
@@ -587,29 +504,6 @@ def test_references_cannot_be_copied_or_used_by_others() -> None:
         to.close()
         with pytest.raises(ClosedError):
             Channel(alice, reference)
-
-
-def test_a_reference_to_the_dead_is_found_out() -> None:
-    class Late(Friend):
-        def use(self) -> None:
-            self.friends.append(Channel(self, self.kept))
-            self.heard.append(self.friends[-1].is_open)
-            self.after(1.0, "look")
-
-        def look(self) -> None:
-            self.heard.append(self.friends[-1].is_open)
-
-    def set_up(simulation: ForwardSimulation) -> None:
-        alice, bob, late = Friend(), Friend(), Late()
-        alice.jump_to((0, -3))
-        late.jump_to((0, 4))
-        bob.friends = [Channel(bob, alice), Channel(bob, late)]
-        alice.after(8.0, "die")
-        bob.friends[1].send(Friend.keep, bob.friends[0].target())
-        late.after(30.0, "use")
-
-    _, simulation = run(set_up)
-    assert heard(simulation, "Late-1") == [True, False]
 
 
 # -- Simultaneous arrivals

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.federation.transports import PATIENCE_S, Strand, eventually
+from tests.federation.transports import eventually
 from tests.soaking import later
 from tests.spacetime.culprits import (
     ACCIDENTS,
@@ -35,13 +31,12 @@ from tests.spacetime.culprits import (
 )
 from worldline.kernel import processes
 from worldline.kernel.model import LeftBehind
-from worldline.model import ConfigurationError, LossError, ModelError, UsageError, WorldlineError
+from worldline.model import ConfigurationError, ModelError, UsageError, WorldlineError
 from worldline.model.errors import Stuck
-from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, LambdaField, Minkowski, RemoteReference
+from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, LambdaField, Minkowski
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[2]
 DEADLY = ("_exit", "_exit with 0", "kill", "spin", "stop")
 UNTIL = 8.0
 
@@ -75,10 +70,6 @@ def test_the_trace_of_an_error_comes_along_as_a_note(workers: int) -> None:
     assert note.endswith("ZeroDivisionError: integer division or modulo by zero")
     assert "culprits.py" in note
     assert "in _divide" in note
-
-
-def test_inline_the_cause_itself_is_there() -> None:
-    assert isinstance(failure_of(accident(("c", "divide", 3.0))).__cause__, ZeroDivisionError)
 
 
 @pytest.mark.parametrize(
@@ -131,91 +122,6 @@ def check_gone(folder: Path) -> None:
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids(folder)))
 
 
-@pytest.mark.parametrize(
-    ("what", "how", "code"),
-    [
-        ("kill", "was killed by SIGKILL", -9),
-        ("_exit", "ended by itself with exit code 7", 7),
-        ("_exit with 0", "ended by itself with exit code 0", 0),
-    ],
-)
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_worker_that_ends_itself_is_named(what: str, how: str, code: int, count: int, tmp_path: Path) -> None:
-    placement = {"a": 0, "b": 0, "c": count - 1, "d": count - 1}
-    executor = processes(count, placement=placement)
-    error = failure_of(accident(("c", what, 3.0), executor=executor, folder=tmp_path))
-    assert isinstance(error, LossError)
-    names = "c, d" if count > 1 else "a, b, c and 1 more"
-    assert f"worker {count - 1}, with {names}, {how}" in str(error)
-    assert error.facts == {"worker": count - 1, "exit_code": code}
-    check_gone(tmp_path)
-
-
-@pytest.mark.parametrize("victim", ["a", "b"])
-def test_a_worker_that_is_killed_is_named(victim: str, tmp_path: Path) -> None:
-    def kill() -> None:
-        eventually(lambda: len(pids(tmp_path)) == 2)
-        os.kill(int(Path(tmp_path, victim).read_text()), signal.SIGKILL)
-
-    killing = Strand(kill)
-    error = failure_of(endless(str(tmp_path), processes(2, placement={"a": 0, "b": 1})), 1e6)
-    killing.result()
-    assert isinstance(error, LossError)
-    assert f"worker {'ab'.index(victim)}, with {victim}, was killed by SIGKILL" in str(error)
-    check_gone(tmp_path)
-
-
-RUN_ENDLESS = """
-import sys
-from tests.spacetime.culprits import endless
-if __name__ == "__main__":
-    endless(sys.argv[1]).run(until=1e6)
-"""
-
-
-@contextmanager
-def program(code: str, *arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run a Python program, and see that it is gone in the end."""
-    command = [sys.executable, "-c", code, *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes, **options) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
-
-
-def wait_for_both(folder: Path, child: subprocess.Popen[str]) -> None:
-    eventually(lambda: len(pids(folder)) == 2 or child.poll() is not None)
-    assert child.poll() is None, child.communicate()
-
-
-@pytest.mark.parametrize("whom", ["everybody", "the parent"])
-def test_an_interrupted_parent_ends_its_workers(whom: str, tmp_path: Path) -> None:
-    """Control-C in a terminal reaches all processes of the group; a signal to the parent alone must do as well."""
-    with program(RUN_ENDLESS, str(tmp_path), start_new_session=True) as child:
-        wait_for_both(tmp_path, child)
-        if whom == "everybody":
-            os.killpg(child.pid, signal.SIGINT)
-        else:
-            child.send_signal(signal.SIGINT)
-        _, complaints = child.communicate(timeout=PATIENCE_S)
-    assert complaints.count("Traceback") == 1, complaints
-    assert complaints.rstrip().endswith("KeyboardInterrupt")
-    assert child.returncode in (-signal.SIGINT, 130)
-    check_gone(tmp_path)
-
-
-@pytest.mark.long
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    with program(RUN_ENDLESS, str(tmp_path)) as child:
-        wait_for_both(tmp_path, child)
-        child.kill()
-        child.wait(PATIENCE_S)
-        assert child.communicate() == ("", "")
-    check_gone(tmp_path)
-
-
 # -- What can't be sent to a worker
 
 
@@ -260,10 +166,6 @@ def test_an_attribute_that_cannot_be_sent_is_refused(thing: Callable[[], Any], r
     assert str(error).startswith("Holder-2: its attribute thing can't be sent to a worker: ")
     assert reason in str(error)
     assert "channels to other agents" in str(error)
-
-
-def test_what_workers_refuse_runs_inline() -> None:
-    holder_of(threading.Lock, "inline").run(until=1.0)
 
 
 def test_a_class_inside_a_function_is_refused() -> None:
@@ -392,7 +294,7 @@ def test_channels_are_closed_after_a_run(executor: str) -> None:
         assert not channel.is_open
         assert repr(channel) == f"<channel from {person.name} to {other.name}>"
         for use in (lambda channel=channel: channel.send("hear"), channel.target, channel.close):
-            with pytest.raises(UsageError, match="nobody acts now"):
+            with pytest.raises(UsageError, match="no agent acts now"):
                 use()
 
 
@@ -405,20 +307,6 @@ def test_agents_do_nothing_after_a_run(executor: str) -> None:
             act()
     with pytest.raises(UsageError, match="the simulation is over"):
         simulation.run(until=2 * UNTIL)
-
-
-def test_references_are_brought_back() -> None:
-    simulation = ForwardSimulation(Minkowski(2), executor="processes(2)")
-    with simulation:
-        holder, other = Holder(), Holder()
-        other.jump_to((0.0, 1.0))
-        channel = Channel(holder, other)
-        holder.thing = [channel.target(), channel]
-    simulation.run(until=1.0)
-    reference, handle = holder.thing
-    assert isinstance(reference, RemoteReference)
-    assert isinstance(handle, Channel)
-    assert reference.name == "Holder-2"
 
 
 def test_what_cannot_come_back_is_left_behind() -> None:
@@ -436,64 +324,3 @@ def test_what_cannot_come_back_is_left_behind() -> None:
 
 
 # -- Programs
-
-MODEL = """
-from worldline.spacetime import *
-
-class Greeter(Agent):
-    heard = 0
-    def hear(self):
-        self.heard += 1
-        self.other.send(lambda other: other.hear())
-
-def far(agent, boundary):
-    agent.die()
-
-def build():
-    simulation = ForwardSimulation(Minkowski(2), boundary=below(2, 1, 9, far), executor="processes(2)")
-    with simulation:
-        a, b = Greeter(), Greeter()
-        b.jump_to((0, 1))
-        a.other, b.other = Channel(a, b), Channel(b, a)
-        a.hear()
-    return simulation
-"""
-GUARDED = f"""{MODEL}
-if __name__ == "__main__":
-    simulation = build()
-    print(simulation.run(until=4.5), simulation["Greeter-1"].heard, simulation["Greeter-2"].heard)
-"""
-UNGUARDED = f"""{MODEL}
-print(build().run(until=4.5))
-"""
-
-
-def run_program(*command: str, folder: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, input=text, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-
-
-def test_a_program_with_its_agents_in_it(tmp_path: Path) -> None:
-    Path(tmp_path, "script.py").write_text(GUARDED)
-    ended = run_program("script.py", folder=tmp_path)
-    assert ended.stderr == ""
-    assert ended.stdout.startswith("4 events, digest ")
-    assert ended.stdout.endswith(" 3 2\n")
-
-
-def test_a_program_that_forgets_its_guard(tmp_path: Path) -> None:
-    Path(tmp_path, "script.py").write_text(UNGUARDED)
-    ended = run_program("script.py", folder=tmp_path)
-    assert ended.returncode == 1
-    assert ended.stdout == ""
-    assert ended.stderr.count("Traceback") == 1, ended.stderr
-    assert "UsageError: the script runs the simulation whenever it is loaded" in ended.stderr.splitlines()[-1]
-
-
-@pytest.mark.parametrize("command", [("-c", GUARDED), ("-",)])
-def test_a_program_that_is_no_file(command: tuple[str, ...], tmp_path: Path) -> None:
-    """Typed in, or given to the interpreter: workers can't find its classes."""
-    ended = run_program(*command, folder=tmp_path, text=GUARDED)
-    assert ended.stderr.count("Traceback") == 1, ended.stderr
-    assert "ConfigurationError: workers can't load what was typed in" in ended.stderr.splitlines()[-1]

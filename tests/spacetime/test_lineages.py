@@ -220,17 +220,6 @@ def test_what_stands_for_a_makers_name_can_not_be_given() -> None:
         person.name = "~"
 
 
-def test_a_number_that_was_given_is_used_once() -> None:
-    with ForwardSimulation(Minkowski(2)):
-        person, other = Person(), Person()
-        for name in ("Person-1", "Person-2"):
-            with pytest.raises(UsageError, match=f"there is an agent named '{name}' already"):
-                other.name = name
-        other.name = "Person-4"
-        assert [Person().name for _ in range(2)] == ["Person-3", "Person-5"]
-        person.name = "Person-06"
-
-
 def test_the_name_of_one_who_is_dead_is_not_given_again() -> None:
     class Careless(Agent):
         def bear(self) -> None:
@@ -279,3 +268,14 @@ def test_an_attribute_that_hides_a_method_is_named_when_that_goes_wrong() -> Non
 
     with pytest.raises(ModelError, match="its attribute log hides the method of that name"):
         prepared(set_up, "inline").run(until=3)
+
+
+def test_a_number_that_was_given_is_used_once() -> None:
+    with ForwardSimulation(Minkowski(2)):
+        person, other = Person(), Person()
+        for name in ("Person-1", "Person-2"):
+            with pytest.raises(UsageError, match=f"there is an agent named '{name}' already"):
+                other.name = name
+        other.name = "Person-4"
+        assert [Person().name for _ in range(2)] == ["Person-3", "Person-5"]
+        person.name = "Person-06"

@@ -12,7 +12,7 @@ import pytest
 from worldline.kernel import processes
 from worldline.model import ConfigurationError
 from worldline.spacetime import Agent, ForwardSimulation, Minkowski
-from worldline.spacetime.placement import Placing, Resident, as_placing, cut_of, imbalance
+from worldline.spacetime.placement import Placing, Resident, as_placing, imbalance
 
 
 def residents(
@@ -69,15 +69,6 @@ def test_a_split_is_by_planes(workers: int) -> None:
             assert any(a[1] < b[0] or b[1] < a[0] for a, b in zip(one, other, strict=True))
 
 
-def test_a_split_is_across_the_longest_side() -> None:
-    wide = residents(*[(float(x), float(y)) for x in range(10) for y in range(3)])
-    placed = Placing().place(wide, 2)
-    assert {(each.at[1] >= 5, placed[each.name]) for each in wide} == {(False, 0), (True, 1)}
-    high = residents(*[(float(y), float(x)) for x in range(10) for y in range(3)])
-    placed = Placing().place(high, 2)
-    assert {(each.at[2] >= 5, placed[each.name]) for each in high} == {(False, 0), (True, 1)}
-
-
 def test_a_split_goes_by_how_busy_agents_are() -> None:
     row = residents((0.0,), (1.0,), (2.0,), (3.0,), (4.0,), loads=[100, 1, 1, 1, 100])
     placed = Placing().place(row, 2)
@@ -114,15 +105,6 @@ def test_a_placement_does_not_depend_on_the_order_in_which_agents_are_told(by: s
 # -- By channels
 
 
-def test_those_who_talk_stay_together() -> None:
-    """Two rings, mixed in space and in names: no channel leads from one to the other."""
-    sources = {number: [(number + 2) % 20, (number - 2) % 20] for number in range(20)}
-    rings = residents(*[(float(number), 0.0) for number in range(20)], sources=sources)
-    placed = Placing("channels").place(rings, 2)
-    assert cut_of(rings, placed) == 0
-    assert imbalance(rings, placed, 2) == 1.0
-
-
 def test_those_who_talk_over_short_distances_stay_together() -> None:
     """Everybody talks to everybody; there are two towns."""
     places = [(100.0 * (number % 2) + number / 10, 0.0) for number in range(12)]
@@ -131,18 +113,6 @@ def test_those_who_talk_over_short_distances_stay_together() -> None:
     for number, each in enumerate(towns):
         assert placed[each.name] == placed[towns[number % 2].name]
     assert placed[towns[0].name] != placed[towns[1].name]
-
-
-def test_channels_need_no_space() -> None:
-    flat = residents(*[()] * 6, sources={number: [number ^ 1] for number in range(6)})
-    placed = Placing("channels").place(flat, 3)
-    assert cut_of(flat, placed) == 0
-    assert sorted(Counter(placed.values()).values()) == [2, 2, 2]
-
-
-def test_sources_that_are_gone_count_nothing() -> None:
-    everybody = residents((0.0,), (1.0,), sources={0: [7], 1: [8]})
-    assert cut_of(everybody, Placing("channels").place(everybody, 2)) == 0
 
 
 # -- By hand
@@ -196,15 +166,6 @@ def test_a_dict_moves_nobody() -> None:
 def test_a_time_between_moves_that_makes_no_sense_is_refused(every_s: Any) -> None:
     with pytest.raises(ConfigurationError):
         as_placing(Placing("channels", moves_every_s=every_s), 2)
-
-
-@pytest.mark.parametrize("executor", [processes(2, placement={"Agent-1": 0}), processes(2, placement={"Agent-1": 2})])
-def test_a_wrong_placement_is_said_before_anything_starts(executor: Any) -> None:
-    simulation = ForwardSimulation(Minkowski(2), executor=executor)
-    with simulation:
-        Agent(), Agent()
-    with pytest.raises(ConfigurationError, match=r"Agent-\d is placed on worker (None|2) "):
-        simulation.run(until=1.0)
 
 
 @pytest.mark.parametrize("rule", [lambda *_: None, lambda *_: 1 // 0, lambda _: {}])

@@ -10,7 +10,6 @@ from tests.spacetime.running import prepared, run
 from tests.spacetime.walkers import make_world, simulation_of
 from worldline.model.errors import ModelError, UsageError, WorldlineError
 from worldline.spacetime import Agent, AgentRecord, AgentWrapper, Channel, ForwardSimulation, Minkowski
-from worldline.spacetime.examples import find
 
 
 class Bulb(Agent):
@@ -40,27 +39,6 @@ def test_a_change_is_noted_where_it_happens() -> None:
     result, _ = run(set_up)
     assert classes(result.records) == {"Bulb-1": "Bulb"}
     assert looks(result.records) == [("Bulb-1", 0.0, "off"), ("Bulb-1", 1.0, "on"), ("Bulb-1", 3.0, "off")]
-
-
-class Lamp(Agent):
-    """Says by a method what it is like."""
-
-    brightness = 0
-
-    def shown_as(self) -> str:
-        return "bright" if self.brightness > 1 else ""
-
-    def brighten(self) -> None:
-        self.brightness += 1
-
-
-def test_a_method_may_say_it_and_nothing_is_the_class_again() -> None:
-    def set_up(_: ForwardSimulation) -> None:
-        lamp = Lamp()
-        for time in (1.0, 2.0):
-            lamp.after(time, Lamp.brighten)
-
-    assert looks(run(set_up)[0].records) == [("Lamp-1", 2.0, "bright")]
 
 
 class Mother(Agent):
@@ -165,8 +143,8 @@ _DEEDS: dict[str, Any] = {
     [
         ("number", "it wants to be shown as 4"),
         ("error", "ZeroDivisionError: division by zero"),
-        ("log", "Talker-1 can't log: nobody acts now"),
-        ("timer", "Talker-1 can't wait: nobody acts now"),
+        ("log", "Talker-1 can't log: no agent acts now"),
+        ("timer", "Talker-1 can't wait: no agent acts now"),
         ("child", "a Bulb is made outside of a simulation"),
         ("exit", "SystemExit: 3"),
         ("interrupt", "KeyboardInterrupt"),
@@ -205,13 +183,3 @@ def test_a_mistake_before_the_first_event_is_told() -> None:
 
     with pytest.raises(UsageError, match="this one is told"):
         prepared(break_off, "inline")
-
-
-def test_an_epidemic_shows_who_is_ill() -> None:
-    result = find("epidemic").build(trace=True, seed=3, people=6).run(until=60.0)
-    states: dict[str, list[str]] = {}
-    for agent, _, what in looks(result.records):
-        states.setdefault(agent, []).append(what)
-    assert len(states) == 6
-    assert states["person-00"] == ["ill", "immune"]
-    assert all(["well", "ill", "immune"][: len(each)] == each for name, each in states.items() if name != "person-00")

@@ -16,7 +16,17 @@ import pytest
 from tests.spacetime.running import Person, failure, prepared, run
 from tests.spacetime.worlds import make_world, simulate
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Shuffled, below, build
+from worldline.spacetime import (
+    Agent,
+    Channel,
+    ForwardSimulation,
+    LambdaField,
+    Minkowski,
+    Shuffled,
+    Trajectory,
+    below,
+    build,
+)
 
 ROOT = Path(__file__).parents[2]
 LOST_AT_MOST_S = 30  # A simulation that hangs is a failure.
@@ -74,13 +84,6 @@ def test_one_dimension_is_ordinary_time_with_a_latency(field: LambdaField, laten
     assert field.lookahead == latency
 
 
-def test_one_dimension_without_a_latency_is_stuck() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        pair(Person(), Person())
-
-    assert isinstance(failure(set_up, n=1), Stuck)
-
-
 # -- Zero lookahead
 
 
@@ -114,18 +117,6 @@ def test_agents_that_meet_are_told_that_they_have_no_lookahead(speed: float, bli
 
     error = failure(set_up, until=1000)
     assert named(error) == {"Ping-1", "Ping-2"}
-
-
-def test_three_that_meet_in_a_circle_are_all_named() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        people = [Ping() for _ in range(3)]
-        for person, (x, y) in zip(people, ((3, 0), (-2, 3), (-2, -3)), strict=True):
-            person.jump_to((0, x, y))
-            person.velocity = simulation.space.velocity(-x / 10, -y / 10)
-        for place in range(3):
-            people[place].other = Channel(people[place], people[(place + 1) % 3], blind=True)
-
-    assert named(failure(set_up, n=3)) == {"Ping-1", "Ping-2", "Ping-3"}
 
 
 def test_who_sends_to_itself_without_lookahead_is_told() -> None:
@@ -246,16 +237,6 @@ def test_the_failure_that_is_first_in_the_lab_is_reported() -> None:
     assert isinstance(error.__cause__, ValueError)
 
 
-def test_failures_at_one_time_are_reported_by_name() -> None:
-    def set_up(simulation: ForwardSimulation) -> None:
-        for name in ("zoe", "adam", "mia"):
-            person = Person()
-            person.name = name
-            person.after(1.0, "fail")
-
-    assert failure(set_up).participant == "adam"
-
-
 def test_what_an_agent_does_wrong_is_the_models_fault_whatever_it_raises() -> None:
     def leave(person: Person) -> None:
         raise SystemExit(3)
@@ -314,20 +295,6 @@ def test_a_simulation_runs_once() -> None:
         simulation.run(until=2)
     with pytest.raises(UsageError, match="over"), simulation:
         pass
-
-
-def test_a_simulation_is_not_run_while_it_is_set_up() -> None:
-    simulation = ForwardSimulation(Minkowski(2))
-    with simulation:
-        Person()
-        with pytest.raises(UsageError, match="set up"):
-            simulation.run(until=1)
-    assert simulation.run(until=1).agents == 1
-
-
-def test_an_empty_simulation() -> None:
-    result, _ = run(lambda _: None, until=1)
-    assert (result.events, result.agents, result.records) == (0, 0, [])
 
 
 def test_setting_up_can_go_on_and_simulations_can_be_nested() -> None:
@@ -434,12 +401,6 @@ def test_agents_that_share_what_is_not_sent_are_caught_by_shuffling() -> None:
     assert len(digests) > 1
 
 
-def test_a_shuffled_run_is_named_by_its_seed() -> None:
-    simulation = ForwardSimulation(Minkowski(2), executor=Shuffled(7))
-    assert str(simulation.executor) == "shuffled(7)"
-    assert simulation.is_main
-
-
 # -- Builds and hash seeds
 
 
@@ -484,3 +445,13 @@ def test_an_agent_that_isnt_there_is_refused_with_the_nearest_name() -> None:
 def test_a_run_doesnt_end_before_it_begins() -> None:
     with pytest.raises(UsageError, match=r"a run can't end at -1: it begins at 0"):
         ForwardSimulation(Minkowski(2)).run(until=-1)
+
+
+def test_public_objects_say_what_they_are() -> None:
+    simulation = ForwardSimulation(Minkowski(2))
+    with simulation:
+        person = Person()
+    assert repr(simulation) == "<ForwardSimulation of 1 agent in Minkowski(2)>"
+    assert repr(person) == "<Person Person-1 at (0, 0)>"
+    assert repr(below(2, 1, 5)) == "<Boundary x1 < 5>"
+    assert repr(Trajectory(person.position, person.velocity)) == "<Trajectory from (0, 0) with (1, 0)>"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 import pytest
 
 from tests.spacetime.running import Person, prepared
 from worldline.history.observer import DEAD, LOG, META, UNDER_WAY
-from worldline.model import ModelError, Plan, UsageError
-from worldline.recording import Recorder
+from worldline.model import ModelError, UsageError
 from worldline.spacetime import Agent, AgentRecord, Channel, ForwardSimulation, LambdaField, Minkowski
 from worldline.spacetime.examples import find
 from worldline.spacetime.outcome import SCENE, Scene, recall
@@ -60,14 +58,6 @@ def test_all_of_a_run_is_told() -> None:
     assert listener.heard[-1] == ("passed", end + 1)
 
 
-def test_the_ends_make_the_digest() -> None:
-    listener = Listener()
-    outcome = find("ping").build().run(until=2.5, observer=listener)
-    assert listener.all("ended") == [(name, *end) for name, end in outcome.members.items()]
-    assert list(outcome.times) == ["Alice", "Bob"]
-    assert (outcome.now, outcome.until) == (2_500_000_000, 2.5)
-
-
 def test_details_are_the_records() -> None:
     listener = Listener()
     outcome = find("introduction").build(trace=True).run(until=20.0, observer=listener)
@@ -75,30 +65,6 @@ def test_details_are_the_records() -> None:
     topics = {detail.kind: topic for _, topic, _, _, detail in listener.all("noted") if isinstance(detail, AgentRecord)}
     assert topics["log"] == LOG
     assert topics["born"] == topics["timer"] == META
-
-
-def test_what_a_receiver_does_is_told_of_nobody_else() -> None:
-    """Otherwise a sender would be blamed for what somebody did long after it had sent anything."""
-
-    def told(*, hears_more: bool) -> Listener:
-        def set_up(_: ForwardSimulation) -> None:
-            person, other = Person(), Person()
-            other.jump_to((0.0, 5.0))
-            person.other = Channel(person, other)
-            person.after(1.0, "tell", "hello")
-            if hears_more:
-                other.after(3.0, "hear")
-
-        return listened(prepared(set_up, "inline"), 10.0)
-
-    usual, unusual = told(hears_more=False), told(hears_more=True)
-    assert len(usual.all("sent")) == 1
-    assert usual.all("sent") == unusual.all("sent")
-    (absorbed,) = [
-        each for each in usual.all("noted") if isinstance(each[-1], AgentRecord) and each[-1].kind == "absorbed"
-    ]
-    assert absorbed[:3] == ("Person-2", META, 6 * 10**9)
-    assert absorbed not in unusual.all("noted")  # It has another number.
 
 
 def test_records_can_be_made_again() -> None:
@@ -116,12 +82,6 @@ def test_who_isnt_traced_can_be_observed() -> None:
     assert listener.heard == listened(traced, 20.0).heard
     with pytest.raises(UsageError, match="wasn't traced"):
         _ = outcome.records
-
-
-def test_who_isnt_observed_keeps_nothing() -> None:
-    simulation = find("ping").build()
-    simulation.run(until=3.0)
-    assert simulation._core.trace is None
 
 
 def test_nobody_else_is_asked_what_it_looks_like() -> None:
@@ -218,17 +178,6 @@ def test_an_end_that_cant_be_counted_is_refused_before_the_run() -> None:
     assert simulation.run(until=3.0).events == 2
 
 
-def test_a_recorder_observes() -> None:
-    files = []
-    for executor in ("inline", "shuffled(7)", "processes(2)"):
-        simulation, file = find("relay").build(), BytesIO()
-        recorder = Recorder(file, Plan(roster=tuple(simulation.agents)), encoding="json")
-        simulation.run(until=100.0, executor=executor, observer=recorder)
-        recorder.close()
-        files.append(file.getvalue())
-    assert files == files[:1] * 3
-
-
 def test_what_isnt_a_run_cant_be_recalled() -> None:
     with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([])
@@ -236,3 +185,35 @@ def test_what_isnt_a_run_cant_be_recalled() -> None:
         recall([(SCENE, b"{}")])
     with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([("ping", b"no JSON")])
+
+
+def test_the_ends_make_the_digest() -> None:
+    listener = Listener()
+    outcome = find("ping").build().run(until=2.5, observer=listener)
+    assert listener.all("ended") == [(name, *end) for name, end in outcome.members.items()]
+    assert list(outcome.times) == ["Alice", "Bob"]
+    assert (outcome.now, outcome.until) == (2_500_000_000, 2.5)
+
+
+def test_what_a_receiver_does_is_told_of_nobody_else() -> None:
+    """Otherwise a sender would be blamed for what somebody did long after it had sent anything."""
+
+    def told(*, hears_more: bool) -> Listener:
+        def set_up(_: ForwardSimulation) -> None:
+            person, other = Person(), Person()
+            other.jump_to((0.0, 5.0))
+            person.other = Channel(person, other)
+            person.after(1.0, "tell", "hello")
+            if hears_more:
+                other.after(3.0, "hear")
+
+        return listened(prepared(set_up, "inline"), 10.0)
+
+    usual, unusual = told(hears_more=False), told(hears_more=True)
+    assert len(usual.all("sent")) == 1
+    assert usual.all("sent") == unusual.all("sent")
+    (absorbed,) = [
+        each for each in usual.all("noted") if isinstance(each[-1], AgentRecord) and each[-1].kind == "absorbed"
+    ]
+    assert absorbed[:3] == ("Person-2", META, 6 * 10**9)
+    assert absorbed not in unusual.all("noted")  # It has another number.

@@ -220,7 +220,7 @@ def test_an_end_that_is_no_lab_time_is_refused(until: str) -> None:
 
 
 def test_a_function_makes_the_federation_anew_for_every_schedule(tmp_path: Path) -> None:
-    made = found_federation(write(tmp_path, FEDERATION), RunOptions()).federation
+    made = found_federation(write(tmp_path, FEDERATION), RunOptions())[0]
     assert callable(made)
     assert made() is not made()
     with pytest.raises(UsageError, match=r"only federations have schedules to check, and .* is of the kind kernel"):

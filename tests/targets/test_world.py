@@ -188,7 +188,7 @@ def test_a_secondary_that_is_killed_ends_it(
         start(self, *arguments)
 
     monkeypatch.setattr(LocalSecondaries, "start", remembered)
-    at_step(monkeypatch, 20, lambda: started[0]._processes[1].process.kill())
+    at_step(monkeypatch, 20, lambda: started[0]._processes[1][1].kill())
     arguments = ("run", "yard.sdf", "--until", "1h", *KINEMATIC, "--executor", "processes(2)", "--record", "run.mcap")
     code, _, err = worldline(*arguments)
     assert (code, "local-2" in err) == (3, True)

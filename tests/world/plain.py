@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from worldline.world.levels import Levels, Point
+from worldline.world.levels import Levels
+from worldline.world.pose import Vector as Point
 
 
 class PlainLevel(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from struct import iter_unpack
 
 from worldline.model.time import MS
 from worldline.world.course import Course
@@ -17,6 +18,7 @@ from worldline.world.description import (
     WorldModel,
 )
 from worldline.world.engines import open_engine
+from worldline.world.engines.engine import SimulatedGroup
 from worldline.world.hosting import LocalExchange
 from worldline.world.pose import ZERO, Pose, Vector
 from worldline.world.shapes import BoxShape
@@ -63,6 +65,22 @@ def stage(
         levels=tuple(levels),
         performers=tuple(Performer(name=name, model=name, size=(0.001, 0.001, 0.001)) for name in performers),
     )
+
+
+def link_poses(group: SimulatedGroup) -> dict[str, list[Pose]]:
+    """Return where all links are, by mover, in the order of its links."""
+    poses = (Pose(numbers[:3], numbers[3:]) for numbers in iter_unpack("<7d", group.packed_poses()))
+    return {name: [next(poses) for _ in track.model.links] for name, track in group._tracks.items()}
+
+
+def model_poses(group: SimulatedGroup) -> dict[str, Pose]:
+    """Return where all movers are, which follows from their canonical links."""
+    found = {}
+    for name, poses in link_poses(group).items():
+        model = group._tracks[name].model
+        (canonical,) = (number for number, link in enumerate(model.links) if link.name == model.canonical_link)
+        found[name] = poses[canonical].compose(model.links[canonical].pose.inverse())
+    return found
 
 
 class Listener(Spectator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import cos, sin
+from struct import pack
 
 from worldline.model.time import MS
 from worldline.world.description import (
@@ -25,7 +26,7 @@ from worldline.world.shapes import (
     Shape,
     SphereShape,
 )
-from worldline.world.spectator import Spectator, pack_poses
+from worldline.world.spectator import Spectator
 
 HASH = bytes(range(16))
 
@@ -72,7 +73,9 @@ def stage(vehicles: Iterable[str] = ("left", "right"), levels: Iterable[str] = (
 
 
 def packed(model: WorldModel, pose: Pose) -> bytes:
-    return pack_poses(pose.compose(link.pose) for link in model.links)
+    """Return where the links of a model at a pose are: 7 little-endian doubles for each."""
+    poses = [pose.compose(link.pose) for link in model.links]
+    return b"".join(pack("<7d", *each.position, *each.quaternion) for each in poses)
 
 
 def loaded(world: WorldDescription, *but: str) -> dict[str, WorldModel]:

@@ -17,15 +17,12 @@ from worldline.model.time import TIME_MAX
 from worldline.world.console import (
     ConsoleCommand,
     ConsoleSession,
-    HelpQuery,
     InteractionsLog,
-    LevelsQuery,
-    LineFeed,
+    Query,
     ScriptSession,
-    StatusQuery,
-    WhereQuery,
     format_command,
     help_lines,
+    line_feed,
     parse_command,
     parse_script,
     read_script,
@@ -71,12 +68,12 @@ COMMANDS: list[tuple[str, ConsoleCommand | None]] = [
         InsertPerformer("x y", "robot_1", (1, 2, 3), Pose.from_rpy((1, 2, 3), pi, 0, 0).quaternion, (1, 2, 1)),
     ),
     ("remove x", RemovePerformer("x")),
-    ("status", StatusQuery()),
-    ("where", WhereQuery()),
-    ("where robot_1", WhereQuery("robot_1")),
-    ("levels", LevelsQuery()),
-    ("help", HelpQuery()),
-    ("help step", HelpQuery("step")),
+    ("status", Query("status")),
+    ("where", Query("where")),
+    ("where robot_1", Query("where", "robot_1")),
+    ("levels", Query("levels")),
+    ("help", Query("help")),
+    ("help step", Query("help", "step")),
     ("quit", Quit()),
 ]
 
@@ -274,28 +271,16 @@ def test_a_scripts_run_can_be_replayed() -> None:
 # --- Lines that come while it runs ---
 
 
-class Typed:
-    """Lines as they come: each when it is asked for, after a number of questions that nobody has answered."""
-
-    def __init__(self, *lines: str | int) -> None:
-        self._left = self._unrolled(lines)
-
-    @staticmethod
-    def _unrolled(lines: tuple[str | int, ...]) -> Iterator[str | None]:
-        for line in lines:
-            if isinstance(line, int):
-                yield from [None] * line
-            else:
-                yield line + "\n"
-
-    def poll(self) -> str | None:
-        return next(self._left, "")
+def lines_as_they_come(lines: tuple[str | int, ...]) -> Iterator[str | None]:
+    """Yield each line when it is asked for; a number is that of questions before it that get no answer."""
+    for line in lines:
+        yield from [None] * line if isinstance(line, int) else [line + "\n"]
 
 
 def typed(world: World, *lines: str | int, terminal: bool = False, until: str | None = None) -> list[str]:
     said: list[str] = []
     prompt = (lambda: said.append(">")) if terminal else None
-    ConsoleSession(world, Typed(*lines), said.append, until=until, prompt=prompt).run()
+    ConsoleSession(world, lines_as_they_come(lines), said.append, until=until, prompt=prompt).run()
     return said
 
 
@@ -410,15 +395,15 @@ def test_observers_that_fail_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_are_read_without_waiting() -> None:
     reading, writing = os.pipe()
     try:
-        feed = LineFeed(reading)
-        assert feed.poll() is None
+        feed = line_feed(reading)
+        assert next(feed) is None
         os.write(writing, b"st")
-        assert feed.poll() is None
+        assert next(feed) is None
         os.write(writing, b"ep 5\n\nplay\nwhere r\xc3")
-        assert [feed.poll() for _ in range(4)] == ["step 5\n", "\n", "play\n", None]
+        assert [next(feed) for _ in range(4)] == ["step 5\n", "\n", "play\n", None]
         os.write(writing, b"\xa4der \xff")
-        assert feed.poll() is None
+        assert next(feed) is None
     finally:
         os.close(writing)
-    assert [feed.poll() for _ in range(3)] == ["where r\u00e4der \ufffd", "", ""]
+    assert list(feed) == ["where r\u00e4der \ufffd"]
     os.close(reading)

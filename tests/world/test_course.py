@@ -17,7 +17,6 @@ from worldline.world.description import WorldDescription
 from worldline.world.engines.engine import Extent
 from worldline.world.engines.kinematic import KinematicEngine, KinematicGroup
 from worldline.world.hosting import LocalExchange
-from worldline.world.interactions import SetPose
 from worldline.world.orders import StepAck, StepOrder, decode_ack, decode_order, encode
 
 SECONDARIES = (("a",), ("a", "b"), ("c", "a", "b"))
@@ -41,8 +40,7 @@ def hall() -> WorldDescription:
     )
 
 
-@pytest.mark.parametrize("run_ahead", [1, 3, LOOK_EVERY, 64])
-@pytest.mark.parametrize("names", SECONDARIES)
+@pytest.mark.parametrize(("names", "run_ahead"), list(zip(SECONDARIES, (64, 3, LOOK_EVERY), strict=True)))
 def test_every_state_hash_is_the_same_for_any_number_of_secondaries(names: tuple[str, ...], run_ahead: int) -> None:
     alone = played(hall(), 500)
     assert played(hall(), 500, names, run_ahead=run_ahead).story == alone.story
@@ -55,29 +53,6 @@ def test_models_are_loaded_after_the_step_in_which_a_performer_has_touched_their
     # The level is from 1 to 3 m, and its buffer ends at 3.5; a point that is 1 mm wide touches a little earlier.
     assert loads == {0: ("east",), 100: ("east", "inside"), 351: ("east",)}
     assert played(world, 500, ("a", "b"), run_ahead=LOOK_EVERY).loads == loads
-
-
-def test_the_buffer_alone_loads_nothing() -> None:
-    world = stage(
-        [runner("east", 0.0, 0.0, 1.0, {70: (0.0, 0.0, 0.0)}), thing("inside", 2.0, 9.0)],
-        [level("A", 2.0, ["inside"])],
-        ["east"],
-    )
-    assert played(world, 300).loads == {0: ("east",)}
-
-
-def test_what_two_levels_name_is_loaded_while_either_is_active() -> None:
-    world = stage(
-        [runner("east", 0.0, 0.0, 1.0), thing("both", 4.0, 9.0), thing("second", 4.0, 9.5)],
-        [level("A", 2.0, ["both"], buffer=0.0), level("B", 4.0, ["both", "second"], buffer=0.0)],
-        ["east"],
-    )
-    assert played(world, 600).loads == {
-        0: ("east",),
-        100: ("both", "east"),
-        300: ("both", "east", "second"),
-        501: ("east",),
-    }
 
 
 def test_what_is_loaded_again_is_as_in_the_file() -> None:
@@ -106,45 +81,10 @@ def test_a_performer_in_two_levels_brings_both_to_one_secondary_and_is_there_onc
     )
     course = course_of(world, ("a", "b"))
     orders = course.begin(1)
-    assert course.levels_of("between") == ("A", "B")
+    assert course.cast.levels.of("between") == ("A", "B")
     assert course.affinities == {"between": "a", "left": "a", "right": "a", "apart": "b"}
     movers = [mover for order in orders.values() for group in order.load for mover in group.movers]
     assert sorted(movers) == ["apart", "between", "left", "right"]
-
-
-def test_the_first_placement_is_by_levels_then_by_names() -> None:
-    world = stage(
-        [runner("P1", 0.0), runner("P2", 10.0, -1.0), runner("P3", 10.0, 1.0), runner("P4", 20.0)],
-        [level("L1", 0.0), level("L2", 10.0)],
-        ["P1", "P2", "P3", "P4"],
-    )
-    course = course_of(world, ("a", "b", "c"))
-    course.begin(1)
-    assert course.affinities == {"P1": "a", "P2": "b", "P3": "b", "P4": "c"}
-
-
-@pytest.mark.parametrize(
-    ("moves", "expected"),
-    [
-        ({"P1": 20.0}, {"P1": "a", "P2": "b", "P3": "b"}),
-        ({"P1": 10.0}, {"P1": "b", "P2": "b", "P3": "b"}),
-        ({"P2": 0.0, "P3": 0.0}, {"P1": "b", "P2": "b", "P3": "b"}),
-        ({"P3": 20.0}, {"P1": "a", "P2": "b", "P3": "c"}),
-        ({"P2": 0.0}, {"P1": "a", "P2": "a", "P3": "b"}),
-    ],
-)
-def test_the_five_moves(moves: dict[str, float], expected: dict[str, str]) -> None:
-    """Somebody puts performers into other levels, all at once, as the original design works it out."""
-    at = {"P1": (0.0, 3.0), "P2": (10.0, 0.0), "P3": (10.0, -3.0)}
-    levels = [level("L1", 0.0), level("L2", 10.0), level("L3", 20.0)]
-    world = stage([runner(name, x, y) for name, (x, y) in at.items()], levels, list(at))
-    exchange = local(world, ("a", "b", "c"))
-    course = run(course_of(world, ("a", "b", "c")), exchange, 5)
-    assert course.affinities == {"P1": "a", "P2": "b", "P3": "b"}
-    for name, x in moves.items():
-        course.interact(SetPose(name, (x, at[name][1], 0.0), (1.0, 0.0, 0.0, 0.0)))
-    run(course, exchange, 6)
-    assert course.affinities == expected
 
 
 def acked(exchange: LocalExchange, orders: dict[str, StepOrder]) -> list[StepAck]:
@@ -207,15 +147,6 @@ def test_secondaries_get_only_what_they_need() -> None:
     course.settle()
     quiet = course.begin(1)
     assert all(not (order.load or order.unload) for order in quiet.values())
-
-
-def test_an_order_says_when_and_where_it_begins() -> None:
-    world = hall()
-    exchange = local(world)
-    course = run(course_of(world), exchange, 7)
-    (order,) = course.begin(5).values()
-    assert (order.iteration, order.step, order.step_size) == (7, 7, world.step)
-    assert order.steps == 1
 
 
 def test_running_ahead_stops_at_looks_and_at_the_limit() -> None:
@@ -283,8 +214,7 @@ class FragileEngine(KinematicEngine):
         return group
 
 
-@pytest.mark.parametrize("names", SECONDARIES)
-@pytest.mark.parametrize("run_ahead", [1, 7, 50])
+@pytest.mark.parametrize(("names", "run_ahead"), list(zip(SECONDARIES, (1, 7, 50), strict=True)))
 def test_a_model_that_cant_be_computed_ends_the_run_by_name(names: tuple[str, ...], run_ahead: int) -> None:
     """Also where levels change in between, and what was computed ahead doesn't count."""
     world = stage(
@@ -323,8 +253,7 @@ class HastyEngine(KinematicEngine):
         return group
 
 
-@pytest.mark.parametrize("names", SECONDARIES)
-@pytest.mark.parametrize("run_ahead", [1, 4, 10])
+@pytest.mark.parametrize(("names", "run_ahead"), list(zip(SECONDARIES, (1, 4, 10), strict=True)))
 def test_before_somebody_is_too_fast_it_looks_again(names: tuple[str, ...], run_ahead: int) -> None:
     world = stage([runner("near", 0.0, 0.0, 1.0), runner("far", 30.0, 0.0, 1.0)], [], ["near", "far"])
     listener = Listener()
@@ -357,12 +286,6 @@ def test_of_several_failures_in_one_step_the_first_groups_counts() -> None:
             run(course, LocalExchange(lambda: Hopeless(world), names), 1)
 
 
-def test_groups_dont_depend_on_how_far_ahead_it_runs() -> None:
-    course = course_of(hall(), run_ahead=1000)
-    (order,) = course.begin(1000).values()
-    assert order.steps == LOOK_EVERY
-
-
 def test_a_round_is_as_long_as_its_acks_fit_into_messages() -> None:
     many = stage([runner(f"r{number}", 100.0 * number) for number in range(3)], [], ["r0", "r1", "r2"])
     course = course_of(many, run_ahead=10)
@@ -380,41 +303,3 @@ def test_a_world_in_which_nothing_moves_still_steps() -> None:
 def test_it_must_run_ahead_by_something() -> None:
     with pytest.raises(UsageError, match="can't run ahead by 0 steps"):
         course_of(hall(), run_ahead=0)
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> WorldDescription:
-    speed = st.sampled_from([0.0, 1.0, -2.0, 7.0, -30.0])
-    ways = st.dictionaries(st.integers(0, 60), st.tuples(speed, speed, st.just(0.0)), max_size=3)
-    place = st.integers(-4, 8).map(float)
-    robots = [
-        runner(f"robot_{number}", draw(place), draw(place), draw(speed), draw(ways))
-        for number in range(draw(st.integers(1, 5)))
-    ]
-    things = [
-        thing(f"thing_{number}", draw(place), draw(place), static=draw(st.booleans()))
-        for number in range(draw(st.integers(0, 4)))
-    ]
-    names = [each.name for each in things]
-    levels = [
-        level(
-            f"level_{number}",
-            draw(place),
-            draw(st.sets(st.sampled_from(names))) if names else (),
-            size=draw(st.sampled_from([0.5, 2.0, 5.0])),
-            buffer=draw(st.sampled_from([0.0, 0.5, 2.0])),
-        )
-        for number in range(draw(st.integers(0, 4)))
-    ]
-    performing = [each.name for each in robots if draw(st.integers(0, 4))]
-    return stage([*robots, *things], levels, performing)
-
-
-@pytest.mark.long
-@given(world=worlds(), count=st.integers(1, 4), run_ahead=st.sampled_from([1, 2, 5, 10, 33]))
-@settings(max_examples=60, deadline=None)
-def test_random_worlds_have_one_history(world: WorldDescription, count: int, run_ahead: int) -> None:
-    one = played(world, 70)
-    other = played(world, 70, [f"s{number}" for number in range(count)], run_ahead=run_ahead)
-    assert other.story == one.story
-    assert other.loads == one.loads

@@ -127,10 +127,10 @@ def test_the_moves_are_those_of_the_placement() -> None:
         levels, distribution = start(" ".join(SECONDARIES), **before)
         positions = stand(**(before | dict.fromkeys(who.split(" and "), level)))
         changed = levels.update(positions)
-        after = place(together(levels, positions), SECONDARIES, distribution.affinities, changed)
-        others = [name for name, where in after.affinities.items() if distribution.affinities[name] != where]
-        assert " and ".join(others) == moved.replace("nobody", "")
-        assert ", ".join(f"{name} on {where}" for name, where in after.affinities.items()) == then
+        after = place(together(levels, positions), SECONDARIES, distribution, changed)
+        others = [name for name, where in after.items() if distribution[name] != where]
+        assert " and ".join(others) == moved.replace("none", "")
+        assert ", ".join(f"{name} on {where}" for name, where in after.items()) == then
 
 
 def test_a_death_is_told_as_shown() -> None:

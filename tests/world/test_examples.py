@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.leaks.running import EXAMPLES
-from worldline.world.description import DiffDrive
 from worldline.world.sdf import read_world
 
 WORLDS = EXAMPLES / "world"
@@ -21,21 +20,6 @@ def test_examples_are_read_without_a_note(name: str) -> None:
     assert world.notes == ()
     assert world.name == name
     assert world.performers
-
-
-def test_every_vehicle_of_the_levels_drives_and_starts_in_a_level() -> None:
-    world = read_world(WORLDS / "levels.sdf")
-    assert len(world.levels) == 4
-    for performer in world.performers:
-        vehicle = world.models[performer.model]
-        assert isinstance(vehicle.drive, DiffDrive)
-        assert vehicle.commands
-        around = [
-            level.name
-            for level in world.levels
-            if all(abs(level.center[axis] - vehicle.pose.position[axis]) <= level.size[axis] / 2 for axis in range(3))
-        ]
-        assert len(around) == 1
 
 
 @pytest.mark.parametrize(("performers", "levels"), [(50, 20), (1, 1), (0, 0), (7, 3)])

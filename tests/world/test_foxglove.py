@@ -22,9 +22,9 @@ from worldline.world.foxglove import (
     TF,
     WORLD_ENCODINGS,
     WORLD_SCHEMAS,
-    SceneEncoder,
     TransformsEncoder,
     WorldTeller,
+    encoded_scene,
     frame_of,
 )
 from worldline.world.shapes import BoxShape, CapsuleShape, PlaneShape
@@ -110,17 +110,6 @@ def test_a_recording(tmp_path: Path) -> None:
             assert stamps == [{"sec": at // SECOND, "nsec": at % SECOND}] * 5
 
 
-def test_poses_are_recorded_as_often_as_is_asked(tmp_path: Path) -> None:
-    topics = [topic for topic, _, _, _ in recorded(tmp_path / "a.mcap", every=10)]
-    assert (topics.count(TF), topics.count(STATE)) == (11, 101)
-
-
-def test_a_recording_is_always_the_same(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        recorded(tmp_path / f"{name}.mcap")
-    assert (tmp_path / "a.mcap").read_bytes() == (tmp_path / "b.mcap").read_bytes()
-
-
 def test_interactions_and_a_reset_are_told_at_rising_times(tmp_path: Path) -> None:
     path = tmp_path / "a.mcap"
     recorder = Recorder(path, PLAN, encodings=WORLD_ENCODINGS, schemas=WORLD_SCHEMAS)
@@ -167,23 +156,13 @@ def test_transforms_are_the_poses_of_all_links() -> None:
     assert told[2]["rotation"]["z"] == pytest.approx(0.149438, abs=1e-6)
 
 
-def test_only_movers_whose_poses_are_given_are_told() -> None:
-    models = stage().models
-    encoder = TransformsEncoder(models)
-    poses = poses_at(models, 0.0)
-    whole = encoder.encode(0, poses)
-    only = json.loads(encoder.encode(0, {"west_box": poses["west_box"]}))["transforms"]
-    assert [each["child_frame_id"] for each in only] == ["west_box/body"]
-    assert encoder.encode(0, poses) == whole
-
-
 def test_every_scene_is_whole_and_deletes_what_is_gone() -> None:
     world = stage()
-    encoder = SceneEncoder(world.levels)
-    scenes = [
-        json.loads(encoder.encode(place, models))
-        for place, models in enumerate([loaded(world, "east_box", "east_egg"), loaded(world, "west_box", "east_egg")])
-    ]
+    shown: list[str] = []
+    scenes = []
+    for place, without in enumerate([("east_box", "east_egg"), ("west_box", "east_egg")]):
+        scene, shown = encoded_scene(place, world.levels, loaded(world, *without), shown)
+        scenes.append(json.loads(scene))
     assert [[each["id"] for each in scene["entities"]] for scene in scenes] == [
         ["/level/east", "/level/west", *ids, "pillar/body", "right/arm", "right/chassis", "wall/body", *rest]
         for ids, rest in (
@@ -196,7 +175,7 @@ def test_every_scene_is_whole_and_deletes_what_is_gone() -> None:
 
 
 def scene_of(*models: WorldModel) -> dict[str, dict[str, Any]]:
-    found = json.loads(SceneEncoder(()).encode(0, {model.name: model for model in models}))
+    found = json.loads(encoded_scene(0, (), {model.name: model for model in models})[0])
     return {each["id"]: each for each in found["entities"]}
 
 
@@ -234,13 +213,6 @@ def test_a_plane_is_a_thin_slab_below_its_surface(normal: Any, center: Any, turn
     assert tuple(slab["pose"]["orientation"].values()) == pytest.approx(turn)
 
 
-def test_levels_are_translucent_and_have_their_names() -> None:
-    level = json.loads(SceneEncoder(stage().levels).encode(0, {}))["entities"][0]
-    assert level["cubes"][0]["size"] == {"x": 6.0, "y": 10.0, "z": 4.0}
-    assert 0 < level["cubes"][0]["color"]["a"] < 0.5
-    assert level["texts"][0]["text"] == "east"
-
-
 def test_no_two_links_share_a_frame() -> None:
     parts = [("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c")]
     assert len({frame_of(*each) for each in parts}) == 3
@@ -248,7 +220,7 @@ def test_no_two_links_share_a_frame() -> None:
         model: replace(shaped(model, BoxShape((1, 1, 1)), (0, 0, 0)), links=(RigidLink(name=link),), canonical_link="")
         for model, link in parts
     }
-    scene = json.loads(SceneEncoder(()).encode(0, models))
+    scene = json.loads(encoded_scene(0, (), models)[0])
     assert len({each["id"] for each in scene["entities"]}) == 3
 
 

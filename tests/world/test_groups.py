@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.model.errors import ModelError, UsageError
+from worldline.model.errors import ModelError
 from worldline.model.time import MS, SECOND
 from worldline.world.groups import Group, Mover, find_groups
 
@@ -26,21 +26,6 @@ def box(name: str, x: float, levels: str = "", speed: float = 0.0) -> Mover:
 
 def members(movers: list[Mover], span_ns: int = 0) -> list[str]:
     return [" ".join(sorted(group.members())) for group in find_groups(movers, span_ns)]
-
-
-def test_performers_in_one_level_are_one_group() -> None:
-    movers = [
-        robot("a", 0, "L1"),
-        robot("b", 50, "L1 L2"),
-        robot("c", 100, "L2"),
-        robot("d", 150, "L3"),
-        robot("e", 200),
-    ]
-    assert find_groups(movers, MS) == (
-        Group("a", ("a", "b", "c"), (), ("L1", "L2")),
-        Group("d", ("d",), (), ("L3",)),
-        Group("e", ("e",)),
-    )
 
 
 def test_performers_at_a_border_are_one_group_before_they_meet() -> None:
@@ -58,16 +43,6 @@ def test_rounding_separates_nobody_who_could_touch() -> None:
     assert members(movers, SECOND) == ["a b"]
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_touching_counts_and_all_axes_do(axis: int) -> None:
-    def at(distance: float) -> list[str]:
-        center = [0.0, 0.0, 0.0]
-        center[axis] = distance
-        return members([robot("a", 0), robot("b", 0)._replace(center=tuple(center))])  # type: ignore[arg-type]
-
-    assert (at(1.0), at(-1.0), at(1.001), at(-1.001)) == (["a b"], ["a b"], ["a", "b"], ["a", "b"])
-
-
 def test_entities_that_a_performer_could_push_are_in_its_group_and_those_that_they_could() -> None:
     movers = [robot("r", 0, "L1"), box("far", 9, "L1"), box("near", 1, "L2"), box("next", 2, "L1")]
     assert find_groups(movers, 0) == (
@@ -76,28 +51,11 @@ def test_entities_that_a_performer_could_push_are_in_its_group_and_those_that_th
     )
 
 
-def test_two_performers_that_push_one_box_are_one_group() -> None:
-    assert find_groups([robot("z", 0, "L1"), box("m", 1), robot("a", 2, "L2")], 0) == (
-        Group("a", ("a", "z"), ("m",), ("L1", "L2")),
-    )
-
-
-def test_a_group_has_the_name_of_its_least_member() -> None:
-    assert [group.name for group in find_groups([robot("y", 0), box("b", 1), robot("c", 9), box("d", 10)], 0)] == [
-        "b",
-        "c",
-    ]
-
-
 def test_loose_entities_form_groups_of_their_own() -> None:
     assert find_groups([box("a", 0, "L2"), box("b", 1, "L1"), box("c", 5, "L1")], 0) == (
         Group("a", (), ("a", "b"), ("L1", "L2")),
         Group("c", (), ("c",), ("L1",)),
     )
-
-
-def test_nobody_at_all() -> None:
-    assert find_groups([], MS) == ()
 
 
 @pytest.mark.parametrize(
@@ -118,11 +76,6 @@ def test_figures_must_be_finite(bad: Mover, text: str) -> None:
 def test_huge_figures_that_are_finite_do_no_harm() -> None:
     assert members([robot("a", 1e308), robot("b", 1e308), robot("c", -1e308, speed=1e308)]) == ["a b", "c"]
     assert members([robot("a", 1e308), robot("c", -1e308, speed=1e308)], 10**18) == ["a c"]
-
-
-def test_names_differ() -> None:
-    with pytest.raises(UsageError, match="two movers named 'a'"):
-        find_groups([robot("a", 0), box("a", 9)], MS)
 
 
 # --- Against a naive model ---
@@ -176,10 +129,3 @@ def test_groups_are_those_of_a_naive_model(movers: list[Mover], span_ns: int) ->
 @given(mover_lists, st.randoms(use_true_random=False))
 def test_the_order_of_movers_never_shows(movers: list[Mover], shuffler: Any) -> None:
     assert find_groups(shuffler.sample(movers, len(movers)), MS) == find_groups(movers, MS)
-
-
-@given(mover_lists)
-def test_longer_spans_only_merge(movers: list[Mover]) -> None:
-    fine, coarse = find_groups(movers, MS), find_groups(movers, SECOND)
-    for group in fine:
-        assert any(set(group.members()) <= set(other.members()) for other in coarse)

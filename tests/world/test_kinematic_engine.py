@@ -9,6 +9,7 @@ from struct import pack
 import pytest
 
 from tests.world.crowd import crowd, movers_of, robot, solid, started
+from tests.world.small_worlds import link_poses, model_poses
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.time import MS, SECOND
 from worldline.world.description import (
@@ -21,7 +22,7 @@ from worldline.world.description import (
     WorldModel,
 )
 from worldline.world.engines import open_engine
-from worldline.world.engines.drives import command_steps, pose_at, ramped, wheel_speeds
+from worldline.world.engines.drives import command_steps, pose_at, ramped
 from worldline.world.engines.engine import SimulatedGroup, link_radius
 from worldline.world.engines.kinematic import moved_by
 from worldline.world.pose import Pose
@@ -53,7 +54,7 @@ def test_a_differential_drive_goes_along_a_circle() -> None:
         running.advance(157)
         angle = 0.5 * 1.57 * quarter
         expected = (1 + 4 * sin(angle), 2 + 4 * (1 - cos(angle)), 0.15)
-        assert near(running.model_poses()["r"].position, expected)
+        assert near(model_poses(running)["r"].position, expected)
 
 
 def test_a_drive_ramps_up_evenly() -> None:
@@ -61,7 +62,7 @@ def test_a_drive_ramps_up_evenly() -> None:
     running = group(commanded(DriveCommand(time=0, linear=(5.0, 0, 0)), limits=limits))
     running.advance(100)
     # At 2 m/s² it takes 50 steps, whose speeds are 0.02, 0.04, …, 1.
-    assert near(running.model_poses()["r"].position, (1 + 0.01 * 0.02 * 50 * 51 / 2 + 0.5, 2, 0.15))
+    assert near(model_poses(running)["r"].position, (1 + 0.01 * 0.02 * 50 * 51 / 2 + 0.5, 2, 0.15))
 
 
 def test_a_command_given_at_a_step_comes_after_the_file_s() -> None:
@@ -69,21 +70,21 @@ def test_a_command_given_at_a_step_comes_after_the_file_s() -> None:
     running.advance(50)
     running.command("r", (-1.0, 0, 0), (0, 0, 0))
     running.advance(50)
-    assert near(running.model_poses()["r"].position, (1.0, 2, 0.15))
+    assert near(model_poses(running)["r"].position, (1.0, 2, 0.15))
     running.advance(50)
-    assert near(running.model_poses()["r"].position, (2.0, 2, 0.15))
+    assert near(model_poses(running)["r"].position, (2.0, 2, 0.15))
     running.command("r", (0, 0, 0), (0, 0, 0))
     running.advance(50)
-    assert near(running.model_poses()["r"].position, (2.0, 2, 0.15))
+    assert near(model_poses(running)["r"].position, (2.0, 2, 0.15))
 
 
 def test_velocities_in_a_turning_frame_make_a_screw() -> None:
     model = WorldModel(name="v", links=LINKS, drive=VelocityDrive(linear=(1.0, 0, 0.25), angular=(0, 0, pi)))
     running = group(model)
     running.advance(50)
-    assert near(running.model_poses()["v"].position, (1 / pi, 1 / pi, 0.125))
+    assert near(model_poses(running)["v"].position, (1 / pi, 1 / pi, 0.125))
     running.advance(150)
-    assert near(running.model_poses()["v"].position, (0, 0, 0.5))
+    assert near(model_poses(running)["v"].position, (0, 0, 0.5))
 
 
 @pytest.mark.parametrize("rate", [1e-12, 1e-10, 2e-9, 1e-6, 1e-3])
@@ -103,13 +104,13 @@ def test_a_scripted_model_is_where_its_script_says() -> None:
         loop=True,
     )
     running = group(WorldModel(name="s", links=LINKS, motion=motion))
-    assert running.model_poses()["s"] == motion.waypoints[0].pose
+    assert model_poses(running)["s"] == motion.waypoints[0].pose
     running.advance(150)
     halfway = Pose.from_rpy((1, 0, 1), 0, 0, 0.5)
-    assert near(running.model_poses()["s"].position, halfway.position)
-    assert near(running.model_poses()["s"].quaternion, halfway.quaternion)
+    assert near(model_poses(running)["s"].position, halfway.position)
+    assert near(model_poses(running)["s"].quaternion, halfway.quaternion)
     running.advance(50)
-    assert running.model_poses()["s"] == motion.waypoints[1].pose
+    assert model_poses(running)["s"] == motion.waypoints[1].pose
     assert pose_at(motion, 3 * SECOND) == pose_at(motion, 5 * SECOND) == motion.waypoints[2].pose
     assert near(pose_at(motion, 3 * SECOND + 500 * MS).position, (1, 0, 1))
     speed = running.extents(10)["s"].speed
@@ -149,7 +150,7 @@ def test_nobody_leaves_its_extent() -> None:
     for _ in range(30):
         extents = running.extents(10)
         running.advance(10)
-        for name, poses in running.poses().items():
+        for name, poses in link_poses(running).items():
             center, half, speed = extents[name]
             for pose, link in zip(poses, world.models[name].links, strict=True):
                 room = half[0] + speed * 10 * world.step / SECOND - link_radius(link)
@@ -160,7 +161,7 @@ def test_a_placed_model_goes_on_from_there() -> None:
     running = group(commanded(DriveCommand(time=0, linear=(1.0, 0, 0))))
     running.place("r", Pose.from_rpy((5, 5, 0), 0, 0, pi / 2))
     running.advance(100)
-    assert near(running.model_poses()["r"].position, (5, 6, 0))
+    assert near(model_poses(running)["r"].position, (5, 6, 0))
 
 
 def test_what_gets_too_far_is_named() -> None:
@@ -203,10 +204,3 @@ def test_ramps_end_exactly_where_they_lead_to() -> None:
     assert ramped(limits, 0.3, -7.0, 1.0) == -1.0
     assert ramped(SpeedLimits(), 0.1, 0.3, 1e-3) == 0.3
     assert ramped(SpeedLimits(acceleration_max=inf), 0.1, 0.7, 1.0) == 0.7
-
-
-def test_wheels_turn_against_each_other_to_turn() -> None:
-    drive = robot("r", 0, 0, 0, 0).drive
-    assert wheel_speeds(drive, 0.3, 0.0) == (2.0, 2.0)  # type: ignore[arg-type]
-    left, right = wheel_speeds(drive, 0.0, 1.0)  # type: ignore[arg-type]
-    assert left == -right < 0

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.world.plain import PlainLevel
-from worldline.world.levels import Levels, Point
+from worldline.world.levels import Levels
+from worldline.world.pose import Vector as Point
 
 ENTITIES = [f"e{number}" for number in range(5)]
 

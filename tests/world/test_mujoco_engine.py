@@ -11,6 +11,7 @@ import pytest
 
 from tests.leaks.running import EXAMPLES
 from tests.world.crowd import crowd, ground, movers_of, pendulum, robot, solid, started, thing, wall
+from tests.world.small_worlds import link_poses, model_poses
 from worldline.model.errors import ConfigurationError, ModelError, UsageError
 from worldline.model.time import MS, SECOND
 from worldline.world.description import (
@@ -56,7 +57,7 @@ def hoverer(name: str = "hoverer", z: float = 0.5, **velocity: tuple[float, floa
 
 
 def position(running: SimulatedGroup, name: str) -> tuple[float, float, float]:
-    return running.model_poses()[name].position
+    return model_poses(running)[name].position
 
 
 # --- What moves ---
@@ -81,13 +82,14 @@ def test_wheels_drive_as_commanded() -> None:
     running.advance(1)
     running.command("r", (0, 0, 0), (0, 0, 1.0))
     running.advance(500)
-    w, _, _, turned = running.model_poses()["r"].quaternion
+    w, _, _, turned = model_poses(running)["r"].quaternion
     assert isclose(2 * atan2(turned, w), 1.0, abs_tol=0.05)  # It is jerked at first.
 
 
-@pytest.mark.parametrize("width", [0.02, 0.1, 0.3])
-@pytest.mark.parametrize(("ahead", "turning"), [(0.0, 1.0), (0.5, 0.5), (0.5, -0.2)])
-@pytest.mark.parametrize("effort", [inf, 20.0])
+@pytest.mark.parametrize(
+    ("width", "ahead", "turning", "effort"),
+    [(0.02, 0.0, 1.0, 20.0), (0.1, 0.5, 0.5, inf), (0.3, 0.5, -0.2, 20.0), (0.3, 0.0, 1.0, inf)],
+)
 def test_a_drive_turns_as_it_is_told_however_broad_its_wheels_are(
     width: float, ahead: float, turning: float, effort: float
 ) -> None:
@@ -103,7 +105,7 @@ def test_a_drive_turns_as_it_is_told_however_broad_its_wheels_are(
     running = group(replace(made, links=tuple(links), joints=joints, commands=(command,)))
 
     def yaw() -> float:
-        w, x, y, z = running.model_poses()["r"].quaternion
+        w, x, y, z = model_poses(running)["r"].quaternion
         return atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
     running.advance(500)
@@ -175,7 +177,7 @@ def test_a_locked_joint_is_fixed(engine: str, kind: str, at: float, hand: tuple[
     found = world(arm(kind, at))
     running = started(open_engine(engine, found), found)
     running.advance(200)
-    assert running.poses()["arm"][1].position == pytest.approx(hand, abs=1e-9)
+    assert link_poses(running)["arm"][1].position == pytest.approx(hand, abs=1e-9)
     assert replace(found.models["arm"], name="arm") == found.models["arm"]  # It isn't moved twice.
 
 
@@ -204,12 +206,12 @@ def hinged(*motors: JointMotor, effort: float = inf, commands: tuple[MotorComman
 
 
 def angle_of(running: SimulatedGroup) -> float:
-    w, _, _, z = running.poses()["m"][0].quaternion
+    w, _, _, z = link_poses(running)["m"][0].quaternion
     return 2 * atan2(z, w)
 
 
 def height_of(running: SimulatedGroup) -> float:
-    return running.poses()["m"][1].position[2]
+    return link_poses(running)["m"][1].position[2]
 
 
 def test_a_motor_keeps_a_joint_at_a_speed() -> None:
@@ -379,9 +381,9 @@ def test_a_scripted_model_pushes_and_is_where_it_should_be() -> None:
     pusher = WorldModel(name="pusher", links=(solid("body", CUBE),), motion=motion)
     running = group(pusher, thing("box", CUBE, (0.45, 0, 0.2)))
     running.advance(100)
-    assert running.model_poses()["pusher"].position == (0.2, 0, 0.2)
+    assert model_poses(running)["pusher"].position == (0.2, 0, 0.2)
     running.advance(200)
-    assert running.model_poses()["pusher"] == motion.waypoints[-1].pose
+    assert model_poses(running)["pusher"] == motion.waypoints[-1].pose
     assert position(running, "box")[0] > 0.75
     assert running.states()["pusher"] == b""
 
@@ -389,8 +391,8 @@ def test_a_scripted_model_pushes_and_is_where_it_should_be() -> None:
 def test_joints_keep_their_limits() -> None:
     running = group(pendulum("p", 0, 0))
     running.advance(400)
-    rod, second, weight = running.poses()["p"]
-    assert rod.quaternion != running.poses()["p"][1].quaternion
+    rod, second, weight = link_poses(running)["p"]
+    assert rod.quaternion != link_poses(running)["p"][1].quaternion
     tilt = 2 * rod.quaternion[1]
     assert 0.15 < tilt < 0.55  # The file's 0.5, less 0.3 at most.
     assert second.position[2] > weight.position[2]
@@ -418,7 +420,7 @@ def test_robots_collide_in_one_group_and_pass_through_each_other_in_two() -> Non
         for name in names:
             running.command(name, (1.0, 0, 0), (0, 0, 0))
         running.advance(400)
-        return running.model_poses()
+        return model_poses(running)
 
     together, apart = run("a", "b"), run("a") | run("b")
     assert together["b"].position[0] - together["a"].position[0] > 0.55
@@ -441,7 +443,7 @@ def test_a_placed_model_is_there_at_rest() -> None:
     running.advance(50)
     there = Pose.from_rpy((5, 5, 0.15), 0, 0, 1.0)
     running.place("r", there)
-    now = running.model_poses()["r"]
+    now = model_poses(running)["r"]
     assert all(isclose(a, b, abs_tol=1e-9) for a, b in zip(now.position, there.position, strict=True))
     running.command("r", (0, 0, 0), (0, 0, 0))
     running.advance(50)
@@ -473,7 +475,7 @@ def test_every_link_is_in_its_box() -> None:
     for _ in range(3):
         extents = running.extents(20)
         running.advance(20)
-        for name, poses in running.poses().items():
+        for name, poses in link_poses(running).items():
             center, half, speed = extents[name]
             for pose, link in zip(poses, found.models[name].links, strict=True):
                 for axis in range(3):

@@ -10,6 +10,7 @@ from struct import pack
 import pytest
 
 from tests.world.crowd import ground, solid, started, thing
+from tests.world.small_worlds import link_poses
 from worldline.model.errors import ModelError
 from worldline.model.time import MS, SECOND
 from worldline.world.description import (
@@ -70,7 +71,7 @@ def tree(random: Random) -> WorldModel:
 
 
 def origins(running: SimulatedGroup) -> list[Vector]:
-    return [pose.position for pose in running.poses()["tree"]]
+    return [pose.position for pose in link_poses(running)["tree"]]
 
 
 def is_in(extent: Extent, model: WorldModel, at: list[Vector], seconds: float) -> bool:
@@ -105,7 +106,7 @@ def test_whoever_leaves_its_box_ends_the_run(seed: int) -> None:
                 running.advance()
                 now = origins(running)
                 ways = [dist(a, b) * SECOND / STEP for a, b in zip(before, now, strict=True)]
-                assert max(ways) <= float(running._speeds(1)[0]) * (1 + 1e-9)  # type: ignore[attr-defined]
+                assert max(ways) <= float(running._bounds.found(1)[0]) * (1 + 1e-9)  # type: ignore[attr-defined]
                 assert is_in(extent, model, now, (running.step - start) * STEP / SECOND)
                 before = now
         except ModelError:
@@ -133,10 +134,10 @@ def test_a_link_far_out_on_an_open_slide_counts_with_its_whole_arm() -> None:
     )
     running = started_alone(boom)
     running.advance(900)
-    before = running.poses()["boom"][0].position
+    before = link_poses(running)["boom"][0].position
     speed = running.extents(10)["boom"].speed
     running.advance()
-    fast = dist(before, running.poses()["boom"][0].position) * SECOND / STEP
+    fast = dist(before, link_poses(running)["boom"][0].position) * SECOND / STEP
     assert 100 < fast < speed
 
 
@@ -152,7 +153,7 @@ def test_a_turn_that_is_only_commanded_counts_with_the_arm_of_now() -> None:
     state = bytearray(running.states()["crane"])
     state[64 + 56 : 64 + 64] = pack("<d", 40.0)  # After the drive's numbers and the hub's pose.
     running.set_states(0, {"crane": bytes(state)})
-    assert running.poses()["crane"][0].position[0] == 41.5
+    assert link_poses(running)["crane"][0].position[0] == 41.5
     running.command("crane", (0, 0, 0), (0, 0, 2.0))
     assert running.extents(10)["crane"].speed > 2 * 2.0 * 41.5
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.world.crowd import Parts, crowd, digest, ground, grouped, movers_of, robot, started, statics_of, whole
+from tests.world.small_worlds import link_poses
 from worldline.world.engines import open_engine
 
 pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
@@ -95,7 +96,7 @@ def test_distant_statics_change_nothing(history: list[dict[str, bytes]]) -> None
 def test_looking_changes_nothing(history: list[dict[str, bytes]]) -> None:
     group = started(open_engine("mujoco", WORLD), WORLD)
     for states in history[:60]:
-        group.poses()
+        link_poses(group)
         group.advance()
         group.contacts()
         group.extents(1)

@@ -1,4 +1,4 @@
-"""Primary and secondaries as real processes: one history, and a clear end for everybody when one of them goes."""
+"""Primary and secondaries as real processes: one history, and a clear end for all when one of them goes."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from msgspec import json
 
 from tests.world.small_worlds import Listener
 from worldline.federation.address import Address
-from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
+from worldline.model.errors import ConfigurationError, LossError, PeerError
+from worldline.processes.lifeline import Lifeline
+from worldline.world import distributed as local
 from worldline.world.description import WorldDescription
-from worldline.world.distributed import SecondaryTask, local_secondaries
+from worldline.world.discovery import PeerRole
+from worldline.world.distributed import LocalSecondaries, local_secondaries
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.sdf import read_world
+from worldline.world.secondary import ROLE_VARIABLE, SECONDARIES_VARIABLE, network_part, secondary_command
 
 LEVELS = Path(__file__).parents[2] / "examples" / "world" / "levels.sdf"
 PATIENCE_S = 60.0
@@ -52,9 +57,7 @@ def _end(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def start(address: object, name: str, file: Path = LEVELS, *, engine: str = "kinematic") -> subprocess.Popen[str]:
-    task = SecondaryTask(str(file), engine, str(address), name, "", 30.0)
-    command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(secondary_command(file, engine, address, name, 30), stderr=subprocess.PIPE, text=True)
 
 
 @contextmanager
@@ -71,34 +74,6 @@ def troupe(*names: str, silence_s: float = 30.0) -> Iterator[Troupe]:
         for name, process in cast.processes.items():
             process.send_signal(signal.SIGCONT)
             cast.ends[name] = _end(process)
-
-
-def test_every_state_hash_is_the_same_alone_and_with_secondaries() -> None:
-    engine = "mujoco"
-    stories = []
-    for count in (0, 1, 3):
-        listener = Listener()
-        if count:
-            with (
-                local_secondaries(LEVELS, count, engine=engine) as exchange,
-                World(LEVELS, engine=engine, exchange=exchange, spectators=[listener], run_ahead=count) as world,
-            ):
-                world.step_by(150)
-                assert len(set(world.affinities.values())) == count
-        else:
-            with World(LEVELS, engine=engine, spectators=[listener]) as world:
-                world.step_by(150)
-        stories.append(listener.story)
-    assert stories[0] == stories[1] == stories[2]
-    assert len(stories[0]) == 150
-
-
-def test_when_all_is_done_everybody_ends_well() -> None:
-    with troupe("b", "a") as cast:
-        assert cast.exchange.secondaries == ("a", "b")
-        with World(cast.world, engine="kinematic", exchange=cast.exchange) as world:
-            world.step_by(20)
-    assert cast.ends == {"a": (0, ""), "b": (0, "")}
 
 
 class Assassin(Listener):
@@ -128,8 +103,8 @@ def struck(
     return error.value, cast.ends
 
 
-@pytest.mark.parametrize("iteration", [1, 10])
-def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step(iteration: int) -> None:
+def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step() -> None:
+    iteration = 10
     error, ends = struck(iteration, "b", signal.SIGKILL, "a", "b", "c")
     cause = r"secondary b was lost: its connection (was closed, and it hadn't left|broke: Connection reset by peer)"
     assert re.fullmatch(f"the run ended in step {error.facts['step']}: {cause}", str(error))
@@ -188,8 +163,7 @@ def test_a_primary_that_goes_ends_its_secondaries(number: signal.Signals, told: 
     try:
         assert primary.stdout is not None
         address = primary.stdout.readline().strip()
-        task = SecondaryTask(str(LEVELS), "kinematic", address, "a", "", 1.0)
-        command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
+        command = secondary_command(LEVELS, "kinematic", address, "a", 1)
         secondary = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert primary.stdout.readline() == "runs\n"
         primary.send_signal(number)
@@ -262,12 +236,6 @@ def test_a_local_secondary_that_cant_start_says_why(tmp_path: Path, monkeypatch:
         pytest.fail("it began")
 
 
-def test_a_primary_needs_a_secondary() -> None:
-    engine = open_engine("kinematic", read_world(LEVELS))
-    with pytest.raises(UsageError, match="a primary needs at least 1 secondary, not 0"):
-        Primary(engine, 0)
-
-
 def test_a_world_that_isnt_the_secondaries_is_refused() -> None:
     world = read_world(LEVELS)
     described = replace(world, gravity=(0.0, 0.0, -1.0))
@@ -329,3 +297,76 @@ def test_a_primary_that_takes_its_time_loses_nobody_on_its_own_machine() -> None
             sum(range(1000))
         world.step_by(1)
         assert world.step == 2
+
+
+class Stubborn:
+    """A process that ends only when it has to, and a clock that moves while somebody waits for it."""
+
+    now = 0.0
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is not None:
+            Stubborn.now += timeout
+            raise subprocess.TimeoutExpired("secondary", timeout)
+        return -9
+
+
+def test_all_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local.time, "monotonic", lambda: Stubborn.now)
+    with LocalSecondaries(Path("any.sdf"), "kinematic", 5) as secondaries:
+        for name in secondaries.names:
+            process: Any = Stubborn()
+            lifeline = Lifeline()
+            lifeline.hand_over()
+            said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process.
+            secondaries._processes.append((name, process, lifeline, said))
+    assert Stubborn.now == local._GRACE_S
+
+
+@pytest.mark.parametrize("text", ["primary", "PRIMARY", "Primary", " pRiMaRy "])
+def test_capitals_dont_matter(text: str) -> None:
+    assert network_part(text, 2, {}) == (PeerRole.PRIMARY, 2, ())
+
+
+def test_a_secondary_has_no_count_and_without_a_role_there_is_no_network() -> None:
+    assert network_part("SeCoNdArY", None, {}) == (PeerRole.SECONDARY, 0, ())
+    assert network_part(None, None, {}) == (None, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("role", "count", "problem"),
+    [
+        ("primary", 0, "a primary can't do with 0 secondaries"),
+        ("primary", -3, "a primary can't do with -3 secondaries"),
+        ("primary", None, "a primary has to know how many secondaries to wait for"),
+        ("secondary", 2, "a secondary doesn't decide how many secondaries there are"),
+        (None, 2, "only a primary decides how many secondaries there are"),
+        ("tertiary", None, "there is no network role 'tertiary'"),
+        ("", None, "there is no network role ''"),
+        ("primry", 1, r"\(did you mean 'primary'\?\)"),
+    ],
+)
+def test_what_cant_be_is_refused(role: str | None, count: int | None, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        network_part(role, count, {})
+
+
+def test_variables_still_work_and_warn() -> None:
+    variables = {ROLE_VARIABLE: "PRIMARY", SECONDARIES_VARIABLE: "3"}
+    assert network_part(None, None, variables) == (
+        PeerRole.PRIMARY,
+        3,
+        (
+            "WORLDLINE_NETWORK_ROLE is deprecated: use --network-role=primary",
+            "WORLDLINE_NETWORK_SECONDARIES is deprecated: use --network-secondaries=3",
+        ),
+    )
+    assert network_part(None, None, {ROLE_VARIABLE: "secondary"})[0] is PeerRole.SECONDARY
+
+
+def test_options_come_before_variables() -> None:
+    variables = {ROLE_VARIABLE: "PRIMARY", SECONDARIES_VARIABLE: "many"}
+    assert network_part("secondary", None, variables) == (PeerRole.SECONDARY, 0, ())
+    assert network_part("primary", 1, variables) == (PeerRole.PRIMARY, 1, ())
+    with pytest.raises(ConfigurationError, match="WORLDLINE_NETWORK_SECONDARIES is 'many'"):
+        network_part("primary", None, variables)

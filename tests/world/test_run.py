@@ -128,13 +128,6 @@ def test_steps_can_be_paused_and_ended_too() -> None:
     assert world.iteration == 2
 
 
-def test_a_pause_of_before_does_not_count() -> None:
-    world = open_lane()
-    world.pause()
-    world.step_by(3)
-    assert world.iteration == 3
-
-
 def test_pace_is_kept_after_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clock time is due for each iteration: a world that was reset mustn't race to where it had been."""
     world = open_lane()
@@ -162,12 +155,6 @@ def test_what_is_no_pace_is_refused(pace: float) -> None:
     with pytest.raises(UsageError, match="is no pace"):
         world.play("8ms", pace=pace)
     assert world.iteration == 0
-
-
-@pytest.mark.parametrize("steps", [-1, 1.0, True, "5", None])
-def test_what_is_no_number_of_steps_is_refused(steps: object) -> None:
-    with pytest.raises(UsageError, match=r"it can't go .* steps"):
-        open_lane().step_by(steps)  # type: ignore[arg-type]
 
 
 # --- Interference ---
@@ -381,6 +368,18 @@ def test_it_ends_once_and_nothing_can_be_done_after() -> None:
         with pytest.raises(UsageError, match=r"the run is over \(make another World\)"):
             attempt()
     assert (world.iteration, len(notes.hashes)) == (4, 4)
+
+
+def test_run_goes_to_a_time_and_ends_it() -> None:
+    world = open_lane(run_ahead=4)
+    assert repr(world) == "<World 'lane': paused at step 0 (0s)>"
+    assert repr(world.description) == "<WorldDescription 'lane': 10 models, 3 levels, 2 performers>"
+    seen: list[int] = []
+    outcome = world.run("9ms", between=lambda: seen.append(world.step))
+    assert (outcome.events, outcome.digest, seen) == (5, world.digest, [4, 5])
+    assert repr(world) == "<World 'lane': ended at step 5 (10ms)>"
+    with pytest.raises(UsageError, match="the run is over"):
+        world.run("1s")
 
 
 def test_a_with_block_ends_it_unless_it_fails() -> None:

@@ -2,22 +2,22 @@
 
 Exit codes tell who has to act: 0 all is well; 1 the model went wrong during a run (non-determinism, a broken promise, a
 program that raised, or did what it may not); 2 what was asked for was refused before it began; 3 a participant, a
-connection or the disk was lost; 4 nobody could go on; 70 a bug in Worldline; 130 interrupted; 141 nobody reads on,
-`| head -1`.
+connection or the disk was lost; 4 no participant could go on; 70 a bug in Worldline; 130 interrupted; 141 the reader of
+what is printed is gone, `| head -1`.
 
-To load a subcommand may take most of a second, in which somebody may well press Ctrl-C. So this module loads nothing by
-itself, and until the subcommand is there, an interruption simply ends the process.
+To load a subcommand may take most of a second, in which its user may well press Ctrl-C. So this module loads nothing by
+itself, and until the subcommand is there, an interruption simply ends the process: modules that are half loaded can't
+be left.
 """
 
 from __future__ import annotations
 
 import atexit
 import errno
+import os
 import signal
 import sys
 from contextlib import suppress
-
-from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,16 +25,19 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import NoReturn
 
+INTERRUPTED = 130
+
 
 def main() -> NoReturn:
     """Run the command. A mistake of the user ends in a line of text, an interruption in none, neither in a trace."""
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
     leave_at_once()
-    from worldline.cli.commands import app
+    from worldline.cli.commands import Subcommands, app
     from worldline.processes.standard_output import guard_output
 
     guard_output()
+    Subcommands.when_loaded = staticmethod(leave_in_order)
     code = 0
     try:
         _run(app)
@@ -83,3 +86,19 @@ def _exit_code(error: Exception) -> int:
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
+
+
+def leave_at_once() -> None:
+    """From now on an interruption ends the process, unless a handler is set already: nothing has begun."""
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
+        signal.signal(signal.SIGINT, _leave)
+
+
+def leave_in_order() -> None:
+    """From now on an interruption is a KeyboardInterrupt, as usual: all is loaded."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: object) -> NoReturn:
+    os._exit(INTERRUPTED)

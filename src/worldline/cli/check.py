@@ -6,50 +6,48 @@ import contextlib
 import io
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from worldline.cli.console import CheckNote, PlainConsole, bar
-from worldline.cli.options import FederationRun
+from worldline.cli.console import PlainConsole, bar, check_notes
+from worldline.cli.options import OF_FEDERATION, takes
 from worldline.cli.runner import interruptible
 from worldline.federation.inprocess.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.inprocess.checker import check as check_schedules
 from worldline.model.text import counted
+from worldline.targets import RunOptions
 from worldline.targets.finding import found_federation
 
 
+@takes(
+    "target: FILE.toml|FILE.py[:NAME]  A federation's file, or a Python file that defines one as `model` or NAME.",
+    OF_FEDERATION,
+    """
+    --schedules N at least 1  Maximum number of schedules to try.
+    --seconds-max NUMBER at least 0.001  Stop after this many seconds, with what was found by then.
+    --first-sample N at least 0  Number of the first sampled schedule.
+    --schedule TEXT  Try only this schedule: in-order, sample:17, choices:0.2.1 or frames:0.2.1.
+    """,
+)
 @interruptible()
 def check(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE.toml|FILE.py[:NAME]",
-            help="A federation's file, or a Python file that defines one as `model` or NAME.",
-        ),
-    ],
-    options: FederationRun,
-    schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
-    seconds_max: Annotated[
-        float | None, typer.Option(min=0.001, help="Stop after this many seconds, with what was found by then.")
-    ] = None,
-    first_sample: Annotated[int, typer.Option(min=0, help="Number of the first sampled schedule.")] = 0,
-    schedule: Annotated[
-        str | None, typer.Option(help="Try only this schedule: in-order, sample:17, choices:0.2.1 or frames:0.2.1.")
-    ] = None,
+    target: str,
+    options: RunOptions,
+    schedules: int = SCHEDULES_MAX,
+    seconds_max: float | None = None,
+    first_sample: int = 0,
+    schedule: str | None = None,
 ) -> None:
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     unfinished = ""
-    with contextlib.redirect_stdout(
-        io.StringIO()
-    ):  # What the programs print, a thousand times over, is in the way here.
+    with contextlib.redirect_stdout(io.StringIO()):  # What programs print, a thousand times over, is in the way here.
         federation, replaced = found_federation(target, options)
-        note = CheckNote()
+        note, watch = check_notes()
         if schedule is not None:
             chosen = parse_schedule(schedule)
-            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=note.watch, draws=replaced)
+            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=watch, draws=replaced)
             digest, tried = check_schedules(federation, schedules=1, draws=replaced).digest, f"schedule {schedule}"
         else:
             with bar("schedules", schedules) as shown:
@@ -58,8 +56,8 @@ def check(
                     schedules=schedules,
                     first_sample=first_sample,
                     seconds_max=seconds_max,
-                    progress=note.progress if shown is None else shown,
-                    watch=note.watch,
+                    progress=note if shown is None else shown,
+                    watch=watch,
                     draws=replaced,
                 )
             divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished

@@ -20,45 +20,45 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from worldline.cli.leaving import leave_in_order
-
 # Values of parameters, converted only where they have to be: typer loads pydantic for it, which takes 0.2 seconds.
 #
 # What wasn't given is None or a default of ours, and what is given as a text is mostly meant as one.
 
 
-class Processed:
-    """Takes the place of a parameter's `process_value`, and leaves to that what needs it."""
-
-    def __init__(self, parameter: Any) -> None:
-        self._parameter = parameter
-        self._usual = parameter.process_value
-        # If another version of typer doesn't say what a parameter is, all that is given is converted.
-        self._is_text = getattr(getattr(parameter, "type_descriptor", None), "annotation", None) in (str, list[str])
-
-    def __call__(self, context: Any, value: Any) -> Any:
-        is_given = isinstance(value, str) or (isinstance(value, Sequence) and len(value) > 0)
-        if not self._is_text if is_given else self._parameter.required:
-            return self._usual(context, value)
-        if value is None and self._parameter.multiple:
-            value = ()
-        callback = self._parameter.callback
-        return value if callback is None else callback(context, self._parameter, value)
-
-
 def convert_little(parameters: Sequence[Any]) -> None:
     """Convert the values of these only where they have to be."""
     for each in parameters:
-        if not isinstance(each.process_value, Processed):
-            each.process_value = Processed(each)
+        if "process_value" not in vars(each):
+            each.process_value = _processing(each)
+
+
+def _processing(parameter: Any) -> Callable[[Any, Any], Any]:
+    """Return what takes the place of a parameter's `process_value`, and leaves to that what needs it."""
+    usual = parameter.process_value
+    # If another version of typer doesn't say what a parameter is, all that is given is converted.
+    is_text = getattr(getattr(parameter, "type_descriptor", None), "annotation", None) in (str, list[str])
+
+    def process(context: Any, value: Any) -> Any:
+        is_given = isinstance(value, str) or (isinstance(value, Sequence) and len(value) > 0)
+        if not is_text if is_given else parameter.required:
+            return usual(context, value)
+        if value is None and parameter.multiple:
+            value = ()
+        callback = parameter.callback
+        return value if callback is None else callback(context, parameter, value)
+
+    return process
 
 
 # How a command takes its options: as one value for each group of options.
 #
-# A command is a function. A parameter of it that is a `Struct` is a group: each field is an option, declared in the
-# field's annotation, or beside the struct if that is of another room, which knows nothing of command lines:
-# ``Annotated[RunOptions, {"seed": typer.Option(...)}]``. A field that is declared nowhere, or as None, is no option of
-# that command, and keeps its default. So options are declared once, and no function passes them on one by one.
+# A command is a function, and `options.takes` says what stands on its command line. Each row is for a parameter, or for
+# a field of a parameter that is a `Struct`, a group of options: the first that has it, or the one that is named, as in
+# ``of_a.seed: --seed-a``. A field without a row is no option of that command, and keeps its default. So
+# no function passes options on one by one.
+#
+# A field may also have its declaration in its annotation, and a group beside it:
+# ``Annotated[RunOptions, {"seed": typer.Option(...)}]``.
 
 
 def flat(command: Callable[..., object]) -> Callable[..., object]:
@@ -66,24 +66,27 @@ def flat(command: Callable[..., object]) -> Callable[..., object]:
     from msgspec import Struct  # Here, since help of all commands needs none of this.
 
     hints = get_type_hints(command, include_extras=True)
+    rows = dict(getattr(command, "rows", {}))
     groups: dict[str, tuple[type[Struct], dict[str, str]]] = {}
-    flattened: dict[str, Parameter] = {}
+    found: dict[str, Parameter] = {}
     for each in signature(command).parameters.values():
-        kind, *declared = (
-            get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else [hints[each.name]]
-        )
+        kind, *declared = _parts(hints[each.name])
         if not (isinstance(kind, type) and issubclass(kind, Struct)):
-            flattened[each.name] = each.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[each.name])
+            said = rows[each.name] if each.name in rows else next(iter(declared), None)
+            found[each.name] = _parameter(each.name, kind, each.default, said)
             continue
-        options = {}
-        for option in _options(kind, *declared):  # The same group may be there twice, declared in two ways.
-            options[option.name] = name = option.name if option.name not in flattened else f"{each.name}_{option.name}"
-            flattened[name] = option.replace(name=name)
-        groups[each.name] = kind, options
+        fields = {}
+        for name, (hint, default, said) in _fields(kind, *declared).items():
+            full = f"{each.name}.{name}" if f"{each.name}.{name}" in rows else name
+            said = rows.get(full, said)
+            if said is not None and full not in found:  # Of two groups that have the field, it is the first one's.
+                fields[name] = full.replace(".", "_")
+                found[full] = _parameter(fields[name], hint, default, said)
+        groups[each.name] = kind, fields
 
     def call(**values: Any) -> object:
-        for name, (kind, options) in groups.items():
-            given = {field: values.pop(option) for field, option in options.items()}
+        for name, (kind, fields) in groups.items():
+            given = {field: values.pop(option) for field, option in fields.items()}
             values[name] = kind(
                 **{
                     field: tuple(value) if isinstance(value, list) else value
@@ -94,27 +97,34 @@ def flat(command: Callable[..., object]) -> Callable[..., object]:
         return command(**values)
 
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = Signature(list(flattened.values()))  # type: ignore[attr-defined]
+    ordered = [*(found.pop(name) for name in rows), *found.values()]
+    call.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
 
 
-def _options(kind: Any, declared: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Parameter]:
-    """Yield the options of a group: as they are declared beside it, and then in the order of its fields."""
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) is Annotated else [hint]
+
+
+def _fields(kind: Any, declared: Mapping[str, Any] = MappingProxyType({})) -> dict[str, tuple[Any, Any, Any]]:
+    """Return type, default and declaration of the fields of a group: first those that are declared beside it."""
     from msgspec import NODEFAULT
     from msgspec.structs import fields
 
-    found = {each.name: each for each in fields(kind)}
-    for name in dict.fromkeys((*declared, *found)):
-        field = found[name]
-        hint, *said = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
-        option = declared[name] if name in declared else next(iter(said), None)
-        if option is None:
-            continue
-        default = Parameter.empty if field.default is NODEFAULT else field.default
-        if hint == tuple[str, ...]:
-            hint, default = list[str] | None, None
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, option])
+    found = {}
+    for each in fields(kind):
+        hint, *said = _parts(each.type)
+        default = Parameter.empty if each.default is NODEFAULT else each.default
+        found[each.name] = hint, default, declared.get(each.name, next(iter(said), None))
+    return {name: found[name] for name in dict.fromkeys((*declared, *found))}
+
+
+def _parameter(name: str, hint: Any, default: Any, said: Any) -> Parameter:
+    if hint == tuple[str, ...]:
+        hint, default = list[str] | None, None
+    annotation = hint if said is None else Annotated[hint, said]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 # How help is laid out: names at the left, what they do at the right, and syntax that is never cut.
@@ -136,7 +146,16 @@ _BETWEEN = re.compile(r"(?<=[\[ ])([\d.]+)<=x<=([\d.]+)")
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help can be read in 80 columns. Its epilog is shown as it stands."""
+    """A command whose help can be read in 80 columns. Its epilog is shown as it stands.
+
+    `completed` adds to the arguments what may be left out.
+    """
+
+    completed: ClassVar[Callable[[list[str]], list[str]]] = staticmethod(lambda arguments: arguments)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        convert_little(self.get_params(ctx))
+        return super().parse_args(ctx, type(self).completed(args))
 
     def get_help(self, ctx: Any) -> str:
         return "\n".join(_lines(self, ctx, {}))
@@ -232,7 +251,8 @@ ABOUT = {
     "why": "Say who waits for whom in a running federation, through which links, for how long, and what the holder is"
     " doing.",
     "pause": "Hold a running federation where it is; its result stays the same.",
-    "step": "Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.",
+    "step": "Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it"
+    " there.",
     "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
     "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
     "draws": "List the random draws of a run: name, time, distribution and value.",
@@ -246,12 +266,19 @@ ABOUT = {
 }
 """What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
 
-_HOMES = {**dict.fromkeys(("pause", "step", "resume", "end"), "operate"), "digest": "info"}
+_HOMES = {
+    **dict.fromkeys(("pause", "step", "resume", "end"), "operate"),
+    "digest": "info",
+    "export": "info",
+    "metasim": "serve",
+}
 """Commands that share a module."""
 
 
-class _Subcommands(UserDict[str, Any]):
-    """The commands by their names, each made when it is looked up."""
+class Subcommands(UserDict[str, Any]):
+    """The commands by their names, each made when it is looked up; `when_loaded` is called once it is there."""
+
+    when_loaded: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,27 +287,25 @@ class _Subcommands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:
             self.data[name] = _loaded(name)
+            Subcommands.when_loaded()
         return self.data[name]
 
 
 def _loaded(name: str) -> Any:
     module = import_module(f"worldline.cli.{_HOMES.get(name, name)}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function, parts = getattr(module, name), getattr(module, "COMMANDS", {})
+    function, parts = getattr(module, name), getattr(module, "COMMANDS", {}).get(name)
     if parts:  # It is a group of commands, which are loaded together.
         about = {part: cleandoc(each.__doc__).partition("\n\n")[0] for part, each in parts.items()}
         group = type("_Group", (HelpfulGroup,), {"about": about})
         alone.callback(cls=group, no_args_is_help=True)(function)
         for part, each in parts.items():
-            alone.command(part, cls=_Subcommand)(flat(each))
+            alone.command(part, cls=HelpfulCommand)(flat(each))
     else:
-        kind = type(
-            "_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", _Subcommand.completed))}
-        )
+        completed = staticmethod(getattr(module, "completed", HelpfulCommand.completed))
+        kind = type("_Command", (HelpfulCommand,), {"completed": completed})
         alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(flat(function))
-    made = get_command(alone)
-    leave_in_order()
-    return made
+    return get_command(alone)
 
 
 class _Worldline(HelpfulGroup):
@@ -288,22 +313,11 @@ class _Worldline(HelpfulGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _Subcommands()
+        self.commands = Subcommands()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         convert_little(self.get_params(ctx))
         return super().parse_args(ctx, args)
-
-
-class _Subcommand(HelpfulCommand):
-    @staticmethod
-    def completed(arguments: list[str]) -> list[str]:
-        """Add to the arguments what may be left out."""
-        return arguments
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        convert_little(self.get_params(ctx))
-        return super().parse_args(ctx, self.completed(args))
 
 
 app = typer.Typer(

@@ -2,7 +2,7 @@
 
 What a text quotes of others (failures, names, files) is made printable before it is laid out, so that columns fit, and
 again when it is rendered, in case that it came in another way. A text is one line, since a line break in it may be
-somebody else's, and what follows would look like a line of ours; what has several is passed as `own_lines`.
+quoted, and what follows would look like a line of ours; what has several is passed as `own_lines`.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class PlainConsole(Console):
 
 
 def warn(text: str) -> None:
-    """Tell whoever runs the command what is probably not meant, beside what the command prints."""
+    """Tell the user what is probably not meant, beside what the command prints."""
     PlainConsole(sys.stderr).print(f"warning: {text}", style="yellow")
 
 
 def remark(text: str) -> None:
-    """Tell whoever runs the command something that it wasn't asked for, beside what the command prints."""
+    """Tell the user something that the command wasn't asked for, beside what the command prints."""
     PlainConsole(sys.stderr).print(text)
 
 
@@ -76,7 +76,7 @@ def print_json(value: object) -> None:
 
 
 def cell(text: str) -> str:
-    """Return somebody else's text for a cell of a table, where a line break would look like another row."""
+    """Return a text for a cell of a table, where a line break would look like another row."""
     return printable(text)
 
 
@@ -97,7 +97,7 @@ def colored(text: str) -> Text:
 
 @contextmanager
 def output_free_for(shelf: Shelf | None, *, wanted: bool = False) -> Iterator[None]:
-    """Send all that anybody prints to standard error meanwhile: models and workers too, whichever way they print.
+    """Send all that is printed to standard error meanwhile: models and workers too, whichever way they print.
 
     That is so if it is `wanted`, and if the recording goes to standard output, which is still open for it then.
     """
@@ -118,7 +118,7 @@ def output_free_for(shelf: Shelf | None, *, wanted: bool = False) -> Iterator[No
         os.close(kept)
 
 
-# Progress bars for commands that take a while, shown if somebody looks at a terminal.
+# Progress bars for commands that take a while, shown on a terminal.
 
 _SHOWN_AFTER_S = 1.0
 _TOLD_EVERY_S = 10.0
@@ -147,32 +147,68 @@ def progress(event: str = "event") -> Iterator[Watch]:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _RunNote(event)
+        is_time = _now_and_then()
+
+        def tell(status: Status) -> None:
+            if is_time():
+                remark(f"still running: {reached(status)} simulated, {counted(status.events, event)}{_hint(status)}")
+
+        yield tell
         return
-    shown = _RunBar(console)
-    try:
-        yield shown
-    finally:
-        shown.close()
+    began = time.monotonic()
+    shown: list[Progress] = []
 
-
-class _RunNote:
-    """Tells whoever waits for a long run its status now and then, and how to end one that has no end."""
-
-    def __init__(self, event: str) -> None:
-        self._told = time.monotonic()
-        self._event = event
-
-    def __call__(self, status: Status) -> None:
-        clock = time.monotonic()
-        if clock - self._told < _TOLD_EVERY_S:
+    def show(status: Status) -> None:
+        took = time.monotonic() - began
+        if took < _SHOWN_AFTER_S:
             return
-        self._told = clock
-        done = f"{_reached(status)} simulated, {counted(status.events, self._event)}"
-        remark(f"still running: {done}{_hint(status)}")
+        if not shown:
+            shown.append(_opened_bar(console, status.end))
+        text = f"{format_time(status.time - status.time % 1_000)}  {status.events / took:,.0f} events/s"
+        shown[0].update(shown[0].task_ids[0], completed=min(status.time, status.end), description=text)
+
+    try:
+        yield show
+    finally:
+        for each in shown:
+            each.stop()
 
 
-def _reached(status: Status) -> str:
+def _opened_bar(console: Console, end: int) -> Progress:
+    """Open the bar of a run; without an end, it only shows that something happens."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    has_end = end < FOREVER
+    columns = (BarColumn(), TimeRemainingColumn()) if has_end else (SpinnerColumn(),)
+    opened = Progress(
+        *columns,
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # What members print stays above the bar, or where it is piped to.
+    )
+    opened.add_task("", total=end if has_end else None)
+    opened.start()
+    return opened
+
+
+def _now_and_then() -> Callable[[], bool]:
+    """Return what says whether it is time to tell something again."""
+    told = time.monotonic()
+
+    def is_time() -> bool:
+        nonlocal told
+        clock = time.monotonic()
+        if clock - told < _TOLD_EVERY_S:
+            return False
+        told = clock
+        return True
+
+    return is_time
+
+
+def reached(status: Status) -> str:
+    """Say how far a run is, and of how much."""
     return format_time(status.time) + (f" of {format_time(status.end)}" if status.end < FOREVER else "")
 
 
@@ -180,68 +216,23 @@ def _hint(status: Status) -> str:
     return "" if status.end < FOREVER else ", and no end is set (--until TIME ends it)"
 
 
-class CheckNote:
-    """Tells whoever waits for a check its status now and then, and who keeps everybody else waiting.
+def check_notes() -> tuple[Callable[[int], None], Watch]:
+    """Return what tells the status of a check now and then: by the schedules tried, and by the run that goes on.
 
-    On a terminal, a bar counts the schedules: there, the `watch` alone is told, of a run that takes long by itself.
+    On a terminal, a bar counts the schedules: there, the watch alone is told, of a run that takes long by itself.
     """
+    is_time, schedules = _now_and_then(), 0
 
-    def __init__(self) -> None:
-        self._told = time.monotonic()
-        self._tried = 0
-
-    def progress(self, tried: int) -> None:
-        self._tried = tried
-        if self._is_time():
+    def progress(tried: int) -> None:
+        nonlocal schedules
+        schedules = tried
+        if is_time():
             remark(f"still checking: {counted(tried, 'schedule')} tried")
 
-    def watch(self, status: Status) -> None:
-        if self._is_time():
+    def watch(status: Status) -> None:
+        if is_time():
             busy = "".join(f": {wait.why}" for wait in status.waits if wait.who == EVERYBODY_ELSE)
-            done = f"{counted(self._tried, 'schedule')} tried, a run is at {_reached(status)}"
+            done = f"{counted(schedules, 'schedule')} tried, a run is at {reached(status)}"
             remark(f"still checking: {done}{busy or _hint(status)}")
 
-    def _is_time(self) -> bool:
-        clock = time.monotonic()
-        if clock - self._told < _TOLD_EVERY_S:
-            return False
-        self._told = clock
-        return True
-
-
-class _RunBar:
-    """A bar that opens when a run has taken a while; without an end, it only shows that something happens."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._began = time.monotonic()
-        self._bar: Progress | None = None
-
-    def __call__(self, status: Status) -> None:
-        took = time.monotonic() - self._began
-        if took < _SHOWN_AFTER_S:
-            return
-        if self._bar is None:
-            self._bar = self._opened(status.end)
-        text = f"{format_time(status.time - status.time % 1_000)}  {status.events / took:,.0f} events/s"
-        self._bar.update(self._bar.task_ids[0], completed=min(status.time, status.end), description=text)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def _opened(self, end: int) -> Progress:
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-        has_end = end < FOREVER
-        columns = (BarColumn(), TimeRemainingColumn()) if has_end else (SpinnerColumn(),)
-        opened = Progress(
-            *columns,
-            TextColumn("{task.description}"),
-            console=self._console,
-            transient=True,
-            redirect_stdout=sys.stdout.isatty(),  # What members print stays above the bar, or where it is piped to.
-        )
-        opened.add_task("", total=end if has_end else None)
-        opened.start()
-        return opened
+    return progress, watch

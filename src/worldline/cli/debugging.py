@@ -125,7 +125,12 @@ def _standard_files(stack: ExitStack) -> tuple[int, int, int]:
 
 
 class Debugger(pdb.Pdb):
-    """Python's own, which has `make_way` called before it says anything."""
+    """Python's own, which has `make_way` called before it says anything, and knows whether it was quit.
+
+    Python's own lets a call that was quit return as if nothing had happened.
+    """
+
+    was_quit = False
 
     def __init__(self, make_way: Callable[[], None], output: Any) -> None:
         super().__init__(nosigint=True)
@@ -141,6 +146,10 @@ class Debugger(pdb.Pdb):
         finally:
             sys.stdout = usual
 
+    def set_quit(self) -> None:
+        self.was_quit = True
+        super().set_quit()
+
     def do_EOF(self, arg: str) -> bool | None:  # noqa: N802 - Python's name.
         self.message("there is no input to take commands from, so the debugger quits (run it in a terminal)")
         return super().do_EOF(arg)
@@ -149,7 +158,7 @@ class Debugger(pdb.Pdb):
 # The debugger for a member that is run again: from its first line on, where it first differs, and where it fails.
 
 _OURS = Path(worldline.cli.__file__).parents[1]
-_RUNS = ("worldline.cli.replay_live", "run_again")  # What has called that isn't part of what is run.
+_RUNS = ("worldline.cli.replay", "run_again")  # What has called that isn't part of what is run.
 
 
 class ReplayDebugger:
@@ -157,7 +166,7 @@ class ReplayDebugger:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._debugger = _QuittableDebugger(lambda: None, sys.stdout)
+        self._debugger = Debugger(lambda: None, sys.stdout)
 
     def call(self, run: Callable[[Participant], object], participant: Participant) -> object:
         """Call a program, and stop at its first line."""
@@ -188,16 +197,6 @@ class ReplayDebugger:
     def _check(self) -> None:
         if self._debugger.was_quit:
             raise Interrupted("the debugger was quit")
-
-
-class _QuittableDebugger(Debugger):
-    """Knows whether it was quit: Python's own lets a call that was quit return as if nothing had happened."""
-
-    was_quit = False
-
-    def set_quit(self) -> None:
-        self.was_quit = True
-        super().set_quit()
 
 
 def _users_frame() -> FrameType | None:

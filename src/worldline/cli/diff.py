@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
 from worldline.cli.console import PlainConsole, own_lines, print_json
+from worldline.cli.options import takes
 from worldline.cli.runner import Interruption
 from worldline.files.saving import ScratchFolder
 from worldline.history.diff.difference import SHOWN_MAX
@@ -26,23 +27,24 @@ from worldline.targets import RunOptions
 from worldline.targets.run_processes import Factor, RunProcesses, Variant, VariantRun
 
 _DIFFERS = 1
-_RUNS = "For targets, which are run first"
-
-
-def _declared(runs: str, suffix: str = "", *, until: bool = False) -> dict[str, Any]:
-    """Declare the options of both runs, or of one."""
-
-    def option(name: str, help_text: str, metavar: str | None = None) -> Any:
-        return typer.Option(f"{name}{suffix}", rich_help_panel=_RUNS, metavar=metavar, help=help_text)
-
-    return {
-        "settings": option("--set", f"Set a parameter in {runs}{' only' if suffix else ''}.", "NAME=VALUE"),
-        "faults": option("--fault", f"Add a fault to {runs}.", "TEXT"),
-        "seed": option("--seed", f"Seed of {runs}."),
-        "until": option("--until", f"End of {runs}.", "TIME") if until else None,
-        "executor": option("--executor", f"Executor of {runs}.", "EXECUTOR"),
-        "draws": option("--draws", f"Replace draws in {runs}.", "TABLE"),
-    }
+_OF_BOTH = """
+For targets, which are run first:
+both.settings: --set NAME=VALUE  Set a parameter in both runs.
+both.faults: --fault TEXT  Add a fault to both runs.
+both.seed: --seed N  Seed of both runs.
+both.until: --until TIME  End of both runs.
+both.executor: --executor EXECUTOR  Executor of both runs.
+both.draws: --draws TABLE  Replace draws in both runs.
+"""
+_OF_A = """
+For targets, which are run first:
+of_a.settings: --set-a NAME=VALUE  Set a parameter in A only.
+of_a.faults: --fault-a TEXT  Add a fault to A.
+of_a.seed: --seed-a N  Seed of A.
+of_a.executor: --executor-a EXECUTOR  Executor of A.
+of_a.draws: --draws-a TABLE  Replace draws in A.
+"""
+_OF_B = _OF_A.replace("-a ", "-b ").replace("of_a", "of_b").replace(" A.", " B.").replace(" A only", " B only")
 
 
 class Choice(NamedTuple):
@@ -57,25 +59,28 @@ class Choice(NamedTuple):
         return path.suffix == ".mcap" or header_of(path) is not None
 
 
+@takes(
+    f"""
+    A  A recording, or a target as for `worldline run`.
+    B  Another one (default: A again, with other options).
+    --to NAME  Trace how the difference reached this member (default: the last to diverge).
+    show_all: --all  Show every member that differs, not just the first {SHOWN_MAX}.
+    as_json: --json  Print one JSON object.
+    """,
+    _OF_BOTH,
+    _OF_A,
+    _OF_B,
+)
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A recording, or a target as for `worldline run`.")],
-    b: Annotated[
-        str | None, typer.Argument(metavar="B", help="Another one (default: A again, with other options).")
-    ] = None,
+    a: str,
+    b: str | None = None,
     *,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Trace how the difference reached this member (default: the last to diverge)."
-        ),
-    ] = None,
-    show_all: Annotated[
-        bool, typer.Option("--all", help=f"Show every member that differs, not just the first {SHOWN_MAX}.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    both: Annotated[RunOptions, _declared("both runs", until=True)],
-    of_a: Annotated[RunOptions, _declared("A", "-a")],
-    of_b: Annotated[RunOptions, _declared("B", "-b")],
+    to: str | None = None,
+    show_all: bool = False,
+    as_json: bool = False,
+    both: RunOptions,
+    of_a: RunOptions,
+    of_b: RunOptions,
 ) -> None:
     """Show where two runs diverge: each member's first difference, the earliest cause, and what followed.
 

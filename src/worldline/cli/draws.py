@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, NamedTuple
 
-import typer
 from msgspec.structs import replace
 
 from worldline.cli.console import PlainConsole, cell, output_free_for, print_json, warn
-from worldline.cli.options import FederationRun
+from worldline.cli.options import OF_FEDERATION, takes
 from worldline.files.saving import ScratchFolder
 from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.model import UsageError, as_time, format_time
@@ -18,36 +16,34 @@ from worldline.model.draws.distributions import distribution_text, value_text
 from worldline.model.draws.names import NamePattern, check_pattern
 from worldline.model.draws.table import Drawn, functions_in
 from worldline.model.errors import nearest, shown
-from worldline.processes.executor import InProcess
-from worldline.recording.accounting import intact, recorded_account
-from worldline.recording.reader import Recording
+from worldline.recording.reader import Recording, intact, recorded_account
 from worldline.recording.scan import header_of
 from worldline.targets import RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import TOML
 
-_IN_PROCESS = str(InProcess())
+_IN_PROCESS = "in-process"
 _NAMED_MAX = 12
 
 
+@takes(
+    """
+    RUN  A recording, or a federation as for `worldline run`.
+    --of NAME  List only draws whose name matches this: latency/image, random/*/0.
+    --before MEMBER@TIME  List only draws that could have changed what happened to MEMBER up to TIME.
+    --replaced  List only draws that a table replaced.
+    as_json: --json  Print one JSON object per draw.
+    """,
+    OF_FEDERATION,
+)
 def draws(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A recording, or a federation as for `worldline run`.")],
+    run: str,
     *,
-    of: Annotated[
-        str | None,
-        typer.Option(
-            "--of", metavar="NAME", help="List only draws whose name matches this: latency/image, random/*/0."
-        ),
-    ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEMBER@TIME", help="List only draws that could have changed what happened to MEMBER up to TIME."
-        ),
-    ] = None,
-    replaced: Annotated[bool, typer.Option("--replaced", help="List only draws that a table replaced.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per draw.")] = False,
-    options: FederationRun,
+    of: str | None = None,
+    before: str | None = None,
+    replaced: bool = False,
+    as_json: bool = False,
+    options: RunOptions,
 ) -> None:
     """List the random draws of a run: name, time, distribution and value.
 
@@ -57,7 +53,7 @@ def draws(
         check_pattern(of)
     outcome = None if before is None else _outcome_at(before)
     found = _of_recording(Path(run), options, outcome) if _is_recording(run) else _of_target(run, options, outcome)
-    effects = found.effects.values() if outcome is None else found.before(outcome.member, outcome.at)
+    effects = found.effects.values() if outcome is None else found.before(*outcome)
     pattern = None if of is None else NamePattern(of)
     listed = [
         effect.drawn
@@ -73,27 +69,25 @@ def draws(
         _show(listed)
 
 
-class _OutcomeAt(NamedTuple):
-    """What happened to a member up to a time."""
-
-    member: str
-    at: int
-
-    def check(self, members: Collection[str]) -> None:
-        """Refuse a member that isn't there."""
-        if self.member not in members:
-            known = f"members are {', '.join(sorted(members)[:_NAMED_MAX])}"
-            raise UsageError(
-                f"--before {self.member}@{format_time(self.at)}: there is no member {shown(self.member)}",
-                advice=nearest(self.member, members) or known,
-            )
+_MemberTime = tuple[str, int]
+"""A member and a time: what happened to it up to then."""
 
 
-def _outcome_at(text: str) -> _OutcomeAt:
+def _check(outcome: _MemberTime, members: Collection[str]) -> None:
+    """Refuse a member that isn't there."""
+    member, at = outcome
+    if member not in members:
+        raise UsageError(
+            f"--before {member}@{format_time(at)}: there is no member {shown(member)}",
+            advice=nearest(member, members) or f"members are {', '.join(sorted(members)[:_NAMED_MAX])}",
+        )
+
+
+def _outcome_at(text: str) -> _MemberTime:
     member, at, time = text.rpartition("@")
     if not at or not member:
         raise UsageError(f"--before {text}: that isn't a member and a time", advice="write planner@2s")
-    return _OutcomeAt(member, as_time(time, "a time for --before"))
+    return member, as_time(time, "a time for --before")
 
 
 def _is_recording(text: str) -> bool:
@@ -101,7 +95,7 @@ def _is_recording(text: str) -> bool:
     return path.suffix == ".mcap" or header_of(path) is not None
 
 
-def _of_recording(path: Path, options: RunOptions, outcome: _OutcomeAt | None) -> RunDraws:
+def _of_recording(path: Path, options: RunOptions, outcome: _MemberTime | None) -> RunDraws:
     if options != RunOptions():
         raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
     recording = intact(Recording(path))
@@ -111,19 +105,19 @@ def _of_recording(path: Path, options: RunOptions, outcome: _OutcomeAt | None) -
             advice="name the federation, with --draws",
         )
     if outcome is not None:
-        outcome.check(recording.members())
+        _check(outcome, recording.members())
     warn("a recording doesn't have the draws that participants make; name the federation to list those, too")
     return RunDraws(recorded_account(recording).sendings, recording.header.plan())
 
 
-def _of_target(target: str, options: RunOptions, outcome: _OutcomeAt | None) -> RunDraws:
+def _of_target(target: str, options: RunOptions, outcome: _MemberTime | None) -> RunDraws:
     ready = prepare(target, replace(options, executor=_IN_PROCESS) if target.endswith(TOML) else options)
     if not isinstance(ready, ReadyFederation):
         raise UsageError(f"draws have names in federations, and {target} is of the kind {ready.kind}")
     if outcome is not None:
-        outcome.check(ready.names)
+        _check(outcome, ready.names)
     own: list[Drawn] = []
-    ready.hooks.draws_heard = own.append
+    ready.draws_heard = own.append
     with ScratchFolder("draws") as folder:
         file = Path(folder, "run.mcap")
         recorder = ready.recorder(file)

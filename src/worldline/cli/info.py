@@ -1,4 +1,4 @@
-"""`worldline info`: show what a recording or a federation's file contains; or what is installed here."""
+"""`worldline info`, `digest` and `export`: what a recording or a federation's file contains, also for other tools."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 from msgspec import json
@@ -17,21 +18,26 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.builds import build
-from worldline.cli.console import PlainConsole, cell
-from worldline.cli.runner import losses_in_words
+from worldline.cli.console import PlainConsole, cell, remark, warn
+from worldline.cli.options import takes
+from worldline.cli.runner import interruptible, losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
-from worldline.history.diff.steps import named
-from worldline.launch.file.setup import Setup, nobody, read_setup
-from worldline.model import LossError, ModelError, Network, Plan, format_time
+from worldline.files.saving import destination, save, save_parts
+from worldline.history.diff.account import named
+from worldline.launch.file.setup import Setup, read_setup, starts_none
+from worldline.model import LossError, ModelError, Network, Plan, UsageError, format_time
 from worldline.model.links import Outage
 from worldline.model.text import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
+from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
+from worldline.recording.tables import chrome_trace_of, csv_of, parquet_of
 
 # `worldline digest`: print the digest of a recorded run, if the file is what was recorded.
 
 
-def digest(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]) -> None:
+@takes("FILE  A recording.")
+def digest(file: Path) -> None:
     """Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered."""
     recording = Recording(file)
     verdict = recording.verify()
@@ -44,7 +50,7 @@ def digest(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recordin
     typer.echo(recording.outcome.digest)
 
 
-_COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
+_COLUMNS_MIN = 120  # Where there is no terminal, lines needn't be short.
 _TEXT_CHAIN = re.compile(rb"([0-9a-f]{1,16})(?: ([0-9a-f]+))?")
 _STYLES = {
     Condition.INTACT: "green",
@@ -54,14 +60,8 @@ _STYLES = {
 }
 
 
-def info(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE", help="A recording, or a federation's FILE.toml (default: describe this installation)."
-        ),
-    ] = None,
-) -> None:
+@takes("FILE  A recording, or a federation's FILE.toml (default: describe this installation).")
+def info(file: Path | None = None) -> None:
     """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
     Of a federation's FILE.toml, show who takes part, and what befalls them. Without a file, describe this installation:
@@ -73,7 +73,7 @@ def info(
     if file is None:
         console.print(_installation())
     elif file.suffix == ".toml":
-        _describe_setup(read_setup(file, starts=nobody), console)
+        _describe_setup(read_setup(file, starts=starts_none), console)
     else:
         _describe(Recording(file), console)
 
@@ -222,7 +222,7 @@ def _provenance(header: Provenance) -> Iterable[tuple[str, str]]:
 
 
 def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
-    """Everybody of the roster, and the guests who came; of a file that was cut off only the names are known."""
+    """Yield all of the roster, and the guests that came; of a file that was cut off only the names are known."""
     header, outcome = recording.header, recording.outcome
     if outcome is None:
         yield from ((named(name), "", "", "", "") for name in header.roster)
@@ -281,3 +281,86 @@ def _print(
     if table.row_count:
         console.print()
         console.print(table)
+
+
+# `worldline export`: write a recording in a form that other tools read.
+
+
+class ExportForm(StrEnum):
+    """What a recording can be written as."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    LCM = "lcm"
+    CHROME_TRACE = "chrome-trace"
+
+
+_STANDARD = Path("/dev/stdout")
+_SUFFIXES = {
+    ".csv": ExportForm.CSV,
+    ".parquet": ExportForm.PARQUET,
+    ".log": ExportForm.LCM,
+    ".lcm": ExportForm.LCM,
+    ".json": ExportForm.CHROME_TRACE,
+}
+
+
+@takes(
+    """
+    FILE  A recording.
+    OUTPUT  Where to write it (default: next to FILE, with another ending); - is standard output.
+    form: --to  What to write it as (default: what OUTPUT's ending says).
+    --topic NAME  Only this topic; in tables, each field of its payloads has a column.
+    """
+)
+def export(file: Path, output: Path | None = None, form: ExportForm | None = None, topic: str | None = None) -> None:
+    """Write a recording as CSV, Parquet, an LCM log or a Chrome trace.
+
+    Tables have a row for each message and receiver. An LCM log is the one that `run --lcm` would have written.
+    """
+    chosen = _form(form, output)
+    recording = Recording(file)
+    path = _default(file, chosen) if output is None else _STANDARD if str(output) == "-" else output
+    to = destination(path)  # What can't be written is refused before anything is read.
+    if not to.is_stream and not to.is_new and to.file.samefile(file):
+        raise UsageError(f"{path} is the recording itself, which would be lost", advice="choose another OUTPUT")
+    recording.check_topics([] if topic is None else [topic])
+    account = recorded_account(intact(recording))
+    with interruptible():
+        if chosen is ExportForm.CSV:
+            save_parts(path, csv_of(account.sendings, topic))
+        elif chosen is ExportForm.PARQUET:
+            save(path, parquet_of(account.sendings, topic))
+        elif chosen is ExportForm.CHROME_TRACE:
+            save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, topic))
+        else:
+            _export_to_lcm(recording, path, topic)
+    if missing := shortcoming(recording):
+        warn(missing)
+    if to.descriptor is None:  # Otherwise it was written to where its user looks, or has led it.
+        remark(f"written to {path}")
+
+
+def _form(form: ExportForm | None, output: Path | None) -> ExportForm:
+    found = form or (None if output is None else _SUFFIXES.get(output.suffix))
+    if found is None:
+        raise UsageError("nothing says what to write", advice=f"--to {', '.join(ExportForm)}")
+    return found
+
+
+def _default(file: Path, form: ExportForm) -> Path:
+    ending = next(suffix for suffix, each in _SUFFIXES.items() if each is form)
+    return file.with_suffix(".trace.json" if form is ExportForm.CHROME_TRACE else ending)
+
+
+def _export_to_lcm(recording: Recording, path: Path, topic: str | None) -> None:
+    from worldline.metasim.public import PublicLcm
+
+    if topic is not None:
+        raise UsageError("an LCM log has all topics", advice="leave out --topic")
+    public = PublicLcm(f"file://{path}")
+    with public:
+        narrate(recording, public)
+    if public.lost:
+        for line in public.report():
+            warn(line)

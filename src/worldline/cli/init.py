@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from worldline.cli.console import PlainConsole
+from worldline.cli.options import takes
 from worldline.model import UsageError
 
 FEDERATION_TOML = """\
@@ -85,11 +83,8 @@ def display(self: Participant) -> None:
 FILES = {"federation.toml": FEDERATION_TOML, "federation.py": FEDERATION_PY}
 
 
-def init(
-    directory: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where to write it; created if missing.")
-    ] = Path(),
-) -> None:
+@takes("directory: FOLDER  Where to write it; created if missing.")
+def init(directory: Path = Path()) -> None:
     """Write a small federation to start from: federation.toml and federation.py."""
     write_files(directory, FILES)
     console = PlainConsole()
@@ -131,5 +126,5 @@ def _take_away(made: list[Path]) -> None:
     for path in reversed(made):
         if not path.is_dir():
             path.unlink()
-        elif not any(path.iterdir()):  # Otherwise somebody has put something of theirs there.
+        elif not any(path.iterdir()):  # Otherwise another program has put something there.
             path.rmdir()

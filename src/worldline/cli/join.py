@@ -5,40 +5,45 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from worldline.cli.options import LISTEN, SETTINGS, token_in
+from worldline.cli.options import LISTEN, takes, token_in
 from worldline.federation.address import parse_address
-from worldline.federation.environment import ADDRESS, AUTHORITY, CERTIFICATE, KEY, TOKEN
+from worldline.federation.environment import (
+    ADDRESS,
+    AUTHORITY,
+    CERTIFICATE,
+    KEY,
+    TOKEN,
+    LaunchEnvironment,
+    read_surroundings,
+)
 from worldline.federation.registry import running
 from worldline.launch.file.setup import Setup, check_name_in, check_startable, read_setup
-from worldline.launch.joining import Joining
+from worldline.launch.processes import become_participant, check_welcome
 from worldline.model import UsageError
 
 
+@takes(
+    f"""
+    file: FILE.toml  The file that describes the federation.
+    NAME  The participant to start.
+    --address ADDRESS  Where the run is served (default: {ADDRESS}, or your run of that federation here, or {LISTEN}).
+    --token-file FILE  File with the token to present (or set {TOKEN}).
+    --authority FILE  Authority to trust, for tls:// (or set {AUTHORITY}).
+    --certificate FILE  Certificate to present, for tls:// (or set {CERTIFICATE}).
+    --key FILE  The certificate's key, if in a separate file (or set {KEY}).
+    --set
+    """
+)
 def join(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The participant to start.")],
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help=f"Where the run is served (default: {ADDRESS}, or your run of that federation here, or {LISTEN}).",
-        ),
-    ] = None,
-    token_file: Annotated[Path | None, typer.Option(help=f"File with the token to present (or set {TOKEN}).")] = None,
-    authority: Annotated[
-        Path | None, typer.Option(help=f"Authority to trust, for tls:// (or set {AUTHORITY}).")
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help=f"Certificate to present, for tls:// (or set {CERTIFICATE}).")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help=f"The certificate's key, if in a separate file (or set {KEY}).")
-    ] = None,
-    settings: Annotated[list[str] | None, SETTINGS] = None,
+    file: Path,
+    name: str,
+    address: str | None = None,
+    token_file: Path | None = None,
+    authority: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    settings: list[str] | None = None,
 ) -> None:
     """Start one participant of a federation here, for a run served elsewhere.
 
@@ -54,18 +59,19 @@ def join(
     check_startable(setup, is_wanted)
     where = address or os.environ.get(ADDRESS) or _address_here(setup)
     parse_address(where)
-    joining = Joining(
-        setup=setup,
-        name=name,
+    surroundings = LaunchEnvironment(
         address=where,
+        name=name,
+        federation=setup.name,
         token=token_in(token_file),
-        authority=authority or _path_in(AUTHORITY),
-        certificate=certificate or _path_in(CERTIFICATE),
-        key=key or _path_in(KEY),
+        authority=_path_to(authority, AUTHORITY),
+        certificate=_path_to(certificate, CERTIFICATE),
+        key=_path_to(key, KEY),
+        functions=read_surroundings(os.environ).functions,
     )
-    joining.check()
+    check_welcome(setup, surroundings)
     sys.stdout.flush()
-    joining.become()
+    become_participant(setup.parts[name], surroundings)
 
 
 def _address_here(setup: Setup) -> str:
@@ -78,6 +84,6 @@ def _address_here(setup: Setup) -> str:
     return found[0] if found else LISTEN
 
 
-def _path_in(variable: str) -> Path | None:
-    given = os.environ.get(variable)
-    return Path(given) if given else None
+def _path_to(given: Path | None, variable: str) -> str | None:
+    file = given or os.environ.get(variable)
+    return str(Path(file).absolute()) if file else None

@@ -18,7 +18,7 @@ from rich.text import Text
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
 from worldline.cli.options import KindOfDay, shelf_at
 from worldline.cli.runner import interruptible, recording_of, run_to_end
-from worldline.cli.search_story import SearchPlan, run_search, show_how_to_repeat
+from worldline.cli.search_story import Searched, SeedsOptions, run_search
 from worldline.files.parameters import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file
@@ -32,19 +32,19 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.faults import KINDS, SHARES, as_fault, parse_kinds, time_of
 from worldline.nodes.node import Node
-from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.shapes import parse_edges
-from worldline.nodes.shrinking import Shrunk, as_kept, shrink
+from worldline.nodes.shrinking import as_kept, shrink
 from worldline.nodes.trace import NodeRecord, line_of, text_of
-from worldline.nodes.trial import Trial, load_trial, recipe_of
+from worldline.nodes.trial import Trial, load, load_trial, recipe_of, save
 from worldline.pictures.nodes import Routes, diagram_svg, topology_svg
-from worldline.processes.executor import Inline
+from worldline.processes.executor import Executor
 from worldline.recording import Shelf
 from worldline.search.day import USUAL_DAY, as_day
-from worldline.search.searching import SECONDS_MAX, Recipe, Report, deadline, remarks_on
+from worldline.search.searching import SECONDS_MAX, deadline, remarks_on
+from worldline.search.shrinking import Shrunk
 from worldline.targets import RunOptions
-from worldline.targets.algorithm import ReadyTrial
+from worldline.targets.models import ready_trial
 
 # What stands below the options in `worldline nodes --help`: all that has a syntax of its own, for 80 columns.
 
@@ -172,22 +172,9 @@ class TrialOptions(Struct, frozen=True, kw_only=True):
         return structs.replace(trial, **{name: value for name, value in said.items() if value is not None}), is_plain
 
 
-class SeedsOptions(Struct, frozen=True, kw_only=True):
-    """How many seeds are tried, and what is done with the one that fails."""
+class NodesSeeds(SeedsOptions, frozen=True, kw_only=True):
+    """How many seeds are tried, and what shrinking leaves alone."""
 
-    seeds: Annotated[
-        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
-    ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
-    ] = None
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
-    ] = False
-    no_shrink: Annotated[
-        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
-    ] = False
     keep: Annotated[
         str | None,
         typer.Option(
@@ -228,11 +215,6 @@ class NodesOutputs(Struct, frozen=True, kw_only=True):
     def shows_one_run(self) -> bool:
         return any((self.record, self.diagram, self.topology_plot, self.as_json))
 
-    @property
-    def trace(self) -> str:
-        """How the trace of a failure is shown: plain, with times, or not at all."""
-        return "" if self.quiet else "times" if self.times else "plain"
-
     def check(self) -> None:
         """Refuse what can't be written before anything has happened."""
         for path in (self.diagram, self.topology_plot):
@@ -265,56 +247,24 @@ class SourcedTrial(NamedTuple):
 NO_PROPERTIES = "no properties: only errors would have been noticed"
 
 
-class NodesNarrator:
-    """Tells a run as it happens."""
+def _sink(outputs: NodesOutputs, kept: list[NodeRecord] | None) -> bool | Callable[[NodeRecord], None]:
+    """Return what takes the records: prints them as they come, and keeps them if they are needed."""
+    if outputs.quiet:
+        return False if kept is None else kept.append
+    is_read = True
 
-    def __init__(self, outputs: NodesOutputs) -> None:
-        self._console = PlainConsole(sys.stderr if outputs.as_json else None)
-        self._times = outputs.times
-        self._as_json = outputs.as_json
-        self.is_told = not outputs.quiet
-        self._is_read = True
-        self._is_text = not outputs.quiet and not outputs.as_json
-
-    def sink(self, kept: list[NodeRecord] | None) -> bool | Callable[[NodeRecord], None]:
-        """Return what takes the records: tells them as they come, and keeps them if they are needed."""
-        if not self.is_told:
-            return False if kept is None else kept.append
-
-        def take(record: NodeRecord) -> None:
-            if kept is not None:
-                kept.append(record)
-            as_json = self._as_json
-            self._tell(printable_json(json.encode(record).decode()) if as_json else line_of(record, times=self._times))
-
-        return take
-
-    def _tell(self, line: str) -> None:
-        """Print a line, as long as there is a reader: what is recorded and drawn doesn't depend on that."""
-        if self._is_read:
+    def take(record: NodeRecord) -> None:
+        nonlocal is_read
+        if kept is not None:
+            kept.append(record)
+        if is_read:  # As long as there is a reader: what is recorded and drawn doesn't depend on that.
+            as_json, times = outputs.as_json, outputs.times
             try:
-                print(line)
+                print(printable_json(json.encode(record).decode()) if as_json else line_of(record, times=times))
             except Unread:
-                self._is_read = False
+                is_read = False
 
-    def say(self, line: str | Text) -> None:
-        """Say something of the run that isn't part of what happens in it."""
-        if self._is_text:
-            self._console.print(line)
-
-    def begin(self, run: Scheduler) -> None:
-        self.say(own_lines(run.topology.text()))
-
-    def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
-        if failure is not None:
-            raise failure
-        for each in trial.algorithm.properties:
-            self._console.print(f"holds {each}")
-        if not trial.algorithm.properties:
-            self._console.print(NO_PROPERTIES)
-        self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
-        for remark in remarks_on(run.faults_so_far, run.faults_in_vain):
-            self._console.print(remark)
+    return take
 
 
 def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> None:
@@ -322,15 +272,20 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
     trial = asked.trial
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
-    narrator = NodesNarrator(outputs)
+    console = PlainConsole(sys.stderr if outputs.as_json else None)
     kept: list[NodeRecord] | None = [] if outputs.diagram else None
-    scheduler = trial.scheduler(trace=narrator.sink(kept))
-    ready = ReadyTrial(trial, Inline())
+    scheduler = trial.scheduler(trace=_sink(outputs, kept))
+    ready = ready_trial(trial, Executor("inline"))
     ready.target, ready.options = asked.target, RunOptions(settings=asked.settings)
+
+    def say(line: str | Text) -> None:
+        """Say something of the run that isn't part of what happens in it."""
+        if not outputs.quiet and not outputs.as_json:
+            console.print(line)
 
     def run(observer: Observer | None, watch: Watch | None) -> Outcome:
         try:
-            narrator.begin(scheduler)
+            say(own_lines(scheduler.topology.text()))
             with deadline(asked.seconds_max):
                 return scheduler.run(trial.end(), events_max=trial.events_max, observer=observer, watch=watch)
         except WorldlineError as error:
@@ -338,13 +293,19 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
 
     outcome = run_to_end(
         run,
-        recording_of(ready.recorder, shelf, narrator.say),
-        showing=nullcontext if narrator.is_told else progress,
-        ended=lambda _: narrator.say("---"),
+        recording_of(ready.recorder, shelf, say),
+        showing=progress if outputs.quiet else nullcontext,
+        ended=lambda _: say("---"),
     )
     _draw(trial, scheduler, kept, outputs, outcome.failure)
     asked.save()
-    narrator.end(trial, scheduler, outcome.failure)
+    if outcome.failure is not None:
+        raise outcome.failure
+    for line in [f"holds {each}" for each in trial.properties] or [NO_PROPERTIES]:
+        console.print(line)
+    console.print(f"{format_time(scheduler.now)} simulated, {scheduler.result()}")
+    for remark in remarks_on(scheduler.faults_so_far, scheduler.faults_in_vain):
+        console.print(remark)
 
 
 def _draw(
@@ -374,52 +335,34 @@ def _routes(run: Scheduler, root: int) -> Routes | None:
 # Tries a distributed algorithm on many seeds, shrinks what fails, and says how to repeat it.
 
 
-class _Algorithms:
-    """What a search knows of distributed algorithms.
+def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outputs: NodesOutputs) -> Searched[Trial]:
+    """Return what is searched; `kept` is what shrinking leaves as it is."""
+    trial, source, seconds_max, *_ = asked
+    file = [] if source is None else ["--file", str(source)]
 
-    `kept` is what shrinking leaves as it is, and `trace` says how that of the shrunk failure is shown: plain, with
-    times, or not at all.
-    """
-
-    def __init__(self, asked: SourcedTrial, kept: frozenset[str], trace: str) -> None:
-        self.trial = asked.trial
-        self.properties = asked.trial.algorithm.properties
-        self.unjudged = NO_PROPERTIES
-        self._asked = asked
-        self._kept = kept
-        self._trace = trace
-
-    def recipe(self) -> Recipe:
-        return recipe_of(self.trial, self._asked.source)
-
-    def tells_faults(self, _: Report) -> bool:
-        return bool(self.trial.faults) or any(kind not in SHARES for kind in self.trial.kinds)
-
-    def command(self, failing: Trial) -> str:
-        return command_of(failing, self._asked.source, self._asked.seconds_max)
-
-    def command_of_saved(self, path: Path) -> str:
-        file = [] if self._asked.source is None else ["--file", str(self._asked.source)]
-        return shlex.join(["worldline", "nodes", *file, "--schedule", str(path)])
-
-    def save(self, trial: Trial, path: Path) -> None:
-        save(trial, path, file=self._asked.source)
-
-    def shrink(self, failing: Trial, progress: Callable[[int], None] | None) -> Shrunk:
-        return shrink(failing, keep=self._kept, seconds_max=self._asked.seconds_max, progress=progress)
-
-    def show_shrunk(self, console: Console, shrunk: Shrunk, save_to: Path | None) -> None:
-        if save_to is not None:
-            self.save(shrunk.trial, save_to)
-        _show_shrunk(console, shrunk)
-        show_how_to_repeat(console, None if save_to is None else self.command_of_saved(save_to))
-        if self._trace:
+    def tell(shrunk: Shrunk[Trial]) -> None:
+        if not outputs.quiet:
             console.print("---")
-            console.print(own_lines(text_of(shrunk.records, times=self._trace == "times")))
+            console.print(own_lines(text_of(shrunk.records, times=outputs.times)))
         console.print(str(shrunk.failure), style="red")
 
+    return Searched(
+        trial=trial,
+        seconds_max=seconds_max,
+        save_to=asked.save_to,
+        unjudged=NO_PROPERTIES,
+        recipe=lambda: recipe_of(trial, source),
+        command=lambda failing: command_of(failing, source, seconds_max),
+        command_of_saved=lambda path: shlex.join(["worldline", "nodes", *file, "--schedule", str(path)]),
+        save=lambda found, path: save(found, path, file=source),
+        shrink=lambda failing, progress: shrink(failing, keep=kept, seconds_max=seconds_max, progress=progress),
+        describe=lambda shrunk: _describe(console, shrunk),
+        tell=tell,
+        tells_faults=bool(trial.faults) or any(kind not in SHARES for kind in trial.kinds),
+    )
 
-def _show_shrunk(console: Console, shrunk: Shrunk) -> None:
+
+def _describe(console: Console, shrunk: Shrunk[Trial]) -> None:
     lines = len(shrunk.records)
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
     runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
@@ -483,7 +426,7 @@ def nodes(
             rich_help_panel=_END, min=0.001, help="Consider a run endless after this many seconds of real time."
         ),
     ] = SECONDS_MAX,
-    search: SeedsOptions,
+    search: NodesSeeds,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule written by --save.")
     ] = None,
@@ -522,9 +465,7 @@ def nodes(
         return
     if outputs.shows_one_run:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
-    plan = SearchPlan(search.seeds, search.workers, seconds_max, search.keep_going, not search.no_shrink, save_to)
-    kept = as_kept(search.keep or (), trial.algorithm)
-    run_search(console, _Algorithms(sourced, kept, outputs.trace), plan)
+    run_search(console, _searched(console, sourced, as_kept(search.keep or (), trial.algorithm), outputs), search)
 
 
 # What goes with a schedule: how it is shown, not what happens.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, print_json
-from worldline.cli.options import operator_token_in
+from worldline.cli.options import takes, token_in
 from worldline.federation.environment import OPERATOR_TOKEN
 from worldline.federation.operator import Operator
 from worldline.federation.registry import RunEntry, running
@@ -23,26 +23,25 @@ from worldline.wire.operator import RunOver
 
 # Finds the run that an operator means, by its name or its address, and connects to it.
 
-Run = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="RUN",
-        help="The run's name, its number of a process if several have that name, or its server's address (default: the"
-        " only run of yours on this machine).",
-    ),
-]
+_RUN = """
+    RUN  The run's name, its number of a process if several have that name, or its server's address (default: the only
+        run of yours on this machine).
+"""
+ACCESS = f"""
+    --token-file FILE  File with the operator's token, for a run on another machine (or set {OPERATOR_TOKEN}).
+    --authority FILE  Authority whose certificates to trust, for tls://.
+    --certificate FILE  Certificate to present, for tls://.
+    --key
+"""
 
 
 class OperatorAccess(Struct, frozen=True, kw_only=True):
     """What an operator presents, and trusts."""
 
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with the operator's token, for a run on another machine (or set {OPERATOR_TOKEN})."),
-    ] = None
-    authority: Annotated[Path | None, typer.Option(help="Authority whose certificates to trust, for tls://.")] = None
-    certificate: Annotated[Path | None, typer.Option(help="Certificate to present, for tls://.")] = None
-    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None
+    token_file: Path | None = None
+    authority: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
 
 
 _ADDRESS = re.compile(r"(?:tcp|tls|unix):.*|\[?[\w.:-]*\]?:\d+")
@@ -57,7 +56,7 @@ def connected(run: str | None, access: OperatorAccess) -> Operator:
     """Connect to the run that is meant."""
     shown: dict[str, Any] = {"authority": access.authority, "certificate": access.certificate, "key": access.key}
     if run is not None and _ADDRESS.fullmatch(run):
-        return Operator(run, token=operator_token_in(access.token_file), **shown)
+        return Operator(run, token=token_in(access.token_file, of_operator=True), **shown)
     entry = found(run)
     try:
         return Operator(entry.address, token=entry.token, process=entry.process, **shown)
@@ -100,17 +99,15 @@ def conclude(over: RunOver, *, as_json: bool = False) -> NoReturn:
 _END_PATIENCE_S = 10.0
 
 
-def end(
-    run: Run = None,
-    *,
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When, in simulated time (default: as soon as possible).")
-    ] = None,
-    now: Annotated[
-        bool, typer.Option("--now", help="Break it off, as Ctrl-C would: it has no result, and everybody is told why.")
-    ] = False,
-    access: OperatorAccess,
-) -> None:
+@takes(
+    _RUN,
+    """
+    --at TIME  When, in simulated time (default: as soon as possible).
+    --now  Break it off, as Ctrl-C would: it has no result, and all participants are told why.
+    """,
+    ACCESS,
+)
+def end(run: str | None = None, *, at: str | None = None, now: bool = False, access: OperatorAccess) -> None:
     """End a federation in good order: it has a result, as if it had been run with --until that time."""
     if at is not None and now:
         raise UsageError("--at and --now contradict each other", advice="use one")
@@ -123,7 +120,7 @@ def end(
             PlainConsole().print(f"it ends at {format_time(ends)}")
         try:
             over = operator.last_word(_END_PATIENCE_S)
-        except LossError:  # It ends when everybody is there: whoever wants to know how can ask again.
+        except LossError:  # It ends when all participants are there; its operator can ask again.
             return
         conclude(over)
 
@@ -131,11 +128,8 @@ def end(
 # `worldline pause`: hold a run where it is.
 
 
-def pause(
-    run: Run = None,
-    *,
-    access: OperatorAccess,
-) -> None:
+@takes(_RUN, ACCESS)
+def pause(run: str | None = None, *, access: OperatorAccess) -> None:
     """Hold a running federation where it is; its result stays the same.
 
     Those who were allowed to go on already do so; nobody is allowed any more. `worldline resume` lets them go on.
@@ -150,11 +144,8 @@ def pause(
 # `worldline resume`: let a run go on that was paused.
 
 
-def resume(
-    run: Run = None,
-    *,
-    access: OperatorAccess,
-) -> None:
+@takes(_RUN, ACCESS)
+def resume(run: str | None = None, *, access: OperatorAccess) -> None:
     """Let a federation go on that `worldline pause` or `worldline step` holds."""
     with connected(run, access) as operator:
         over = operator.resume()
@@ -166,19 +157,26 @@ def resume(
 _PATIENCE_S = 10.0
 
 
+@takes(
+    _RUN,
+    """
+    --by TIME  How far to go, in simulated time: 10ms.
+    --to TIME  Where to stop, in simulated time: 12.5s.
+    --wait SECONDS at least 0.0  How long to wait for all participants to get there.
+    """,
+    ACCESS,
+)
 def step(
-    run: Run = None,
+    run: str | None = None,
     *,
-    by: Annotated[str | None, typer.Option(metavar="TIME", help="How far to go, in simulated time: 10ms.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="TIME", help="Where to stop, in simulated time: 12.5s.")] = None,
-    wait: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="How long to wait for everybody to get there.")
-    ] = _PATIENCE_S,
+    by: str | None = None,
+    to: str | None = None,
+    wait: float = _PATIENCE_S,
     access: OperatorAccess,
 ) -> None:
-    """Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.
+    """Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it there.
 
-    The command ends when everybody stands there. The run's result stays the same.
+    The command ends when all participants stand there. The run's result stays the same.
     """
     if by is not None and to is not None:
         raise UsageError("--by and --to contradict each other", advice="use one")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from msgspec import Struct
 
 from worldline.model import UsageError
-from worldline.targets import RunOptions
 
 if TYPE_CHECKING:
     from worldline.recording import Shelf
@@ -19,22 +21,13 @@ if TYPE_CHECKING:
 # Reads tokens: never from the command line, where every user of the machine could see them.
 
 
-def token_in(file: Path | None) -> str | None:
-    """Read the token from its file, or without one from the environment."""
+def token_in(file: Path | None, *, of_operator: bool = False) -> str | None:
+    """Read the participants' token, or the operator's, from its file, or without one from the environment."""
     if file is not None:
         return read_token(file)
-    from worldline.federation.environment import TOKEN  # Here, since most runs have none.
+    from worldline.federation.environment import OPERATOR_TOKEN, TOKEN  # Here, since most runs have none.
 
-    return os.environ.get(TOKEN) or None
-
-
-def operator_token_in(file: Path | None) -> str | None:
-    """Read the operator's token, in the same way."""
-    if file is not None:
-        return read_token(file)
-    from worldline.federation.environment import OPERATOR_TOKEN
-
-    return os.environ.get(OPERATOR_TOKEN) or None
+    return os.environ.get(OPERATOR_TOKEN if of_operator else TOKEN) or None
 
 
 def read_token(file: Path) -> str:
@@ -50,78 +43,111 @@ def read_token(file: Path) -> str:
     return token
 
 
-# What happens in a run, as several commands say it. How they are declared: see `worldline.cli.commands.flat`.
+# How a command says what stands on its command line: as its help shows it.
+#
+# A row has an argument or an option, and after two blanks what it does; lines that are further to the right go on with
+# that. A row without it is one of `_SHARED`. A line that ends in a colon begins a section of the help. A row is for the
+# parameter, or the field of a group of options, that has the option's name, or the name in front of it:
+# ``settings: --set NAME=VALUE  Set a model parameter.`` The signature has types and defaults. See `commands.flat`.
 
-SEED = typer.Option(help="Seed of all random draws (default: the target's own).")
-UNTIL = typer.Option(
-    metavar="TIME", help="End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own)."
-)
-_END_TIME = typer.Option("--until", metavar="TIME", help="End of the run, such as 20s (default: the target's own).")
-SETTINGS = typer.Option(
-    "--set",
-    metavar="NAME=VALUE",
-    help="Set a model parameter, or a key in a federation's file, such as link.latency=5ms.",
-)
-DRAWS = typer.Option(
-    "--draws",
-    metavar="TABLE",
-    help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.",
-)
-FAULT = typer.Option(
-    "--fault",
-    metavar="TEXT",
-    help='Let something befall a participant of a federation, such as "2s crash planner 1s". Can be repeated.',
-)
-DRAWN_FAULTS = typer.Option(
-    "--faults",
-    metavar="KINDS",
-    help="Draw faults of participants by the seed, such as crash=1,hang=2; crash-after=1 waits for an event.",
-)
-OF_FEDERATIONS = {
-    "seed": SEED,
-    "until": _END_TIME,
-    "settings": SETTINGS,
-    "draws": DRAWS,
-    "faults": FAULT,
-    "drawn_faults": DRAWN_FAULTS,
-}
-"""How the options of a federation's run are declared, for commands that take nothing else."""
+_NAMED = re.compile(r"(?:([\w.]+): )?(\S+.*)")
+_FORM = re.compile(r"(-[^\s,]+(?:, -\S+)*)?(?:(?:^| )(\S+))?(?: at least ([\d.]+)| ([\d.]+) to ([\d.]+))?")
+_SHARED = """
+    --seed N  Seed of all random draws (default: the target's own).
+    --until TIME  End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own).
+    settings: --set NAME=VALUE  Set a model parameter, or a key in a federation's file, such as link.latency=5ms.
+    --draws TABLE  Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.
+    faults: --fault TEXT  Let something befall a participant of a federation, such as "2s crash planner 1s". Can be
+        repeated.
+    drawn_faults: --faults KINDS  Draw faults of participants by the seed, such as crash=1,hang=2; crash-after=1 waits
+        for an event.
+    --day DAY  The kind of day: usual, or some of constant, quick, tail, slow-links, bursts, no-crash and the like
+        (default: a search draws one for each seed).
+    --realtime RATE  Run at most this many simulated seconds per real second.
+    --timing  Note who asks when, in wall-clock time, in NAME.timing next to the recording: see `why`.
+    --patience SECONDS at least 0.1  Name a participant that holds all others for longer than this, in wall-clock time
+        (default: 10). The result stays the same.
+    --lcm TARGET  Show all messages on an LCM: udpm://GROUP:PORT, tcpq://HOST:PORT or a log.
+    --lcm-serve HOST:PORT  Be a tcpq:// endpoint for LCM programs that look on; port 0 picks one.
+    --listen ADDRESS  Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.
+    --token-file FILE  File with the token that participants must present (or set WORLDLINE_TOKEN).
+    --certificate FILE  The server's certificate, for tls://.
+    --key FILE  The certificate's key, if in a separate file.
+    --record FILE.mcap  Where to record (default: NAME.mcap in this folder).
+    --no-record  Record nothing.
+    --force  Replace existing files even if they aren't recordings.
+    --quiet, -q  Show only the outcome.
+"""
+OF_FEDERATION = """
+    --seed
+    --until TIME  End of the run, such as 20s (default: the target's own).
+    --set
+    --draws
+    --fault
+    --faults
+"""
+"""The rows of the options of a federation's run, for commands that take nothing else."""
 
-FederationRun = Annotated[RunOptions, OF_FEDERATIONS]
-KindOfDay = Annotated[
-    str | None,
-    typer.Option(
-        "--day",
-        metavar="DAY",
-        help="The kind of day: usual, or some of constant, quick, tail, slow-links, bursts, no-crash and the like"
-        " (default: a search draws one for each seed).",
-    ),
-]
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-# How a federation is run.
+def takes(*rows: str) -> Callable[[Command], Command]:
+    """Declare what stands on the command line of a command, in that order."""
 
-FEDERATIONS = "Federations only"
-"""Where `worldline run` lists what is for federations."""
+    def declare(command: Command) -> Command:
+        command.rows = dict(_declared(rows))  # type: ignore[attr-defined]
+        return command
 
-REALTIME = typer.Option(metavar="RATE", help="Run at most this many simulated seconds per real second.")
-TIMING = typer.Option(
-    "--timing", help="Note who asks when, in wall-clock time, in NAME.timing next to the recording: see `why`."
-)
-PATIENCE = typer.Option(
-    min=0.1,
-    metavar="SECONDS",
-    help="Name whoever holds everybody for longer than this, in wall-clock time (default: 10). The result stays the"
-    " same.",
-)
-LCM = typer.Option(
-    "--lcm",
-    metavar="TARGET",
-    help="Show all messages on an LCM: udpm://GROUP:PORT, tcpq://HOST:PORT or a log.",
-)
-LCM_SERVE = typer.Option(
-    metavar="HOST:PORT", help="Be a tcpq:// endpoint for LCM programs that look on; port 0 picks one."
-)
+    return declare
+
+
+def _declared(rows: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the name of the parameter or field of each row, and how typer declares it."""
+    shared = {form.partition(" ")[0].rstrip(","): (name, form, text) for _, name, form, text in _rows(_SHARED)}
+    for each in rows:
+        for panel, name, form, text in _rows(each):
+            name, form, text = (name, form, text) if text else shared[form]
+            found = _FORM.fullmatch(form)
+            assert found is not None, form
+            flags, metavar, *bounds = found.groups()
+            said: dict[str, Any] = {"metavar": metavar, "help": text, "rich_help_panel": panel}
+            if flags is None:
+                yield name or form.lower(), typer.Argument(**said)
+                continue
+            least, low, high = (None if bound is None else _number(bound) for bound in bounds)
+            names = flags.split(", ")
+            field = name or names[0].removeprefix("--").replace("-", "_")
+            yield field, typer.Option(*names, min=low if least is None else least, max=high, **said)
+
+
+def _rows(text: str) -> Iterator[tuple[str | None, str, str, str]]:
+    """Yield section, name, form and text of each row."""
+    panel: str | None = None
+    for line in re.sub(r"\n +", " ", cleandoc(text)).splitlines():
+        if line.endswith(":"):
+            panel = line[:-1]
+        elif line:
+            named, _, said = line.partition("  ")
+            found = _NAMED.fullmatch(named)
+            assert found is not None, line
+            yield panel, found[1] or "", found[2], said
+
+
+def _number(text: str) -> float:
+    return int(text) if text.isdecimal() else float(text)
+
+
+# Commands whose structs have the declarations in their fields: see `commands.flat`.
+
+_DECLARED = dict(_declared([_SHARED]))
+OF_FEDERATIONS = dict(_declared([OF_FEDERATION]))
+FORCE, REALTIME = _DECLARED["force"], _DECLARED["realtime"]
+KindOfDay = Annotated[str | None, _DECLARED["day"]]
+Quiet = Annotated[bool, _DECLARED["quiet"]]
+
+
+# What several commands are given, and what it means.
+
 PATIENCE_S = 10.0
 """How long time may stand still before the participant that holds it is named, unless another patience is chosen."""
 
@@ -131,43 +157,21 @@ LISTEN = "tcp://127.0.0.1:7475"
 class ServerOptions(Struct, frozen=True, kw_only=True):
     """Where participants reach a run that is served, and what they have to present."""
 
-    listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.")
-    ] = LISTEN
-    token_file: Annotated[
-        Path | None, typer.Option(help="File with the token that participants must present (or set WORLDLINE_TOKEN).")
-    ] = None
-    token_directory: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder with one token file per participant, named after it.")
-    ] = None
-    operator_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the token of operators elsewhere (or set WORLDLINE_OPERATOR_TOKEN; default: a new one)."
-        ),
-    ] = None
-    certificate: Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")] = None
-    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None
-    authority: Annotated[
-        Path | None,
-        typer.Option(help="Authority whose certificates participants must present, for tls:// (default: none)."),
-    ] = None
-
-
-# What a command leaves behind, and what it prints.
-
-FORCE = typer.Option("--force", help="Replace existing files even if they aren't recordings.")
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]
+    listen: str = LISTEN
+    token_file: Path | None = None
+    token_directory: Path | None = None
+    operator_token_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None
 
 
 class RecordingOptions(Struct, frozen=True, kw_only=True):
     """Where a run is recorded, and whether it is."""
 
-    record: Annotated[
-        Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap in this folder).")
-    ] = None
-    no_record: Annotated[bool, typer.Option("--no-record", help="Record nothing.")] = False
-    force: Annotated[bool, FORCE] = False
+    record: Path | None = None
+    no_record: bool = False
+    force: bool = False
 
     def shelf(self, default: str | None = None) -> Shelf | None:
         """Return where a run is to be recorded, if it is, or refuse that place before anything has happened."""

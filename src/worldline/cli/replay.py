@@ -6,29 +6,46 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, output_free_for, print_json, remark, warn
-from worldline.cli.options import LCM, LCM_SERVE, Quiet
+from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
-from worldline.history.diff.steps import NOTES, named
+from worldline.federation.participant.solo import reach_in, replay_alone, rules_alone
+from worldline.history.diff.account import NOTES, named
 from worldline.history.diff.values import payload_text
 from worldline.history.observer import Observer
+from worldline.history.replay.following import Following, RecordedParts
+from worldline.history.replay.retelling import RetoldDifference
 from worldline.history.telling import SeveralObservers
-from worldline.model.errors import UsageError, shown
+from worldline.lock.feeding import Feeding
+from worldline.model.errors import NonDeterminism, UsageError, shown
+from worldline.model.lifecycle import lifecycle_of
 from worldline.model.reading import as_time
-from worldline.model.text import printable
+from worldline.model.text import counted, printable
 from worldline.model.time import FOREVER, SECOND, format_time
 from worldline.recording import Recording
-from worldline.recording.accounting import narrate, shortcoming
+from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
+from worldline.targets import Ready
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.recorded import (
+    code_changes,
+    doubts,
+    joins_of,
+    members_of,
+    plan_changes,
+    program_of,
+    ready_as_recorded,
+)
 
 if TYPE_CHECKING:
-    from worldline.cli.replay_live import LiveReport
+    from worldline.cli.debugging import ReplayDebugger
 
 # Plays a recording: a line for every message when it arrives, at the speed at which it is wanted.
 
@@ -36,22 +53,22 @@ _TIME_WIDTH = 14
 _SLEEP_MAX_S = 1e6  # More than Python can sleep is asked for by very low speeds.
 
 
-class Pace:
-    """Lets simulated time pass no faster than so many seconds in a second; None: as fast as it can be told."""
+Pace = Callable[[int], None]
+"""Waits until a simulated time may be shown."""
 
-    def __init__(self, speed: float | None, start: int = 0, end: int = FOREVER) -> None:
-        self._speed = speed
-        self._start = start
-        self._end = end
-        self._began = time.monotonic()
 
-    def __call__(self, moment: int) -> None:
-        if self._speed is None or not self._start <= moment < self._end:
+def pace_of(speed: float | None, start: int = 0, end: int = FOREVER) -> Pace:
+    """Let simulated time pass no faster than so many seconds in a second; None: as fast as it can be told."""
+    began = time.monotonic()
+
+    def wait(moment: int) -> None:
+        if speed is None or not start <= moment < end:
             return
-        due = self._began + (moment - self._start) / SECOND / self._speed
-        left = due - time.monotonic()
+        left = began + (moment - start) / SECOND / speed - time.monotonic()
         if left > 0:
             time.sleep(min(left, _SLEEP_MAX_S))
+
+    return wait
 
 
 def speed_of(text: str) -> float | None:
@@ -67,40 +84,27 @@ def speed_of(text: str) -> float | None:
     return speed
 
 
-class ShownPart(NamedTuple):
-    """Which part of a recording is shown: these topics, or all, from `start` until before `end`."""
-
-    topics: Collection[str] = ()
-    start: int = 0
-    end: int = FOREVER
-
-
-class _Place(NamedTuple):
-    """What lines are sorted by."""
-
-    at: int
-    is_done: bool  # By a member; otherwise something arrives.
-    who: str
-    number: int
-    receiver: str = ""
-    copy: int = 0
+_Place = tuple[int, bool, str, int, str, int]
+"""What lines are sorted by: time, whether a member does it (or it arrives), who, number, receiver, copy."""
 
 
 class MessageLines(Observer):
-    """Prints a line for whatever arrives, gets lost, reaches nobody or is noted, in the order of their times.
+    """Prints a line for what arrives, gets lost, reaches no member or is noted, in the order of their times.
 
     At the same time, what arrives comes before what members do then, which it may have caused.
     """
 
-    def __init__(self, part: ShownPart, say: Callable[[str], None]) -> None:
-        self._part = part
+    def __init__(
+        self, say: Callable[[str], None], topics: Collection[str] = (), start: int = 0, end: int = FOREVER
+    ) -> None:
         self._say = say
+        self._topics = topics  # These alone, if there are any.
+        self._span = start, end
         self._messages: dict[tuple[str, int], tuple[str, bytes]] = {}
-        self._expiries: list[tuple[int, str, int]] = []  # A heap: when each of them has reached everybody.
+        self._expiries: list[tuple[int, str, int]] = []  # A heap: when each has reached all its receivers.
         self._ahead: list[tuple[_Place, str, bytes]] = []  # A heap.
         self._unheard: dict[tuple[str, int], _Place] = {}
         self._done = 0  # What members have done, so far.
-        self.count = 0
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._messages[who, number] = topic, payload
@@ -109,20 +113,20 @@ class MessageLines(Observer):
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
         self._unheard.pop((sender, number), None)
-        place = _Place(at, False, sender, number, receiver, copy)
+        place = at, False, sender, number, receiver, copy
         self._expect(place, sender, number, receiver, "" if lost is None else f"lost, {lost}: ")
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        if not self._part.topics or topic in self._part.topics:
+        if not self._topics or topic in self._topics:
             heappush(self._ahead, (self._place(who, at), f"{named(who)} {NOTES[topic]}", payload or b""))
 
     def passed(self, time: int) -> None:
         for (sender, number), place in self._unheard.items():
             self._expect(place, sender, number, "nobody", "")
         self._unheard.clear()
-        while self._ahead and self._ahead[0][0].at < time:
+        while self._ahead and self._ahead[0][0][0] < time:
             place, what, payload = heappop(self._ahead)
-            self._print(place.at, what, payload)
+            self._print(place[0], what, payload)
         while self._expiries and self._expiries[0][0] < time:
             _, sender, number = heappop(self._expiries)
             del self._messages[sender, number]
@@ -130,23 +134,21 @@ class MessageLines(Observer):
     def _place(self, who: str, at: int) -> _Place:
         """Return where the next thing belongs that a member does."""
         self._done += 1
-        return _Place(at, True, who, self._done)
+        return at, True, who, self._done, "", 0
 
     def _expect(self, place: _Place, sender: str, number: int, receiver: str, lost: str) -> None:
         topic, payload = self._messages[sender, number]
-        if not self._part.topics or topic in self._part.topics:
+        if not self._topics or topic in self._topics:
             what = f"{named(sender)} → {printable(receiver)}  {lost}{printable(topic)}"
             heappush(self._ahead, (place, what, payload))
 
     def _print(self, at: int, what: str, payload: bytes) -> None:
-        if self._part.start <= at < self._part.end:
-            self.count += 1
+        if self._span[0] <= at < self._span[1]:
             self._say(f"{format_time(at):>{_TIME_WIDTH}}  {what}  {payload_text(payload)}")
 
 
 def show(
     recording: Recording,
-    part: ShownPart,
     speed: float | None,
     played: PlayOptions,
     *,
@@ -154,7 +156,8 @@ def show(
     quiet: bool,
 ) -> None:
     """Play a recording, and show it on LCM if that is wanted."""
-    lines = MessageLines(part, (lambda _: None) if quiet else say)
+    start, end = played.span()
+    lines = MessageLines((lambda _: None) if quiet else say, frozenset(played.topics), start, end)
     with ExitStack() as stack:
         observer: Observer = lines
         if played.lcm or played.lcm_serve is not None:
@@ -165,60 +168,21 @@ def show(
             if public.url is not None:
                 say(f"public LCM on {public.url}")
             observer = SeveralObservers((lines, public))
-        narrate(recording, observer, Pace(speed, part.start, part.end))
+        narrate(recording, observer, pace_of(speed, start, end))
 
 
 _DIFFERS = 1
-_LIVE = "To run members again"
-_PLAY = "To play it"
 
 
 class AgainOptions(Struct, frozen=True, kw_only=True):
     """Which members are run again, and how."""
 
-    only: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--only",
-            rich_help_panel=_LIVE,
-            metavar="NAME",
-            help="Run this member's code, given what it was given, and compare what it does. May be repeated.",
-        ),
-    ] = ()
-    until_differs: Annotated[
-        bool,
-        typer.Option(
-            "--until-differs",
-            rich_help_panel=_LIVE,
-            help="Run everybody again, or those of --only, and show only what differs.",
-        ),
-    ] = False
-    target: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_LIVE,
-            metavar="TARGET",
-            help="Where the code is, as for `worldline run` (default: the recording's own, here or next to it).",
-        ),
-    ] = None
-    settings: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--set",
-            rich_help_panel=_LIVE,
-            metavar="NAME=VALUE",
-            help="A setting of the recorded run that chooses code: a recording alone doesn't. May be repeated.",
-        ),
-    ] = ()
-    debug: Annotated[
-        bool,
-        typer.Option(
-            "--pdb", rich_help_panel=_LIVE, help="Stop in pdb: at the first line, and where it differs or fails."
-        ),
-    ] = False
-    go_on: Annotated[
-        bool, typer.Option("--go-on", rich_help_panel=_LIVE, help="Don't stop a participant where it first differs.")
-    ] = False
+    only: tuple[str, ...] = ()
+    until_differs: bool = False
+    target: str | None = None
+    settings: tuple[str, ...] = ()
+    debug: bool = False
+    go_on: bool = False
 
     @property
     def is_wanted(self) -> bool:
@@ -228,39 +192,52 @@ class AgainOptions(Struct, frozen=True, kw_only=True):
 class PlayOptions(Struct, frozen=True, kw_only=True):
     """Which part of a recording is played, and where else it is shown."""
 
-    topics: Annotated[
-        tuple[str, ...],
-        typer.Option("--topic", rich_help_panel=_PLAY, metavar="NAME", help="Show this topic only. May be repeated."),
-    ] = ()
-    start: Annotated[str | None, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show from here on.")] = None
-    until: Annotated[
-        str | None, typer.Option(rich_help_panel=_PLAY, metavar="TIME", help="Show up to here (default: all).")
-    ] = None
-    lcm: Annotated[tuple[str, ...], LCM] = ()
-    lcm_serve: Annotated[str | None, LCM_SERVE] = None
+    topics: tuple[str, ...] = ()
+    start: str | None = None
+    until: str | None = None
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
 
-    def part(self) -> ShownPart:
-        return ShownPart(
-            frozenset(self.topics),
+    def span(self) -> tuple[int, int]:
+        """Return the time from which on it is shown, and until before which."""
+        return (
             0 if self.start is None else as_time(self.start, "the start"),
             FOREVER if self.until is None else as_time(self.until, "the end"),
         )
 
 
+@takes(
+    """
+    FILE  A recording.
+    --speed RATE  Simulated seconds per real second, or max (default: 1, and max with --only or --until-differs).
+    --lcm
+    --lcm-serve
+    as_json: --json  Print one JSON object, of what was compared.
+    --quiet
+
+    To run members again:
+    --only NAME  Run this member's code, given what it was given, and compare what it does. May be repeated.
+    --until-differs  Run all members again, or those of --only, and show only what differs.
+    --target TARGET  Where the code is, as for `worldline run` (default: the recording's own, here or next to it).
+    settings: --set NAME=VALUE  A setting of the recorded run that chooses code: a recording alone doesn't. May be
+        repeated.
+    debug: --pdb  Stop in pdb: at the first line, and where it differs or fails.
+    --go-on  Don't stop a participant where it first differs.
+
+    To play it:
+    topics: --topic NAME  Show this topic only. May be repeated.
+    --start TIME  Show from here on.
+    --until TIME  Show up to here (default: all).
+    """
+)
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")],
+    file: Path,
     *,
-    speed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE",
-            help="Simulated seconds per real second, or max (default: 1, and max with --only or --until-differs).",
-        ),
-    ] = None,
+    speed: str | None = None,
     again: AgainOptions,
     played: PlayOptions,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, of what was compared.")] = False,
-    quiet: Quiet = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Play a recording, or run members of it again on their own and compare what they do.
 
@@ -280,7 +257,7 @@ def replay(
             "for playing a recording",
             "leave out --only and --until-differs",
         )
-        _run_again(recording, again, None if rate is None else Pace(rate), as_json=as_json, quiet=quiet)
+        _run_again(recording, again, None if rate is None else pace_of(rate), as_json=as_json, quiet=quiet)
         return
     _refuse(
         {
@@ -293,13 +270,13 @@ def replay(
         "for running members again",
         "name them: --only NAME",
     )
-    part = played.part()
+    played.span()  # Refuses what isn't a time.
     if missing := shortcoming(recording):
         warn(missing)
     if played.topics:
         next(recording.arrivals(topics=played.topics), None)  # Refuses a topic that isn't there.
     with interruptible():
-        show(recording, part, rate, played, say=PlainConsole().print, quiet=quiet)
+        show(recording, rate, played, say=PlainConsole().print, quiet=quiet)
 
 
 def _refuse(given: dict[str, object], what_for: str, advice: str) -> None:
@@ -309,26 +286,16 @@ def _refuse(given: dict[str, object], what_for: str, advice: str) -> None:
 
 
 def _run_again(recording: Recording, again: AgainOptions, pace: Pace | None, *, as_json: bool, quiet: bool) -> None:
-    from worldline.cli.replay_live import LiveOptions, run_again
-
     debugger = None
     if again.debug:
         if as_json:
             raise UsageError("--pdb and --json both need standard output")
-        from worldline.cli.debugging import ReplayDebugger
+        from worldline.cli.debugging import ReplayDebugger  # Here, since it takes long to load.
 
-        debugger = ReplayDebugger
+        debugger = ReplayDebugger(PlainConsole().print)
     is_mute = (quiet or again.until_differs) and not again.debug
     with output_free_for(None, wanted=as_json), _muted() if is_mute else nullcontext(), interruptible():
-        options = LiveOptions(
-            go_on=again.go_on,
-            debugger=None if debugger is None else debugger(PlainConsole().print),
-            pace=pace,
-            logged=lambda name, at, text: print(printable(f"{format_time(at)} {name}: {text}")),
-            warn=warn,
-            remark=remark,
-        )
-        report = run_again(recording, again.only, again.target, options, again.settings)
+        report = run_again(recording, again, pace, debugger)
     if as_json:
         print_json(report.as_json())
     else:
@@ -360,3 +327,171 @@ def _muted() -> Iterator[None]:
     """Let members print into nothing."""
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing):
         yield
+
+
+# Runs members of a recorded run again, and compares what they do with what they did.
+
+
+@dataclass
+class MemberReport:
+    """How far a member came that was run again, and what of it could be compared.
+
+    `other` differed first and ended it for all. `failure` is what it raised where the recording ends.
+    """
+
+    name: str
+    until: int
+    compared: int
+    differences: int
+    is_whole: bool
+    other: str = ""
+    failure: str = ""
+
+    def __str__(self) -> str:
+        messages = counted(self.compared, "message")
+        if self.differences:
+            more = f", then {counted(self.differences, 'difference')}" if self.differences > 1 else ", then it differs"
+            return f"{self.name}: compared up to {format_time(self.until)}, {messages}{more}"
+        if self.other:
+            return f"{self.name}: the same until {self.other} differs at {format_time(self.until)}, {messages}"
+        end = "its end" if self.is_whole else "where the recording ends"
+        fails = f", and raises {self.failure}" if self.failure else ""
+        return f"{self.name}: the same up to {end} at {format_time(self.until)}, {messages}{fails}"
+
+
+@dataclass
+class LiveReport:
+    """What came of running members again, the earliest difference first."""
+
+    members: list[MemberReport] = field(default_factory=list)
+    summary: str = ""
+    differences: list[RetoldDifference] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "same": not self.differences,
+            "members": [vars(each) for each in self.members],
+            "differences": [each.as_json() for each in self.differences],
+            "warnings": self.warnings,
+        }
+
+
+def run_again(
+    recording: Recording, again: AgainOptions, pace: Pace | None, debugger: ReplayDebugger | None
+) -> LiveReport:
+    """Run members again, and compare what they do with what they did; what can't be equal is said before."""
+    intact(recording)
+    members = members_of(recording, again.only)
+    ready = ready_as_recorded(recording, again.target, again.settings, again.only)
+    _refuse_for_models(ready, recording, members, {"--speed": pace is not None, "--go-on": again.go_on})
+    report = LiveReport(warnings=doubts(recording.header, ready))
+    if missing := shortcoming(recording):
+        report.warnings.insert(0, missing)
+    changed = plan_changes(recording.header.plan(), ready.plan())
+    if changed and not isinstance(ready, ReadyFederation):
+        report.warnings.append(f"the plan isn't the recorded one: {'; '.join(changed)}")
+    for text in report.warnings:
+        warn(text)
+    if files := code_changes(recording.header, ready):
+        remark(f"changed since it was recorded: {', '.join(files)}")
+    if isinstance(ready, ReadyFederation):
+        _run_alone(recording, ready, members, report, again, pace, debugger)
+    else:
+        _run_whole(recording, ready, members, report, debugger)
+    report.differences.sort(key=lambda each: (each.first.at, each.member))
+    return report
+
+
+def _refuse_for_models(ready: Ready, recording: Recording, members: list[str], given: dict[str, bool]) -> None:
+    """Refuse for a whole model what only a participant can do, and a model that is none of what was recorded."""
+    if isinstance(ready, ReadyFederation):
+        return
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{option} is for participants, and {ready.name} is of the kind {ready.kind}")
+    there = ready.plan().roster
+    if there and not set(there) & set(members):
+        raise UsageError(
+            f"{ready.target} has none of the members of {recording.path}",
+            advice="name what was recorded: --target TARGET",
+        )
+
+
+def _run_alone(
+    recording: Recording,
+    ready: ReadyFederation,
+    members: list[str],
+    report: LiveReport,
+    again: AgainOptions,
+    pace: Pace | None,
+    debugger: ReplayDebugger | None,
+) -> None:
+    """Run participants, each alone, fed from the recording."""
+    programs = {name: program_of(ready, name) for name in members}  # What isn't there is refused before any is run.
+    joins = joins_of(ready)
+    plan = recording.header.plan()
+
+    def differs(difference: RetoldDifference) -> bool:
+        if debugger is not None:
+            debugger.stop_at(difference)
+        return not again.go_on
+
+    for name, program in programs.items():
+
+        def feed(take: Callable[[RetoldDifference], None], name: str = name) -> Feeding:
+            return Feeding(
+                name,
+                RecordedParts(recorded_account(recording), take, [name]),
+                plan,
+                logged=lambda at, text: print(printable(f"{format_time(at)} {name}: {text}")),
+                paced=pace,
+                reach=reach_in(ready.plan(), joins, name),
+                rules_alone=rules_alone(joins, name),
+            )
+
+        called: dict[str, Any] = {} if debugger is None else {"call": debugger.call}
+        life = lifecycle_of(name, plan.network, plan.faults)
+        done = replay_alone(program, feed, differs=differs, payload_max=ready.payload_max, life=life, **called)
+        report.differences += done.differences
+        told = MemberReport(name, done.now, done.compared, len(done.differences), done.is_whole, failure=done.failure)
+        report.members.append(told)
+
+
+def _run_whole(
+    recording: Recording, ready: Ready, members: list[str], report: LiveReport, debugger: ReplayDebugger | None
+) -> None:
+    """Run a model as a whole, and follow it. The first that differs ends it: others are given something else then."""
+
+    def differs(difference: RetoldDifference) -> None:
+        if debugger is not None:
+            debugger.stop_at(difference)
+        report.differences.append(difference)
+        raise difference.error()
+
+    parts = RecordedParts(recorded_account(recording), differs)
+    following = Following(parts)
+    try:
+        outcome = ready.run(following)
+        if outcome.failure is not None:
+            raise outcome.failure
+    except NonDeterminism:
+        if not report.differences:
+            raise
+    for name in members:
+        part = parts.of(name)
+        if report.differences:  # The first one has ended it.
+            difference = report.differences[0]
+            is_own = difference.member == name
+            other = "" if is_own else difference.member
+            told = MemberReport(name, difference.first.at, part.sent, int(is_own), is_whole=False, other=other)
+        else:
+            ended = part.stay.ended if part.stay is not None and part.is_known else None
+            known = [time for time in (ended, recording.header.end) if time is not None and time < FOREVER]
+            until = known[0] if known and part.is_known else following.now
+            told = MemberReport(name, until, part.sent, 0, is_whole=part.is_known)
+        report.members.append(told)
+    others = [each for each in report.differences if each.member not in members]
+    if others:
+        report.summary = f"{others[0].member} differs first: from there on, others aren't given what they were given"

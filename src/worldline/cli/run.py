@@ -5,37 +5,23 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct, json
 from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
-from worldline.cli.options import (
-    DRAWN_FAULTS,
-    FAULT,
-    FEDERATIONS,
-    LCM,
-    LCM_SERVE,
-    PATIENCE,
-    SEED,
-    SETTINGS,
-    TIMING,
-    UNTIL,
-    Quiet,
-    RecordingOptions,
-    token_in,
-)
-from worldline.cli.runner import losses_in_words, recording_of, run_to_end, timing_noted
+from worldline.cli.options import RecordingOptions, takes, token_in
+from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
 from worldline.model.blame import own_line_in, trace_of
-from worldline.model.text import counted, printable_json
+from worldline.model.text import printable_json
 from worldline.targets import FederationOptions, Ready, RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 
@@ -99,7 +85,8 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
         remarks = ready.verify(outcome)
     except ModelError as error:  # What may not come of it is the outcome's failure.
         outcome, remarks = replace(outcome, failure=error), []
-    _conclude(ready, outcome, () if quiet else remarks, time.monotonic() - began)
+    for line in (*(() if quiet else remarks), *conclusion(ready, outcome, time.monotonic() - began)):
+        PlainConsole().print(line)
     return outcome
 
 
@@ -115,18 +102,6 @@ def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
             return
         with breaking_silence(shown) as watch:
             yield watch
-
-
-def _conclude(ready: Ready, outcome: Outcome, remarks: Iterable[str], elapsed_s: float) -> None:
-    console = PlainConsole()
-    for line in remarks:
-        console.print(line)
-    lost = [losses_in_words(outcome.dropped)] if ready.has_messages else []
-    simulated = f"{ready.extent(outcome)} simulated in {elapsed_s:.2f} s"
-    console.print(", ".join([ready.taking_part(outcome), simulated, counted(outcome.events, ready.event), *lost]))
-    for line in outcome.remarks():
-        console.print(line)
-    console.print(f"digest {outcome.digest.hex()}")
 
 
 # What `worldline run --json` prints of a run.
@@ -155,7 +130,7 @@ def report(
         "dropped": None if outcome is None else sum(outcome.dropped.values()),
         "remarks": [] if outcome is None else outcome.remarks(),
         "failure": None if failure is None else _failure(failure),
-        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
+        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept),
     }
     return printable_json(json.encode(found).decode())
 
@@ -164,92 +139,57 @@ def _failure(error: WorldlineError) -> dict[str, object]:
     return {"text": str(error), "participant": error.participant, "at": error.at}
 
 
-def _for_federations(*names: str, **said: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=FEDERATIONS, **said)
-
-
-_TARGET_RUN = {
-    "seed": SEED,
-    "until": UNTIL,
-    "executor": typer.Option(
-        metavar="EXECUTOR",
-        help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or workers(2). All"
-        " give the same result.",
-    ),
-    "settings": SETTINGS,
-    "faults": FAULT,
-    "drawn_faults": DRAWN_FAULTS,
-    "draws": _for_federations(
-        metavar="TABLE", help="Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function."
-    ),
-}
-_FEDERATION_RUN = {
-    "realtime": _for_federations(metavar="RATE", help="Run at most this many simulated seconds per real second."),
-    "shake": _for_federations(
-        min=0,
-        metavar="NUMBER",
-        help="Seed for a random start order and frame delays, or in-process for a random schedule. The digest"
-        " stays the same.",
-    ),
-    "listen": _for_federations(
-        metavar="ADDRESS", help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH."
-    ),
-    "without": _for_federations(
-        "--without",
-        metavar="NAME",
-        help="Don't start this participant; wait until it is started with `worldline join`. Can be repeated.",
-    ),
-    "debug": _for_federations(
-        "--debug", metavar="NAME", help="Give this participant the terminal, so that breakpoint() and pdb work in it."
-    ),
-    "twin": _for_federations(
-        "--twin",
-        metavar="NAME",
-        help="Run a second copy of this participant under another hash seed, and compare what both say. Can be"
-        " repeated.",
-    ),
-    "timing": TIMING,
-    "patience": PATIENCE,
-    "journal": _for_federations(
-        metavar="FILE", help="Write what is needed to go on if this command is killed; the same command again does."
-    ),
-    "lcm": LCM,
-    "lcm_serve": LCM_SERVE,
-}
-_RECORD = typer.Option(
-    metavar="FILE.mcap", help="Where to record (default: NAME.mcap for federations, nowhere for others)."
-)
-
-
 class ReportOptions(Struct, frozen=True, kw_only=True):
     """How `worldline run` says what has come of it."""
 
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object at the end, everything else to standard error.")
-    ] = False
-    quiet: Quiet = False
-    traceback: Annotated[bool, typer.Option("--traceback", help="Print the full traceback if the model fails.")] = False
+    as_json: bool = False
+    quiet: bool = False
+    traceback: bool = False
 
 
+@takes(
+    """
+    TARGET  FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; FILE.sdf, a world; or the name of a
+        built-in algorithm or example: raft, relay.
+    --seed
+    --until
+    --executor EXECUTOR  inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or
+        processes(2). All give the same result.
+    --set
+    --fault
+    --faults
+    --record FILE.mcap  Where to record (default: NAME.mcap for federations, nowhere for others).
+    --no-record
+    --force
+    as_json: --json  Print one JSON object at the end, everything else to standard error.
+    --quiet
+    --traceback  Print the full traceback if the model fails.
+    --timing
+    --patience
+    --lcm
+    --lcm-serve
+
+    Federations only:
+    --draws
+    --realtime
+    --shake NUMBER at least 0  Seed for a random start order and frame delays, or in-process for a random schedule. The
+        digest stays the same.
+    --listen ADDRESS  Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.
+    --without NAME  Don't start this participant; wait until it is started with `worldline join`. Can be repeated.
+    --debug NAME  Give this participant the terminal, so that breakpoint() and pdb work in it.
+    --twin NAME  Run a second copy of this participant under another hash seed, and compare what both say. Can be
+        repeated.
+    --journal FILE  Write what is needed to go on if this command is killed; the same command again does.
+    --token-file FILE  File with the token that participants named by --without must present (or set WORLDLINE_TOKEN).
+    """,
+)
 def run(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; FILE.sdf, a world; or the"
-            " name of a built-in algorithm or example: raft, relay.",
-        ),
-    ],
-    options: Annotated[RunOptions, _TARGET_RUN],
-    recording: Annotated[RecordingOptions, {"record": _RECORD}],
+    target: str,
+    options: RunOptions,
+    recording: RecordingOptions,
     shown: ReportOptions,
-    federation: Annotated[FederationOptions, _FEDERATION_RUN],
-    token_file: Annotated[
-        Path | None,
-        _for_federations(
-            help="File with the token that participants named by --without must present (or set WORLDLINE_TOKEN)."
-        ),
-    ] = None,
+    federation: FederationOptions,
+    token_file: Path | None = None,
 ) -> None:
     """Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.
 

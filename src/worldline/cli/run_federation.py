@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from worldline.cli.console import warn
 from worldline.cli.options import PATIENCE_S
-from worldline.cli.runner import NotRecorded, losses_in_words, recording_of, run_to_end
-from worldline.cli.screen import HolderNotice, Screen
+from worldline.cli.runner import conclusion, recording_of, run_to_end
+from worldline.cli.screen import Screen, holder_notice
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
 from worldline.history.observer import Observer
 from worldline.history.outcome import THE_RUN, Status, Watch
-from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError, WorldlineError
 from worldline.model.blame import trace_of
-from worldline.model.text import LineSplitter, counted
+from worldline.model.text import LineSplitter
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
@@ -141,16 +140,16 @@ def shown_on_lcm(
 @contextmanager
 def served_to_people(ready: ReadyFederation, screen: Screen) -> Iterator[None]:
     """Have a person told which participants to start, and have the terminal lent to the one that is debugged."""
-    unusual, setup = ready.unusual, ready.setup
-    if unusual is not None and setup is not None and unusual.awaited:
-        ready.hooks.opened = lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
-    if unusual is None or unusual.debugged is None:
+    roles, setup = ready.roles, ready.setup
+    if roles is not None and setup is not None and roles.awaited:
+        ready.launching.opened = lambda address, awaited: _say_whom_to_start(awaited, setup, address, ready, screen)
+    if roles is None or roles.debugged is None:
         yield
         return
     from worldline.cli.debugging import lent_terminal
 
     with lent_terminal(screen) as terminal:
-        ready.hooks.terminal = terminal
+        ready.launching.terminal = terminal
         yield
 
 
@@ -180,7 +179,8 @@ def run_federation(
     for warning in () if ready.setup is None else ready.setup.warnings:
         warn(warning)
     screen = screen_for(ready, shelf, quiet=quiet)
-    ready.hooks.hear, ready.hooks.say = screen.say, screen.note
+    if ready.federation is None:
+        ready.launching.hear, ready.launching.say = screen.say, screen.note
     screen.time_of, screen.remarks = ready.time_of, ready.remarks
 
     def run(observer: Observer | None, watch: Watch) -> FederationOutcome:
@@ -189,11 +189,6 @@ def run_federation(
             return _run_in_one_process(ready, ready.federation, screen, observer, watch)
         return ready.run(observer, watch)
 
-    @contextmanager
-    def showing() -> Iterator[None]:
-        with served_to_people(ready, screen):
-            yield
-
     return run_on_screen(
         run,
         ready,
@@ -201,7 +196,7 @@ def run_federation(
         recording_of(ready.recorder, shelf, None if as_json else screen.note),
         interrupt=ready.interrupt,
         notices=ready.notices if ready.waits_for_people else None,
-        showing=showing,
+        showing=lambda: served_to_people(ready, screen),
     )
 
 
@@ -209,7 +204,7 @@ def run_on_screen(
     run: Callable[[Observer | None, Watch], FederationOutcome],
     ready: ReadyFederation,
     screen: Screen,
-    recording: RunRecording | NotRecorded,
+    recording: RunRecording | None,
     *,
     interrupt: Callable[[Interrupted], None],
     notices: Callable[[], list[str]] | None,
@@ -219,9 +214,9 @@ def run_on_screen(
 
     If people start its participants, `notices` says what they have to know, and time counts from when all are there.
     """
-    is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
+    is_debugged = ready.roles is not None and ready.roles.debugged is not None  # That may take long.
     patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
-    name_holder = HolderNotice(screen.tell, patience_s)
+    name_holder = holder_notice(screen.tell, patience_s)
     began = time.monotonic()
 
     def watch(status: Status) -> None:
@@ -249,7 +244,8 @@ def run_on_screen(
 
     with screen:
         outcome = run_to_end(run_observed, recording, showing=showing, interrupt=interrupt, hurry=hurry)
-        _conclude(ready, screen, outcome, time.monotonic() - began)
+        for line in conclusion(ready, outcome, time.monotonic() - began):
+            screen.conclude(line)
         ready.verify(outcome)
     return outcome
 
@@ -303,14 +299,3 @@ def debugging(screen: Screen) -> Iterator[None]:
         yield
     finally:
         sys.breakpointhook = usual
-
-
-def _conclude(ready: ReadyFederation, screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
-    """Say what came of it."""
-    screen.conclude(
-        f"{counted(len(outcome.times), 'participant')}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "
-        f"{losses_in_words(outcome.dropped, DROPPED_BY_BUFFER)}"
-    )
-    for remark in outcome.remarks():
-        screen.conclude(remark)
-    screen.conclude(f"digest {outcome.digest.hex()}")

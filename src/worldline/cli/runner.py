@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from worldline.recording import RunRecording, Shelf
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
+    from worldline.targets import Ready
     from worldline.targets.federation import ReadyFederation
 
 
@@ -82,30 +83,15 @@ def interruptible() -> Iterator[None]:
         yield
 
 
-# What is left of a run: its recording, and its timing beside that, if somebody wants to know later who waited for whom.
-
-
-class NotRecorded:
-    """Stands for the recording of a run that isn't recorded."""
-
-    observer = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def conclude(self, outcome: Outcome) -> None: ...
-
-    def give_up(self) -> None: ...
+# What is left of a run: its recording, and its timing beside that, if it is wanted.
 
 
 def recording_of(
     recorder: Callable[[RecordingTarget], Recorder], shelf: Shelf | None, say: Callable[[str], None] | None
-) -> RunRecording | NotRecorded:
+) -> RunRecording | None:
     """Return the recording of a run, if it has a place. `recorder` opens it, and `say` is told where it is."""
     if shelf is None:
-        return NotRecorded()
+        return None
     from worldline.recording import RunRecording  # Here, since many runs aren't recorded.
 
     return RunRecording(shelf, recorder, say=say or (lambda _: None), warn=remark)
@@ -134,7 +120,7 @@ def timing_noted(ready: ReadyFederation, shelf: Shelf | None, *, force: bool) ->
         digest = outcome.digest
 
     writer = TimingWriter(place.with_suffix(TIMING_SUFFIX), ready.name, ready.plan(), force=force, warn=remark)
-    ready.hooks.witness = writer
+    ready.launching.witness = writer.hears
     try:
         yield conclude
     finally:
@@ -149,7 +135,7 @@ AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
 
 def run_to_end(
     run: Callable[[Observer | None, Watch | None], AnyOutcome],
-    recording: RunRecording | NotRecorded,
+    recording: RunRecording | None,
     *,
     showing: Callable[[], AbstractContextManager[Watch | None]] = nullcontext,
     interrupt: Callable[[Interrupted], None] = interrupt_here,
@@ -165,15 +151,27 @@ def run_to_end(
 
     def hurry_all() -> None:
         hurry()
-        recording.give_up()
+        if recording is not None:
+            recording.give_up()
 
-    with Interruption() as interruption, recording:
+    with Interruption() as interruption, recording or nullcontext():
         interruption.again = hurry_all
         with showing() as watch, interrupted_by(interruption, interrupt):
-            outcome = run(recording.observer, watch)
-        recording.conclude(outcome)
+            outcome = run(None if recording is None else recording.observer, watch)
+        if recording is not None:
+            recording.conclude(outcome)
         ended(outcome)
     return outcome
+
+
+def conclusion(ready: Ready, outcome: Outcome, elapsed_s: float) -> Iterator[str]:
+    """Say what has come of a run, in the same words for each kind."""
+    simulated = f"{ready.extent(outcome)} simulated in {elapsed_s:.2f} s"
+    happened = [counted(outcome.events, ready.event)] if ready.event else []
+    lost = [losses_in_words(outcome.dropped, *ready.losses_named)] if ready.has_messages else []
+    yield ", ".join([ready.taking_part(outcome), simulated, *happened, *lost])
+    yield from outcome.remarks()
+    yield f"digest {outcome.digest.hex()}"
 
 
 # How many messages were lost, in the same words for a run and for its recording.

@@ -22,23 +22,22 @@ from typing import Self, TextIO, cast
 from rich.live import Live
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, colored, uncolored
-from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
-from worldline.model import FOREVER, format_time
+from worldline.cli.console import PlainConsole, colored, reached, uncolored
+from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason, Watch
+from worldline.model import format_time
 from worldline.model.text import printable
 from worldline.processes.standard_output import unwritable
 
-# Writes what is shown in a thread of its own, so that no run waits for whoever reads it.
+# Writes what is shown in a thread of its own, so that no run waits for its reader.
 #
 # A reader may be slow (a pager, a terminal that is scrolled back), may go before its time (`head`), or be a full disk.
 # A run goes on meanwhile; only its end waits until all is written. What can't be written is no secret: `failure` says
 # why.
 #
-# While somebody else has the terminal, all is held, in a file if it is much: nobody who prints may have to wait for
-# that.
+# While a debugger has the terminal, all is held, in a file if it is much: no participant that prints waits for that.
 
 KEPT_MAX = 2**26
-"""How many bytes are kept for a slow reader before whoever prints has to wait for it."""
+"""How many bytes are kept for a slow reader before a participant that prints has to wait for it."""
 
 _WRITE_MAX = 2**16
 _HELD_IN_MEMORY = 2**22
@@ -117,7 +116,7 @@ class ScreenOutput(io.TextIOBase):
         return len(part)
 
     def wait_for_room(self) -> None:
-        """Wait as long as more is kept than is reasonable. For whoever can go on printing for ever."""
+        """Wait as long as more is kept than is reasonable. For a program that may print for ever."""
         self._wait_until(KEPT_MAX)
 
     def wait_written(self) -> None:
@@ -125,7 +124,7 @@ class ScreenOutput(io.TextIOBase):
         self._wait_until(0)
 
     def give_up(self) -> None:
-        """Wait for nobody from here on. May be called from a signal's handler."""
+        """Wait for no reader from here on. May be called from a signal's handler."""
         self._given_up = True
 
     def finish(self) -> None:
@@ -181,7 +180,7 @@ class ScreenOutput(io.TextIOBase):
             return
         left = memoryview(data)
         while left:
-            with contextlib.suppress(BlockingIOError):  # Whoever shares it with us may have asked it not to wait.
+            with contextlib.suppress(BlockingIOError):  # Another process that shares it may have asked it not to wait.
                 left = left[os.write(descriptor, left) :]
                 continue
             select.select([], [descriptor], [])
@@ -225,8 +224,8 @@ class Screen:
         self._holding = False
         self.time_of: Callable[[str], int] = lambda _: 0
         self.remarks: Callable[[], list[str]] = list
-        self._pace = _Pace()
         self._shown = time.monotonic()
+        self._before: tuple[float, int, int] | None = None  # When how far it is was shown last, and how far.
 
     @property
     def _is_live(self) -> bool:
@@ -245,12 +244,12 @@ class Screen:
                 self._live.stop()
         finally:
             self._status_output.finish()
-            self.output.finish()  # Everybody may have gone by now: a reader who takes its time holds up nobody else.
+            self.output.finish()  # All participants may have gone by now: a slow reader holds up none of them.
         if error is None:
             self._check_reader()
 
     def _check_reader(self) -> None:
-        """Raise if nothing can be shown any more: then nobody wants to see how it ends either."""
+        """Raise if nothing can be shown any more: then how it ends can't be either."""
         if self.output.failure is not None:
             raise unwritable(self.output.failure)
 
@@ -264,7 +263,7 @@ class Screen:
         self.output.wait_written()
 
     def hold(self) -> None:
-        """Show nothing, and keep all that is said: somebody else has the terminal."""
+        """Show nothing, and keep all that is said: a debugger has the terminal."""
         self.make_way()
         self._prompting, self._holding = False, True
         for output in self._outputs():
@@ -306,13 +305,15 @@ class Screen:
             self.output.wait_for_room()
 
     def refresh(self, status: Status) -> None:
-        """Show how the run is going, if it hasn't been shown just now. Raise if nobody can see it any more."""
+        """Show how the run is going, if it hasn't been shown just now. Raise if it can't be seen any more."""
         self._check_reader()
         now = time.monotonic()
         if self._quiet or self._holding or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
             return
         self._shown = now
-        said = ", ".join([self._pace.said(status, now), *self.remarks()])
+        said = ", ".join([status_text(status, self._before, now), *self.remarks()])
+        if not any(wait.who == THE_RUN for wait in status.waits):
+            self._before = now, status.time, status.events
         if self._live is not None:
             self._live.update(Text(f"{self._title}  {said}", style="bold", overflow="ellipsis"), refresh=True)
         else:
@@ -331,76 +332,59 @@ class Screen:
         self._console.print(text)
 
 
-class _Pace:
-    """How fast a run goes: against real time, and in events."""
+def status_text(status: Status, before: tuple[float, int, int] | None, wall: float) -> str:
+    """Say where a run is, how fast, and which participant keeps it back.
 
-    def __init__(self) -> None:
-        self._wall = 0.0
-        self._simulated = 0
-        self._events = 0
-
-    def said(self, status: Status, wall: float) -> str:
-        """Say where the run is, how fast, and who keeps it back."""
-        waits = status.waits
-        if missing := [wait.holder or "" for wait in waits if wait.who == THE_RUN]:
-            return f"waiting for {', '.join(missing)}"
-        text = format_time(status.time)
-        if status.end != FOREVER:
-            text += f" of {format_time(status.end)}"
-        if self._wall:
-            elapsed = wall - self._wall
-            text += f", {(status.time - self._simulated) / elapsed / 1e9:.3g}× real time"
-            text += f", {(status.events - self._events) / elapsed:,.0f} events/s"
-        self._wall, self._simulated, self._events = wall, status.time, status.events
-        if waits and waits[0].who == EVERYBODY_ELSE:
-            text += f", {waits[0].why}"
-        elif waits and waits[0].holder is not None:
-            text += f", {waits[0].holder} holds {waits[0].who}"
-        return text
-
-
-# Names whoever keeps a run from going on for long. It only looks, so nothing of the result changes.
-
-
-class HolderNotice:
-    """Is told the status now and then, and says so when time has stood still for long; again after twice as long.
-
-    What isn't a participant's doing isn't said: that somebody hasn't joined is shown anyway, and an operator who holds
-    the run knows.
+    `before` is when its status was shown last, its time and its events then; `wall` is when it is shown now.
     """
+    waits = status.waits
+    if missing := [wait.holder or "" for wait in waits if wait.who == THE_RUN]:
+        return f"waiting for {', '.join(missing)}"
+    text = reached(status)
+    if before is not None:
+        elapsed = wall - before[0]
+        text += f", {(status.time - before[1]) / elapsed / 1e9:.3g}× real time"
+        text += f", {(status.events - before[2]) / elapsed:,.0f} events/s"
+    if waits and waits[0].who == EVERYBODY_ELSE:
+        text += f", {waits[0].why}"
+    elif waits and waits[0].holder is not None:
+        text += f", {waits[0].holder} holds {waits[0].who}"
+    return text
 
-    def __init__(
-        self,
-        say: Callable[[str], None],
-        patience_s: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._say = say
-        self._patience_s = patience_s
-        self._clock = clock
-        self._time = -1
-        self._since = clock()
-        self._next_s = patience_s
 
-    def __call__(self, status: Status) -> None:
-        now = self._clock()
-        if status.time != self._time:
-            self._time, self._since, self._next_s = status.time, now, self._patience_s
+# Names the participant that keeps a run from going on for long. It only looks, so nothing of the result changes.
+
+
+def holder_notice(say: Callable[[str], None], patience_s: float, clock: Callable[[], float] = time.monotonic) -> Watch:
+    """Return what is told the status now and then, and says when time has stood still for long; then ever less often.
+
+    What isn't a participant's doing isn't said: that one hasn't joined is shown anyway, and an operator who holds the
+    run knows.
+    """
+    stands, since, next_s = -1, clock(), patience_s
+
+    def look(status: Status) -> None:
+        nonlocal stands, since, next_s
+        now = clock()
+        if status.time != stands:
+            stands, since, next_s = status.time, now, patience_s
             return
-        held_s = now - self._since
-        if held_s < self._next_s:
+        held_s = now - since
+        if held_s < next_s:
             return
         reason = root_of(status.waits)
         if reason is None or reason.holder is None:
-            self._since = now  # Nobody holds it: the operator, the wall clock, somebody who isn't there.
+            since = now  # No participant holds it, but the operator, the wall clock, or one that isn't there.
             return
-        self._next_s = 2 * held_s
+        next_s = 2 * held_s
         lasted = f"{held_s:.1f}" if held_s < 1 else f"{held_s:.0f}"
-        self._say(f"{reason.holder} has held the run at {format_time(status.time)} for {lasted} s: {reason.why}")
+        say(f"{reason.holder} has held the run at {format_time(status.time)} for {lasted} s: {reason.why}")
+
+    return look
 
 
 def root_of(waits: tuple[WaitReason, ...]) -> WaitReason | None:
-    """Return why the one that is held back most waits for one that doesn't wait itself; None if nobody is held so."""
+    """Return why the one that is held back most waits for one that doesn't wait itself; None if none is held so."""
     reasons = {wait.who: wait for wait in waits if wait.who != THE_RUN}
     if not reasons:
         return None

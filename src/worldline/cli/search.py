@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
-from worldline.cli.console import PlainConsole
+from worldline.cli.console import PlainConsole, own_lines
 from worldline.cli.options import OF_FEDERATIONS, KindOfDay
 from worldline.cli.runner import interruptible
-from worldline.cli.search_story import SearchPlan, run_search, show_failure, show_how_to_repeat
-from worldline.federation.inprocess.shrinking import ShrunkFederation, shrink_federation
-from worldline.federation.inprocess.trial import FederationTrial
+from worldline.cli.search_story import Searched, SeedsOptions, run_search, show_failure
+from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.files.saving import destination
-from worldline.model.draws.names import draw_in_words, drawn_text
 from worldline.model.errors import UsageError, shortened
 from worldline.model.text import counted
-from worldline.search.searching import SECONDS_MAX, Recipe, Report
-from worldline.search.shrinking import WrittenDraws
+from worldline.search.searching import SECONDS_MAX
+from worldline.search.shrinking import Shrunk, WrittenDraws
 from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, command_of_saved, load_trial_request, made_trial, save_trial
 
 _SEEDS = 100
 _SAVED = ".json"
-_CLOCKS_MAX = 5  # Of which is said how they are wrong.
 
 
-class SearchOptions(Struct, frozen=True, kw_only=True):
-    """How many seeds are tried, how, and what is done with the one that fails."""
+class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
+    """How much is tried, and where the one that fails is saved."""
 
-    seeds: Annotated[int, typer.Option(min=1, help="Try this many seeds, until one fails.")] = _SEEDS
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of worker processes (default: one per processor).")
-    ] = None
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds and count failures.")] = False
-    no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Don't shrink the failure.")] = False
+    seeds: Annotated[
+        int, typer.Option(rich_help_panel="Many seeds", min=1, help="Try this many seeds, until one fails.")
+    ] = _SEEDS
     save_to: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
     ] = None
@@ -100,10 +92,21 @@ def search(
     trial = made_trial(request)
     for remark in trial.undrawn():
         console.print(f"seed {trial.seed}: {remark}")
-    plan = SearchPlan(
-        wanted.seeds, wanted.workers, wanted.seconds_max, wanted.keep_going, not wanted.no_shrink, save_to
+    besides = "" if request.table is None else f"besides what {request.table} says, "
+    searched = Searched(
+        trial=trial,
+        seconds_max=wanted.seconds_max,
+        save_to=save_to,
+        unjudged="no property was checked, only whether anybody fails (--property MODULE:FUNCTION)",
+        recipe=lambda: partial(made_trial, request),
+        command=lambda failing: command_of(replace(request, seed=failing.seed), wanted.seconds_max),
+        command_of_saved=lambda path: command_of_saved(path, request),
+        save=lambda found, path: save_trial(request, found, path),
+        shrink=lambda failing, progress: shrink_federation(failing, seconds_max=wanted.seconds_max, progress=progress),
+        describe=lambda shrunk: _describe(console, shrunk, besides),
+        tell=lambda shrunk: show_failure(console, shrunk.records, shrunk.trial.written, shrunk.failure),
     )
-    run_search(console, _Federations(trial, request, wanted.seconds_max), plan)
+    run_search(console, searched, wanted)
 
 
 def _request(target: str, options: RunOptions, properties: list[str] | None, day: str | None = None) -> TrialRequest:
@@ -118,43 +121,6 @@ def _request(target: str, options: RunOptions, properties: list[str] | None, day
         table=options.draws,
         day=day,
     )
-
-
-class _Federations:
-    """What a search knows of federations."""
-
-    def __init__(self, trial: FederationTrial, request: TrialRequest, seconds_max: float) -> None:
-        self.trial = trial
-        self.properties = trial.properties
-        self.unjudged = "no property was checked, only whether anybody fails (--property MODULE:FUNCTION)"
-        self._request = request
-        self._seconds_max = seconds_max
-
-    def recipe(self) -> Recipe:
-        return partial(made_trial, self._request)
-
-    def tells_faults(self, report: Report) -> bool:
-        return bool(report.faults)
-
-    def command(self, failing: FederationTrial) -> str:
-        return command_of(replace(self._request, seed=failing.seed), self._seconds_max)
-
-    def command_of_saved(self, path: Path) -> str:
-        return command_of_saved(path, self._request)
-
-    def save(self, trial: FederationTrial, path: Path) -> None:
-        save_trial(self._request, trial, path)
-
-    def shrink(self, failing: FederationTrial, progress: Callable[[int], None] | None) -> ShrunkFederation:
-        return shrink_federation(failing, seconds_max=self._seconds_max, progress=progress)
-
-    def show_shrunk(self, console: Console, shrunk: ShrunkFederation, save_to: Path | None) -> None:
-        if save_to is not None:
-            self.save(shrunk.trial, save_to)
-        table = self._request.table
-        _show_shrunk(console, shrunk, besides="" if table is None else f"besides what {table} says, ")
-        show_how_to_repeat(console, None if save_to is None else self.command_of_saved(save_to))
-        show_failure(console, shrunk.happenings, shrunk.draws, shrunk.failure)
 
 
 def _check_place(path: Path, force: bool) -> None:
@@ -186,32 +152,19 @@ def _repeat(console: Console, file: Path, named: TrialRequest, *, says_more: boo
     raise typer.Exit(outcome.failure.exit_code)
 
 
-def _show_shrunk(console: Console, shrunk: ShrunkFederation, *, besides: str) -> None:
-    runs, draws = counted(shrunk.runs, "run"), shrunk.draws or {}
-    if shrunk.draws is None:
+def _describe(console: Console, shrunk: Shrunk[FederationTrial], besides: str) -> None:
+    runs = counted(shrunk.runs, "run")
+    if shrunk.trial.written is None:
         console.print(f"shrunk in {runs}; it takes all that the seed draws for messages and clocks")
+        besides = ""
     else:
-        before, after = counted(shrunk.draws_before, "draw"), str(len(draws))
+        before, after = counted(shrunk.drawn, "draw"), str(shrunk.left)
         if shrunk.faults_before:
             before += f" and {counted(shrunk.faults_before, 'fault')}"
-            after = f"{counted(len(draws), 'draw')} and {counted(len(shrunk.faults), 'fault')}"
+            after = f"{counted(shrunk.left, 'draw')} and {counted(len(shrunk.trial.faults or ()), 'fault')}"
         console.print(f"shrunk in {runs}, from {before} to {after}:")
-        calm = ["every message takes the usual time", "none gets lost", *_clocks_in_words(shrunk)]
-        but = ", but" if draws or shrunk.faults else ""
-        console.print(f"{besides}{', '.join(calm[:-1])} and {calm[-1]}{but}")
-    for name, value in draws.items():
-        words = draw_in_words(name, value)
-        console.print(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
-    for each in shrunk.faults:
-        console.print(f"  {each}")
-
-
-def _clocks_in_words(shrunk: ShrunkFederation) -> list[str]:
-    wrong = shrunk.wrong_clocks
-    if not wrong:
-        return ["clocks are right"] if shrunk.has_clocks else []
-    more = len(wrong) - _CLOCKS_MAX
-    return wrong if more <= 0 else [*wrong[:_CLOCKS_MAX], f"clocks are wrong in {counted(more, 'more way')}"]
+    if shrunk.lines:
+        console.print(own_lines(f"{besides}{shrunk.text()}"))
 
 
 def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import typer
+from msgspec import Struct
 from rich.console import Console
 
 from worldline.cli.console import bar
@@ -19,48 +21,58 @@ from worldline.model.lifecycle import ESTOP_LOG
 from worldline.model.text import counted
 from worldline.model.time import format_time
 from worldline.search.day import USUAL_DAY, Day
-from worldline.search.properties import Happening, Property
+from worldline.search.properties import Happening
 from worldline.search.searching import Recipe, Report, Tried, remarks_on, search_seeds
 from worldline.search.shrinking import RUNS_MAX
 
 T = TypeVar("T", bound=Tried)
-S = TypeVar("S")
+_SEEDS = "Many seeds"
 
 
-class SearchPlan(NamedTuple):
-    """How much is tried, and what becomes of a failure."""
+class SeedsOptions(Struct, frozen=True, kw_only=True):
+    """How many seeds are tried, and what is done with the one that fails."""
 
-    seeds: int
-    workers: int | None
+    seeds: Annotated[
+        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
+    ] = None
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
+    ] = False
+    no_shrink: Annotated[
+        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched(Generic[T]):
+    """What is searched, and what its room does with a failure: how it is repeated, saved, shrunk and told.
+
+    `describe` says what was left by shrinking, and `tell` what happens then. Without properties, `unjudged` is said.
+    """
+
+    trial: T
     seconds_max: float
-    keeps_going: bool
-    shrinks: bool
     save_to: Path | None
+    unjudged: str
+    recipe: Callable[[], Recipe]
+    command: Callable[[T], str]
+    command_of_saved: Callable[[Path], str]
+    save: Callable[[T, Path], None]
+    shrink: Callable[[T, Callable[[int], None] | None], Any]
+    describe: Callable[[Any], None]
+    tell: Callable[[Any], None]
+    tells_faults: bool = False  # Even if there were none.
 
 
-class SearchedRoom(Protocol[T, S]):
-    """What a search of federations or of nodes knows of its own; `S` is what it shrinks a failure to."""
-
-    unjudged: str  # What is said where there are no properties.
-
-    @property
-    def trial(self) -> T: ...
-    @property
-    def properties(self) -> Sequence[Property]: ...
-    def recipe(self) -> Recipe: ...
-    def tells_faults(self, report: Report) -> bool: ...
-    def command(self, failing: T) -> str: ...
-    def command_of_saved(self, path: Path) -> str: ...
-    def save(self, trial: T, path: Path) -> None: ...
-    def shrink(self, failing: T, progress: Callable[[int], None] | None) -> S: ...
-    def show_shrunk(self, console: Console, shrunk: S, save_to: Path | None) -> None: ...
-
-
-def run_search(console: Console, room: SearchedRoom[T, S], options: SearchPlan) -> None:
+def run_search(console: Console, room: Searched[T], options: SeedsOptions) -> None:
     """Try seeds; of the first failure, say how to repeat it, shrink it, and save it if that is wanted."""
     report = _searched(room, options)
-    _show_report(console, room, report, keeps_going=options.keeps_going)
-    save_to = options.save_to
+    _show_report(console, room, report, keeps_going=options.keep_going)
+    save_to = room.save_to
     failure = None if report.failure is None else report.failure.failure
     if report.failure is None or failure is None:
         if save_to is not None:
@@ -72,19 +84,25 @@ def run_search(console: Console, room: SearchedRoom[T, S], options: SearchPlan) 
     console.print(f"  {room.command(failing)}")
     if save_to is not None:  # Before it is shrunk, too: that takes a while, and the user may have seen enough.
         room.save(failing, save_to)
-    if options.shrinks and not isinstance(failure, Stuck):  # What has no end has no short form either.
+    if not options.no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with bar("runs", RUNS_MAX) as progress:
             shrunk = room.shrink(failing, progress)
-        room.show_shrunk(console, shrunk, save_to)
+        if save_to is not None:
+            room.save(shrunk.trial, save_to)
+        room.describe(shrunk)
+        console.print("(--save FILE.json keeps it, to be run again)" if save_to is None else "to repeat it:")
+        if save_to is not None:
+            console.print(f"  {room.command_of_saved(save_to)}")
+        room.tell(shrunk)
     elif save_to is not None:
         console.print(f"  {room.command_of_saved(save_to)}")
     raise typer.Exit(failure.exit_code)
 
 
-def _searched(room: SearchedRoom[T, S], options: SearchPlan) -> Report:
+def _searched(room: Searched[T], options: SeedsOptions) -> Report:
     """Run a search with a bar; if it is interrupted, say how far it was."""
-    done, first = 0, room.trial.seed
-    with bar("seeds", options.seeds) as show:
+    done, first, number = 0, room.trial.seed, options.seeds or 1
+    with bar("seeds", number) as show:
 
         def count(tried: int) -> None:
             nonlocal done
@@ -95,15 +113,15 @@ def _searched(room: SearchedRoom[T, S], options: SearchPlan) -> Report:
         try:
             return search_seeds(
                 room.trial,
-                range(first, first + options.seeds),
-                workers=min(options.seeds, options.workers or processors()),
+                range(first, first + number),
+                workers=min(number, options.workers or processors()),
                 recipe=room.recipe,
-                seconds_max=options.seconds_max,
-                keeps_going=options.keeps_going,
+                seconds_max=room.seconds_max,
+                keeps_going=options.keep_going,
                 progress=count,
             )
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted after {done:,} of {options.seeds:,} seeds") from None
+            raise Interrupted(f"interrupted after {done:,} of {number:,} seeds") from None
 
 
 def processors() -> int:
@@ -111,9 +129,9 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _show_report(console: Console, room: SearchedRoom[T, S], report: Report, *, keeps_going: bool) -> None:
+def _show_report(console: Console, room: Searched[T], report: Report, *, keeps_going: bool) -> None:
     tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
-    if room.tells_faults(report):
+    if room.tells_faults or report.faults:
         tried += f", {counted(report.faults, 'fault')}"
     if report.failure is not None:
         number = f"{report.failed:,} fail{'s' if report.failed == 1 else ''}"
@@ -121,9 +139,9 @@ def _show_report(console: Console, room: SearchedRoom[T, S], report: Report, *, 
         console.print(f"{tried}: {fails}")
         console.print(f"  {report.failure.failure}", style="red")
         return
-    for each in room.properties:
+    for each in room.trial.properties:
         console.print(f"holds {each}")
-    if not room.properties:
+    if not room.trial.properties:
         console.print(room.unjudged)
     console.print(f"{tried}, digest {report.digest}")
     for remark in remarks_on(report.faults, report.faults_in_vain):
@@ -135,15 +153,6 @@ def _show_day(console: Console, day: Day | None, felt: Day | None) -> None:
     words = (felt or day or USUAL_DAY).words()
     if words:
         console.print(f"  on this day: {words}  (--day {day})")
-
-
-def show_how_to_repeat(console: Console, command: str | None) -> None:
-    """Say how a shrunk failure is run again, or how it could be."""
-    if command is None:
-        console.print("(--save FILE.json keeps it, to be run again)")
-    else:
-        console.print("to repeat it:")
-        console.print(f"  {command}")
 
 
 # -- The story of a failure

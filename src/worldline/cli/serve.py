@@ -1,29 +1,16 @@
-"""`worldline serve`: wait for the participants of a federation to connect, from wherever they are."""
+"""`worldline serve` and `worldline metasim`: wait for participants to connect, from wherever they are."""
 
 from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from worldline.cli.console import warn
-from worldline.cli.options import (
-    LCM,
-    LCM_SERVE,
-    PATIENCE,
-    REALTIME,
-    TIMING,
-    FederationRun,
-    Quiet,
-    RecordingOptions,
-    ServerOptions,
-    operator_token_in,
-    read_token,
-    token_in,
-)
+from worldline.cli.options import OF_FEDERATION, RecordingOptions, ServerOptions, read_token, takes, token_in
 from worldline.cli.run_federation import run_on_screen, say_drawn, screen_for
 from worldline.cli.runner import recording_of, timing_noted
 from worldline.federation.environment import OPERATOR_TOKEN
@@ -33,35 +20,52 @@ from worldline.federation.server.server import Server, check_listening, check_to
 from worldline.files.saving import sweep_scratch_folders
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
-from worldline.launch.file.setup import Setup, nobody, stated_by
-from worldline.model import Interrupted, UsageError
+from worldline.launch.file.lcm_types import ENCODING
+from worldline.launch.file.setup import Setup, starts_none, stated_by
+from worldline.model import Interrupted, Network, Plan, Rule, UsageError, as_time, link, plan
 from worldline.model.text import counted
+from worldline.processes.executor import Executor
 from worldline.recording import Shelf
-from worldline.targets import FederationOptions
+from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation, from_file
 
-_SERVED = {
-    "realtime": REALTIME,
-    "timing": TIMING,
-    "patience": PATIENCE,
-    "journal": typer.Option(
-        metavar="FILE", help="Write what is needed to go on if this server is killed; the same command again does."
-    ),
-    "lcm": LCM,
-    "lcm_serve": LCM_SERVE,
-}
 
-
+@takes(
+    """
+    file: FILE.toml  The file that describes the federation.
+    --listen
+    --token-file
+    --token-directory FOLDER  Folder with one token file per participant, named after it.
+    --operator-token-file FILE  File with the token of operators elsewhere (or set WORLDLINE_OPERATOR_TOKEN; default: a
+        new one).
+    --certificate
+    --key
+    --authority FILE  Authority whose certificates participants must present, for tls:// (default: none).
+    """,
+    OF_FEDERATION,
+    """
+    --realtime
+    --timing
+    --patience
+    --journal FILE  Write what is needed to go on if this server is killed; the same command again does.
+    --lcm
+    --lcm-serve
+    --record
+    --no-record
+    --force
+    --quiet
+    """,
+)
 def serve(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
+    file: Path,
     access: ServerOptions,
-    options: FederationRun,
-    federation: Annotated[FederationOptions, _SERVED],
+    options: RunOptions,
+    federation: FederationOptions,
     recording: RecordingOptions,
-    quiet: Quiet = False,
+    quiet: bool = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, replace(options, federation=federation), starts=nobody)
+    ready = from_file(file, replace(options, federation=federation), starts=starts_none)
     assert ready.setup is not None
     for warning in ready.setup.warnings:
         warn(warning)
@@ -75,7 +79,7 @@ def serve(
 def check_service(ready: ReadyFederation, access: ServerOptions, token: str | dict[str, str] | None) -> None:
     """Refuse what can't be served like that."""
     check_listening(access.listen, token, access.certificate, access.authority)
-    check_tokens(ready.plan(), token, operator_token_in(access.operator_token_file))
+    check_tokens(ready.plan(), token, token_in(access.operator_token_file, of_operator=True))
 
 
 def serve_run(
@@ -89,14 +93,14 @@ def serve_run(
     """Serve a run to its end, to participants started elsewhere; show it, and record it."""
     sweep_scratch_folders()
     screen = screen_for(ready, shelf, quiet=quiet)
-    operator_token = operator_token_in(access.operator_token_file)
+    operator_token = token_in(access.operator_token_file, of_operator=True)
     server: Server | None = None
 
     def run(observer: Observer | None, watch: Watch) -> FederationOutcome:
         nonlocal server
         server = _server(ready, access, token, operator_token, observer)
         host = server.host
-        host.arbiter.witness = ready.hooks.witness
+        host.arbiter.witness = ready.launching.witness
         ready.name_functions(host.arbiter)
         screen.time_of, screen.remarks = host.arbiter.time_of, server.remarks
         address = server.open()
@@ -118,7 +122,7 @@ def serve_run(
         server.end(error)
 
     def notices() -> list[str]:
-        waiting = deque[str]() if server is None else server.host.notices
+        waiting = deque[str]() if server is None else server.host.owner.notices
         return [waiting.popleft() for _ in range(len(waiting))]
 
     recording = recording_of(ready.recorder, shelf, screen.note)
@@ -167,3 +171,103 @@ def _tokens(access: ServerOptions, setup: Setup) -> str | dict[str, str] | None:
         if "/" in name or name in (".", ".."):
             raise UsageError(f"no file can have the name of {name}", advice="rename it, or use --token-file")
     return {name: read_token(directory / name) for name in setup.parts}
+
+
+# `worldline metasim`: simulators that others start, under one clock.
+
+
+class ClientsOptions(Struct, frozen=True, kw_only=True):
+    """What the run of some clients is: how messages get from one to another, and until when."""
+
+    delay: str
+    links: tuple[str, ...] = ()
+    loss: float = 0.0
+    until: str | None = None
+    seed: int = 0
+    name: str = "metasim"
+    encoding: str = ENCODING
+
+    def plan(self, clients: list[str]) -> Plan:
+        """Return the plan of a run of these clients, which are named or counted."""
+        rules = tuple(_rule(text, self.loss) for text in self.links)
+        is_number = _are_counted(clients)
+        return plan(
+            () if is_number else clients,
+            vacancies=int(clients[0]) if is_number else 0,
+            network=Network(default=link(self.delay, loss=self.loss), rules=rules),
+            seed=self.seed,
+            until=None if self.until is None else as_time(self.until, "an end time"),
+        )
+
+
+def _are_counted(clients: list[str]) -> bool:
+    return len(clients) == 1 and clients[0].isdecimal()
+
+
+def metasim() -> None:
+    """Coordinate simulators in several processes as one, without a federation's file."""
+
+
+@takes(
+    """
+    CLIENTS  The names of the clients, or how many they are.
+    --delay TIME  How long messages take: 10ms, or drawn for each: "uniform(4ms, 9ms)".
+    links: --link FROM:TO=TIME  How long they take from one client to another; * is any client.
+    --loss NUMBER 0.0 to 1.0  Probability that a message is lost.
+    --until TIME  End of the run, such as 20s (default: when all have left).
+    --seed N  Seed of all random draws.
+    --name TEXT  Name of the run; its recording is named after it.
+    --encoding TEXT  How the recording says that messages are encoded.
+    --listen
+    --token-file
+    --certificate
+    --key
+    --realtime
+    --lcm
+    --lcm-serve
+    --record
+    --no-record
+    --force
+    --quiet
+    """
+)
+def metasim_serve(
+    clients: list[str],
+    options: ClientsOptions,
+    access: ServerOptions,
+    federation: FederationOptions,
+    recording: RecordingOptions,
+    quiet: bool = False,
+) -> None:
+    """Wait for clients to connect, and run their simulators as one.
+
+    A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, starts_none may connect.
+    """
+    if _are_counted(clients) and not recording.no_record:
+        raise UsageError("a recording needs the clients' names", advice="name them all, or use --no-record")
+    ready = ReadyFederation(
+        name=options.name,
+        made_plan=options.plan(clients),
+        chosen=Executor("tcp"),
+        encoding=options.encoding,
+        options=RunOptions(federation=federation),
+    )
+    token = token_in(access.token_file)
+    check_service(ready, access, token)
+    serve_run(ready, access, token, recording.shelf(ready.recording), quiet=quiet)
+
+
+def _rule(text: str, loss: float) -> Rule:
+    pair, equals, delay = text.partition("=")
+    sender, colon, receiver = pair.partition(":")
+    if not (equals and colon and sender and receiver and delay):
+        raise UsageError(f"--link {text} isn't a link", advice="write FROM:TO=TIME, such as plant:controller=5ms")
+    return Rule(
+        link=link(delay, loss=loss),
+        sender=None if sender == "*" else sender,
+        receiver=None if receiver == "*" else receiver,
+    )
+
+
+COMMANDS = {"metasim": {"serve": metasim_serve}}
+"""The commands of a group of commands."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from msgspec import Struct
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, print_json, progress
-from worldline.cli.options import FORCE, shelf_at
+from worldline.cli.options import shelf_at, takes
 from worldline.cli.runner import recording_of, run_to_end
 from worldline.files.parameters import pairs
 from worldline.files.saving import destination
@@ -35,7 +34,7 @@ from worldline.spacetime.loading import Example, load_file
 from worldline.spacetime.outcome import AgentRecord, Scene, SpacetimeOutcome, recall
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
 from worldline.targets import RunOptions
-from worldline.targets.spacetime import ReadySpacetime
+from worldline.targets.models import ready_spacetime
 
 # Shows a run through spacetime: as text, in pictures, checked.
 
@@ -45,20 +44,10 @@ _SHOWN_MAX = 10
 class AgentsOptions(Struct, frozen=True, kw_only=True):
     """What is run, until when, and what executes it."""
 
-    seed: Annotated[int | None, typer.Option(help="Seed of all random draws (default: the example's own).")] = None
-    until: Annotated[
-        float | None, typer.Option(metavar="TIME", help="End of the run, in lab time (default: the example's own).")
-    ] = None
-    executor: Annotated[
-        str,
-        typer.Option(
-            metavar="EXECUTOR",
-            help="inline, processes(2), mpi or shuffled(7) (inline, order seeded by 7). All give the same result.",
-        ),
-    ] = "inline"
-    parameters: Annotated[
-        tuple[str, ...], typer.Option("--set", metavar="NAME=VALUE", help="Set an example parameter.")
-    ] = ()
+    seed: int | None = None
+    until: float | None = None
+    executor: str = "inline"
+    parameters: tuple[str, ...] = ()
 
     def end(self, example: Example) -> float:
         """Return the lab time at which an example ends."""
@@ -73,17 +62,13 @@ class AgentsOptions(Struct, frozen=True, kw_only=True):
 class SpacetimeOutputs(Struct, frozen=True, kw_only=True):
     """How a run is shown, where it is written to, and whether it is checked."""
 
-    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw a Minkowski diagram.")] = None
-    animation: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write a page that animates the agents.")
-    ] = None
-    record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None
-    force: Annotated[bool, FORCE] = False
-    is_checked: Annotated[
-        bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
-    ] = False
-    as_json: Annotated[bool, typer.Option("--json", help="Print all records as JSON, one per line.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")] = False
+    diagram: Path | None = None
+    animation: Path | None = None
+    record: Path | None = None
+    force: bool = False
+    is_checked: bool = False
+    as_json: bool = False
+    quiet: bool = False
 
     @property
     def needs_records(self) -> bool:
@@ -217,12 +202,12 @@ def run_one(
     simulation.executor = executor
     if outputs.animation is not None:
         check_moves(simulation.space.n)
-    ready = ReadySpacetime(example.definition, simulation, end)
+    ready = ready_spacetime(example.definition, simulation, end)
     ready.target, ready.options = target, RunOptions(settings=options.parameters)
 
     def run(observer: Observer | None, watch: Watch | None) -> SpacetimeOutcome:
         try:
-            return ready.run(observer, watch)
+            return simulation.run(until=end, observer=observer, watch=watch)
         except WorldlineError:
             if simulation.is_main and simulation.records_of_failure is not None:
                 _show_failure(example, simulation, narrator, outputs)
@@ -273,19 +258,28 @@ LIST = "list"
 _RECORDING = ".mcap"
 
 
+@takes(
+    """
+    example: EXAMPLE|list|RUN.mcap  Name of an example; `list` lists them. A recording is shown, not run.
+    --file FILE.py  Your own model: a file that defines `model`.
+    --seed N  Seed of all random draws (default: the example's own).
+    --until TIME  End of the run, in lab time (default: the example's own).
+    --executor EXECUTOR  inline, processes(2), mpi or shuffled(7) (inline, order seeded by 7). All give the same result.
+    parameters: --set NAME=VALUE  Set an example parameter.
+    --diagram FILE.svg  Draw a Minkowski diagram.
+    --animation FILE.html  Write a page that animates the agents.
+    --record FILE.mcap  Record the run.
+    --force
+    is_checked: --check  Check that nothing was absorbed outside the future of its emission.
+    as_json: --json  Print all records as JSON, one per line.
+    --quiet
+    """
+)
 def spacetime(
     context: typer.Context,
-    example: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="EXAMPLE|list|RUN.mcap",
-            help="Name of an example; `list` lists them. A recording is shown, not run.",
-        ),
-    ] = None,
+    example: str | None = None,
     *,
-    file: Annotated[
-        Path | None, typer.Option(metavar="FILE.py", help="Your own model: a file that defines `model`.")
-    ] = None,
+    file: Path | None = None,
     options: AgentsOptions,
     outputs: SpacetimeOutputs,
 ) -> None:

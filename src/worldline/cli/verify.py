@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import typer
@@ -17,7 +17,7 @@ from rich.console import Console
 
 from worldline.cli.console import PlainConsole, cell, own_lines
 from worldline.cli.console import remark as tell
-from worldline.cli.options import DRAWN_FAULTS, DRAWS, FAULT, SEED, SETTINGS, UNTIL
+from worldline.cli.options import takes
 from worldline.cli.runner import Interruption
 from worldline.files.saving import destination, save
 from worldline.model import UsageError
@@ -117,43 +117,37 @@ def _difference(verification: Verification, compared: Compared) -> tuple[str, st
 
 
 _NAME, _DIGEST, _NUMBER = 14, 32, 10
-_FIRST_RUN = {
-    "seed": SEED,
-    "until": UNTIL,
-    "executor": typer.Option(metavar="EXECUTOR", help="Executor of the first run, which the others are compared with."),
-    "settings": SETTINGS,
-    "draws": DRAWS,
-    "faults": FAULT,
-    "drawn_faults": DRAWN_FAULTS,
-}
 
 
+@takes(
+    """
+    TARGET  A file or name, as for `worldline run`.
+    --seed
+    --until
+    --executor EXECUTOR  Executor of the first run, which the others are compared with.
+    --set
+    --draws
+    --fault
+    --faults
+    --only VARIANT,...  Run only these variants: again, hash-seed, executor, 'processes(2)'...
+    --again N at least 1  Run the same again so often, and with quick thread switches: what shows by luck.
+    --mpi  Run it on two MPI ranks, too.
+    --seconds-max S at least 0  Stop comparing after this many seconds.
+    --junit FILE.xml  Write a JUnit report for CI, one test case per variant.
+    --json  Print one JSON object instead of the table.
+    --keep FOLDER  Where to keep the recordings of two runs that differ.
+    """,
+)
 def verify(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="A file or name, as for `worldline run`.")],
-    options: Annotated[RunOptions, _FIRST_RUN],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VARIANT,...", help="Run only these variants: again, hash-seed, executor, 'processes(2)'..."
-        ),
-    ] = None,
-    again: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Run the same again so often, and with quick thread switches: what shows by luck."
-        ),
-    ] = 1,
-    mpi: Annotated[bool, typer.Option("--mpi", help="Run it on two MPI ranks, too.")] = False,
-    seconds_max: Annotated[
-        float | None, typer.Option(min=0, metavar="S", help="Stop comparing after this many seconds.")
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE.xml", help="Write a JUnit report for CI, one test case per variant.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
-    keep: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to keep the recordings of two runs that differ.")
-    ] = None,
+    target: str,
+    options: RunOptions,
+    only: list[str] | None = None,
+    again: int = 1,
+    mpi: bool = False,
+    seconds_max: float | None = None,
+    junit: Path | None = None,
+    json: bool = False,
+    keep: Path | None = None,
 ) -> None:
     """Run a target twice, and across executors, hash seeds, surroundings, start orders and builds; compare the digests.
 

@@ -7,24 +7,22 @@ import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-import typer
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, cell, print_json, warn
-from worldline.cli.operate import OperatorAccess, conclude, connected, is_noted
+from worldline.cli.operate import ACCESS, OperatorAccess, conclude, connected, is_noted
+from worldline.cli.options import takes
 from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
 from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor, account_as_plain, account_in_words, advice_in_words
-from worldline.lock.why.heard import Habits, situation_at
+from worldline.lock.why.heard import Habits, WaitingTally, situation_at, waits_in
 from worldline.lock.why.reasons import Situation, Standing
-from worldline.lock.why.tally import WaitingSample, WaitingTally, waits_in
 from worldline.lock.why.words import (
     as_plain,
     chains,
@@ -39,6 +37,7 @@ from worldline.lock.why.words import (
 )
 from worldline.model import UsageError, format_time
 from worldline.model.reading import as_time
+from worldline.model.time import SECOND
 from worldline.pictures.waits import situation_svg
 from worldline.recording import Recording
 from worldline.recording.timing import Timing
@@ -105,7 +104,7 @@ def _check_same(timing: Timing, recording: Path | None) -> None:
     if recording is None or timing.end is None or recording.suffix != _RECORDING:
         return
     outcome = Recording(recording).outcome
-    if outcome is not None and timing.end.digest is not None and outcome.digest != timing.end.digest:
+    if outcome is not None and timing.end and outcome.digest != timing.end:
         warn(f"{timing.path} was noted in another run than {recording}: their digests differ")
 
 
@@ -119,7 +118,7 @@ _SPARED = 60  # So many times as long as a look takes, the run is left alone.
 _APART_S_MAX = 10.0
 _LINKS_SHOWN = 12
 
-Show = Callable[[Situation, WaitingSample], None]
+Show = Callable[[Situation, WaitingTally], None]
 
 
 def keep_looking(operator: Operator, every_s: float, *, as_json: bool) -> RunOver:
@@ -132,7 +131,7 @@ def keep_looking(operator: Operator, every_s: float, *, as_json: bool) -> RunOve
 
 
 def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
-    sample = WaitingSample()
+    sample = WaitingTally()
     shown = looked = time.monotonic()
     links = False
     while True:
@@ -141,7 +140,7 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
         if isinstance(situation, RunOver):
             return situation
         now = time.monotonic()
-        sample.add(situation, now - looked)
+        sample.sample(situation, round((now - looked) * 1e9))
         looked = now
         if now - shown >= every_s:
             shown = now
@@ -151,15 +150,17 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
         time.sleep(apart_s)
 
 
-def _print_line(situation: Situation, _: WaitingSample) -> None:
+def _print_line(situation: Situation, _: WaitingTally) -> None:
     found = holds(situation)
     told = holder_in_words(found[0], situation) if found else "nobody waits"
     PlainConsole().print(f"{headline(situation)}; {told}")
 
 
-def _print_json(situation: Situation, sample: WaitingSample) -> None:
+def _print_json(situation: Situation, sample: WaitingTally) -> None:
     plain = as_plain(situation)
-    plain["waited"] = [{**msgspec.to_builtins(each.hop), "seconds": round(each.seconds, 3)} for each in sample.links()]
+    plain["waited"] = [
+        {**msgspec.to_builtins(each.hop), "seconds": round(each.waited / SECOND, 3)} for each in sample.links()
+    ]
     print_json(plain)
     sys.stdout.flush()
 
@@ -167,19 +168,19 @@ def _print_json(situation: Situation, sample: WaitingSample) -> None:
 # --- On a terminal ---
 
 
-def page(situation: Situation, sample: WaitingSample) -> Group:
+def page(situation: Situation, sample: WaitingTally) -> Group:
     """Lay out what is shown of a run."""
     found = holds(situation)
     parts: list[Text | Table] = [Text(headline(situation), style="bold")]
     parts += [Text(cell(holder_in_words(hold, situation)), style="yellow") for hold in found[:3]]
-    parts += [Text(""), _everybody(situation), Text(""), _links(sample)]
+    parts += [Text(""), _participants(situation), Text(""), _links(sample)]
     parts += [Text(cell(hint), style="cyan") for hint in hints(situation)]
     parts.append(Text("Ctrl-C ends this view, and leaves the run alone", style="dim"))
     return Group(*parts)
 
 
-def _everybody(situation: Situation) -> Table:
-    roots = {chain.who: chain.root for chain in chains(situation.whys)}
+def _participants(situation: Situation) -> Table:
+    roots = {chain[0].participant: chain[-1].holder for chain in chains(situation.whys)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("participant", "time", "state", "for", "waits for", "process"):
         table.add_column(title, justify="right" if title in ("time", "for") else "left")
@@ -202,51 +203,47 @@ def _style(standing: Standing, roots: dict[str, str | None]) -> str:
     return "dim" if standing.state is State.LEFT else ""
 
 
-def _links(sample: WaitingSample) -> Table:
+def _links(sample: WaitingTally) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("waited for, per link")
     table.add_column("seconds", justify="right")
     table.add_column("share", justify="right")
     for each in sample.links()[:_LINKS_SHOWN]:
-        share = each.seconds / sample.seconds if sample.seconds else 0.0
-        table.add_row(cell(way((each.hop,))), f"{each.seconds:.1f}", f"{share:.0%}")
+        share = each.waited / sample.waited if sample.waited else 0.0
+        table.add_row(cell(way((each.hop,))), f"{each.waited / SECOND:.1f}", f"{share:.0%}")
     return table
 
 
 _EVERY_S = 0.5
 _PICTURE = ".svg"
 _END = "end"
-_NOTED = "Runs that were noted"
 
 
+@takes(
+    """
+    run: RUN|FILE  The run's name, the number of its process, or its server's address (default: the only run of yours on
+        this machine); or FILE.mcap or FILE.timing, a run that was noted with --timing.
+    as_json: --json  Print one JSON object; with --follow, one per line.
+    --svg FILE.svg  Draw who waits for whom.
+    --follow, -f  Keep looking until the run is over.
+    --every SECONDS at least 0.05  How often to show it, with --follow.
+    """,
+    ACCESS,
+    """
+    Runs that were noted:
+    --at TIME  Show how it stood at this simulated time (or `end`).
+    --no-advice  Don't try what would make it wait less.
+    """,
+)
 def why(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RUN|FILE",
-            help="The run's name, the number of its process, or its server's address (default: the only run of yours"
-            " on this machine); or FILE.mcap or FILE.timing, a run that was noted with --timing.",
-        ),
-    ] = None,
+    run: str | None = None,
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; with --follow, one per line.")
-    ] = False,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw who waits for whom.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep looking until the run is over.")] = False,
-    every: Annotated[
-        float, typer.Option(min=0.05, metavar="SECONDS", help="How often to show it, with --follow.")
-    ] = _EVERY_S,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_NOTED, metavar="TIME", help="Show how it stood at this simulated time (or `end`)."
-        ),
-    ] = None,
-    no_advice: Annotated[
-        bool,
-        typer.Option("--no-advice", rich_help_panel=_NOTED, help="Don't try what would make it wait less."),
-    ] = False,
+    as_json: bool = False,
+    svg: Path | None = None,
+    follow: bool = False,
+    every: float = _EVERY_S,
+    at: str | None = None,
+    no_advice: bool = False,
     access: OperatorAccess,
 ) -> None:
     """Say who waits for whom in a running federation, through which links, for how long, and what the holder is doing.

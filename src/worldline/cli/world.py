@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
@@ -20,7 +20,7 @@ from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome, Status, Watch
+from worldline.history.outcome import Outcome, Watch
 from worldline.model import UsageError, as_time, plan
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
@@ -28,16 +28,17 @@ from worldline.pictures.world.animation import Animation
 from worldline.pictures.world.paths import PathsPicture
 from worldline.recording import Recorder, Shelf
 from worldline.recording.output import RecordingTarget
+from worldline.targets.world import watched
 from worldline.world.cast import Cast
 from worldline.world.console import (
     ConsoleSession,
     InteractionHistory,
     InteractionsLog,
-    LineFeed,
     ScriptLine,
     ScriptSession,
     check_replay,
     check_script,
+    line_feed,
     read_interactions,
     read_script,
     replay,
@@ -47,14 +48,14 @@ from worldline.world.discovery import DiscoveryOptions, PeerRole
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import ENGINES, first_notes, open_engine
 from worldline.world.engines.engine import PhysicsEngine
-from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
+from worldline.world.foxglove import WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
 from worldline.world.primary import Primary
 from worldline.world.report import load_remarks, world_report
 from worldline.world.run import World
 from worldline.world.sdf import read_world
 from worldline.world.secondary import PRIMARY, SILENCE_S, Secondary, network_part
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import WORLD_MEMBER, Spectator
 
 if TYPE_CHECKING:
     from worldline.world.discovery import Discovery
@@ -71,6 +72,7 @@ _OUTPUT = "Output"
 _LISTEN = "tcp://127.0.0.1:0"
 _PATIENCE_S = 60.0
 _STDIN = "-"
+_EVERYWHERE = ("0.0.0.0", "::", "")
 
 
 class CourseOptions(Struct, frozen=True, kw_only=True):
@@ -114,40 +116,6 @@ class CourseOptions(Struct, frozen=True, kw_only=True):
     def is_at_keyboard(self) -> bool:
         """Whether commands are typed."""
         return self.console == _STDIN
-
-
-class DiscoveryChoice(Struct, frozen=True, kw_only=True):
-    """How the processes of a run find each other, if not by address alone."""
-
-    no_discovery: Annotated[
-        bool, typer.Option("--no-discovery", rich_help_panel=_DISCOVERY, help="Connect by address alone.")
-    ] = False
-    interface: Annotated[
-        str, typer.Option(rich_help_panel=_DISCOVERY, metavar="NAME", help="Network interface (default: loopback).")
-    ] = ""
-    meet: Annotated[
-        str,
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where processes of one machine meet."),
-    ] = ""
-    discovery_listen: Annotated[
-        tuple[str, ...],
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where others can find this process."),
-    ] = ()
-    discovery_connect: Annotated[
-        tuple[str, ...],
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where to find another process."),
-    ] = ()
-
-    def options(self, stale_s: float) -> DiscoveryOptions | None:
-        if self.no_discovery:
-            return None
-        return DiscoveryOptions(
-            interface=self.interface,
-            meeting_point=self.meet,
-            listen=self.discovery_listen,
-            connect=self.discovery_connect,
-            stale_s=stale_s,
-        )
 
 
 class NetworkOptions(Struct, frozen=True, kw_only=True):
@@ -201,6 +169,124 @@ class NetworkOptions(Struct, frozen=True, kw_only=True):
             rich_help_panel=_NETWORK, min=1, metavar="SECONDS", help="How long another process may be silent."
         ),
     ] = SILENCE_S
+    no_discovery: Annotated[
+        bool, typer.Option("--no-discovery", rich_help_panel=_DISCOVERY, help="Connect by address alone.")
+    ] = False
+    interface: Annotated[
+        str, typer.Option(rich_help_panel=_DISCOVERY, metavar="NAME", help="Network interface (default: loopback).")
+    ] = ""
+    meet: Annotated[
+        str,
+        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where processes of one machine meet."),
+    ] = ""
+    discovery_listen: Annotated[
+        tuple[str, ...],
+        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where others can find this process."),
+    ] = ()
+    discovery_connect: Annotated[
+        tuple[str, ...],
+        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where to find another process."),
+    ] = ()
+
+    @property
+    def token(self) -> str | None:
+        return token_in(self.token_file)
+
+    @property
+    def discovery(self) -> DiscoveryOptions | None:
+        """How processes find each other; without it, only by address."""
+        if self.no_discovery:
+            return None
+        return DiscoveryOptions(
+            interface=self.interface,
+            meeting_point=self.meet,
+            listen=self.discovery_listen,
+            connect=self.discovery_connect,
+            stale_s=self.heartbeat_limit,
+        )
+
+    @contextmanager
+    def secondaries(self, engine: PhysicsEngine, count: int, say: Callable[[str], None]) -> Iterator[Exchange]:
+        """Be the primary, from the wait for secondaries to the end of the block."""
+        primary = Primary(
+            engine,
+            count,
+            self.listen,
+            federation=self.federation,
+            token=self.token,
+            certificate=self.certificate,
+            key=self.key,
+            patience_s=self.patience,
+            silence_s=self.heartbeat_limit,
+        )
+        if self.discovery is not None and parse_address(self.listen).place in _EVERYWHERE:
+            raise UsageError(
+                f"--listen {self.listen} can't be announced: it doesn't say which of this machine's addresses to use",
+                advice="listen on the one that the others reach, or use --no-discovery and tell them an address",
+            )
+        address = primary.open()
+        say(f"primary on {address}, waiting for {counted(count, 'secondary', 'secondaries')}")
+
+        with ExitStack() as stack:
+            discovery = None
+            if self.discovery is not None:
+                discovery = stack.enter_context(self._found("primary", PRIMARY, primary.give_up, str(address)))
+
+            def look(notices: list[str]) -> None:
+                for notice in notices:
+                    say(notice)
+
+            def check() -> None:
+                if discovery is not None:
+                    discovery.check()
+
+            exchange = stack.enter_context(primary.gathered(look, check))
+            say(f"all are there: {', '.join(exchange.secondaries)}")
+            yield exchange
+
+    def secondary(self, engine: PhysicsEngine, say: Callable[[str], None]) -> int:
+        """Be a secondary until the run is over; return the last step."""
+        primary = self.network_primary
+        name = self.name or f"{platform.node() or 'secondary'}-{os.getpid()}"
+        connected: list[Secondary] = []
+
+        def give_up(problem: str, who: str) -> None:
+            if who == PRIMARY and connected:
+                connected[0].give_up(problem)
+
+        with ExitStack() as stack:
+            if primary is None:
+                if self.discovery is None:
+                    raise UsageError(
+                        "a secondary has to know where its primary is",
+                        advice="--network-primary=ADDRESS, or leave out --no-discovery",
+                    )
+                found = stack.enter_context(self._found("secondary", name, give_up)).find_primary(self.patience)
+                primary = found.address
+            secondary = Secondary(
+                primary,
+                name,
+                engine,
+                federation=self.federation,
+                token=self.token,
+                authority=self.authority,
+                patience_s=self.patience,
+                silence_s=self.heartbeat_limit,
+            )
+            connected.append(secondary)
+            say(f"secondary {name}, connected to {primary}")
+            secondary.run()
+        return secondary.step
+
+    def _found(self, role: str, name: str, give_up: Callable[[str, str], None], address: str = "") -> Discovery:
+        """Return what finds the others; `give_up` is told of those that fall silent, with the reason."""
+        from worldline.world.discovery import DepartedBy, Discovery, Peer
+
+        def departed(peer: Peer, how: DepartedBy) -> None:
+            if how is DepartedBy.SILENCE:  # Otherwise the connection knows it, and why.
+                give_up(f"nothing was heard from it for {self.heartbeat_limit:g} seconds", peer.name)
+
+        return Discovery(self.federation, role, name, address=address, options=self.discovery, on_departure=departed)
 
 
 class WorldOutputs(Struct, frozen=True, kw_only=True):
@@ -229,109 +315,13 @@ class WorldOutputs(Struct, frozen=True, kw_only=True):
     force: Annotated[bool, FORCE] = False
     quiet: Quiet = False
 
-
-# A process's part in the network of a world: a primary that waits for secondaries, or a secondary that finds it.
-
-_EVERYWHERE = ("0.0.0.0", "::", "")
-
-
-class WorldNetwork(NamedTuple):
-    """How the processes of a run reach each other. Without `discovery`, only by address."""
-
-    options: NetworkOptions
-    token: str | None
-    discovery: DiscoveryOptions | None
-
-    @contextmanager
-    def secondaries(self, engine: PhysicsEngine, count: int, say: Callable[[str], None]) -> Iterator[Exchange]:
-        """Be the primary, from the wait for secondaries to the end of the block."""
-        options, listen = self.options, self.options.listen
-        primary = Primary(
-            engine,
-            count,
-            listen,
-            federation=options.federation,
-            token=self.token,
-            certificate=options.certificate,
-            key=options.key,
-            patience_s=options.patience,
-            silence_s=options.heartbeat_limit,
-        )
-        if self.discovery is not None and parse_address(listen).place in _EVERYWHERE:
-            raise UsageError(
-                f"--listen {listen} can't be announced: nobody knows which of this machine's addresses to use",
-                advice="listen on the one that the others reach, or use --no-discovery and tell them an address",
-            )
-        address = primary.open()
-        say(f"primary on {address}, waiting for {counted(count, 'secondary', 'secondaries')}")
-
-        with ExitStack() as stack:
-            discovery = None
-            if self.discovery is not None:
-                discovery = stack.enter_context(self._found("primary", PRIMARY, primary.give_up, str(address)))
-
-            def look(notices: list[str]) -> None:
-                for notice in notices:
-                    say(notice)
-
-            def check() -> None:
-                if discovery is not None:
-                    discovery.check()
-
-            exchange = stack.enter_context(primary.gathered(look, check))
-            say(f"all are there: {', '.join(exchange.secondaries)}")
-            yield exchange
-
-    def secondary(self, engine: PhysicsEngine, say: Callable[[str], None]) -> int:
-        """Be a secondary until the run is over; return the last step."""
-        options, primary = self.options, self.options.network_primary
-        name = options.name or f"{platform.node() or 'secondary'}-{os.getpid()}"
-        connected: list[Secondary] = []
-
-        def give_up(problem: str, who: str) -> None:
-            if who == PRIMARY and connected:
-                connected[0].give_up(problem)
-
-        with ExitStack() as stack:
-            if primary is None:
-                if self.discovery is None:
-                    raise UsageError(
-                        "a secondary has to know where its primary is",
-                        advice="--network-primary=ADDRESS, or leave out --no-discovery",
-                    )
-                found = stack.enter_context(self._found("secondary", name, give_up)).find_primary(options.patience)
-                primary = found.address
-            secondary = Secondary(
-                primary,
-                name,
-                engine,
-                federation=options.federation,
-                token=self.token,
-                authority=options.authority,
-                patience_s=options.patience,
-                silence_s=options.heartbeat_limit,
-            )
-            connected.append(secondary)
-            say(f"secondary {name}, connected to {primary}")
-            secondary.run()
-        return secondary.step
-
-    def _found(self, role: str, name: str, give_up: Callable[[str, str], None], address: str = "") -> Discovery:
-        """Return what finds the others; `give_up` is told of those that fall silent, with the reason."""
-        from worldline.world.discovery import DepartedBy, Discovery, Peer
-
-        def departed(peer: Peer, how: DepartedBy) -> None:
-            if how is DepartedBy.SILENCE:  # Otherwise the connection knows it, and why.
-                give_up(f"nothing was heard from it for {self.options.heartbeat_limit:g} seconds", peer.name)
-
-        return Discovery(
-            self.options.federation, role, name, address=address, options=self.discovery, on_departure=departed
-        )
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            PlainConsole().print(text)
 
 
 # One run of a world: set up, shown, and written to files.
 
-_LOOK_EVERY_S = 0.1
 _PROMPT = "> "
 
 
@@ -359,7 +349,7 @@ class WorldSession:
         engine: PhysicsEngine,
         description: WorldDescription,
         course: CourseOptions,
-        network: WorldNetwork,
+        network: NetworkOptions,
         secondaries: int,
         outputs: WorldOutputs,
     ) -> None:
@@ -408,7 +398,7 @@ class WorldSession:
         is_interactive = self._history is not None or self.course.console is not None
         outcome = run_to_end(
             run,
-            recording_of(self._recorder, shelf, self.say),
+            recording_of(self._recorder, shelf, self.outputs.say),
             showing=nullcontext if is_interactive else lambda: progress("step"),
         )
         self._conclude(world, outcome, time.monotonic() - begun)
@@ -420,38 +410,33 @@ class WorldSession:
 
     @contextmanager
     def _exchange(self) -> Iterator[Exchange | None]:
-        if self.network.options.local_secondaries is not None:
+        if self.network.local_secondaries is not None:
             with local_secondaries(
                 self.file,
-                self.network.options.local_secondaries,
+                self.network.local_secondaries,
                 engine=self.course.engine,
-                silence_s=self.network.options.heartbeat_limit,
-                patience_s=self.network.options.patience,
+                silence_s=self.network.heartbeat_limit,
+                patience_s=self.network.patience,
             ) as exchange:
                 yield exchange
         elif self.secondaries:
-            with self.network.secondaries(self.engine, self.secondaries, self.say) as exchange:
+            with self.network.secondaries(self.engine, self.secondaries, self.outputs.say) as exchange:
                 yield exchange
         else:
             yield None
 
     def _spectators(self) -> Iterator[Spectator]:
-        if self.outputs.paths is not None:
-            picture = PathsPicture(title=self.description.name)
-            self._written.append((picture.write, self.outputs.paths))
-            yield picture
-        if self.outputs.animation is not None:
-            animated = Animation(title=self.description.name)
-            self._written.append((animated.write, self.outputs.animation))
-            yield animated
-        if self.outputs.hashes is not None:
-            lines = HashLines()
-            self._written.append((lines.write, self.outputs.hashes))
-            yield lines
-        if self.outputs.interactions is not None:
-            log = InteractionsLog()
-            self._written.append((lambda path: log.history.save(path), self.outputs.interactions))
-            yield log
+        """Yield what writes files, and remember to have them written."""
+        title, outputs = self.description.name, self.outputs
+        for path, spectator in (
+            (outputs.paths, PathsPicture(title=title)),
+            (outputs.animation, Animation(title=title)),
+            (outputs.hashes, HashLines()),
+            (outputs.interactions, InteractionsLog()),
+        ):
+            if path is not None:
+                self._written.append((spectator.write, path))
+                yield spectator
 
     # --- Running ---
 
@@ -460,37 +445,24 @@ class WorldSession:
         if self._history is not None:
             return replay(world, self._history, course.end, pace=course.realtime)
         if course.script is not None:
-            ScriptSession(world, self._script, self.say, pace=course.realtime, until=course.end).run()
+            ScriptSession(world, self._script, self.outputs.say, pace=course.realtime, until=course.end).run()
         elif course.is_at_keyboard:
             prompt = _ask if sys.stdin.isatty() else None
-            feed = LineFeed(sys.stdin.fileno())
+            feed = line_feed(sys.stdin.fileno())
             console = PlainConsole().print
             ConsoleSession(world, feed, console, pace=course.realtime, until=course.end, prompt=prompt).run()
         else:
-            looks = None if watch is None or self.outputs.quiet else self._looks(world, watch)
-            world.play(course.end, pace=course.realtime, between=looks)
+            end = FOREVER if course.end is None else course.end
+            between = watched(world, None if self.outputs.quiet else watch, end)
+            world.play(course.end, pace=course.realtime, between=between)
         return world.end()
-
-    def _looks(self, world: World, watch: Watch) -> Callable[[], None]:
-        """Return what shows now and then how far a world is."""
-        shown = time.monotonic()
-        end = FOREVER if self.course.end is None else self.course.end
-
-        def look() -> None:
-            nonlocal shown
-            now = time.monotonic()
-            if now - shown > _LOOK_EVERY_S:
-                shown = now
-                watch(Status(world.time, end, world.iteration))
-
-        return look
 
     # --- Ending ---
 
     def _write(self) -> None:
         for write, path in self._written:
             write(path)
-            self.say(f"written to {path}")
+            self.outputs.say(f"written to {path}")
 
     def _conclude(self, world: World, outcome: Outcome, elapsed_s: float) -> None:
         console = PlainConsole()
@@ -501,10 +473,6 @@ class WorldSession:
         console.print(f"state hash {world.state_hash.hex()} at step {world.step}")
         console.print(f"digest {outcome.digest.hex()}")
 
-    def say(self, text: str) -> None:
-        if not self.outputs.quiet:
-            PlainConsole().print(text)
-
 
 def _ask() -> None:
     print(_PROMPT, end="", flush=True)
@@ -514,7 +482,6 @@ def world(
     file: Annotated[Path, typer.Argument(metavar="FILE.sdf", help="The world, in Gazebo's SDF.")],
     course: CourseOptions,
     network: NetworkOptions,
-    discovery: DiscoveryChoice,
     outputs: WorldOutputs,
 ) -> None:
     """Run a world of robots in lockstep, in one process or over several: the same bit for bit.
@@ -522,37 +489,29 @@ def world(
     With --local-secondaries, processes on this machine simulate it. With --network-role, start one primary and its
     secondaries by hand, here or on other machines. They find each other, or are told the primary's address.
     """
-    part = network_part(network.network_role, network.network_secondaries, os.environ)
-    for warning in part.warnings:
+    role, secondaries, warnings = network_part(network.network_role, network.network_secondaries, os.environ)
+    for warning in warnings:
         remark(warning)
     description = read_world(file)
     if course.check:
         _check(description, course.engine)
         return
     engine = open_engine(course.engine, description)
+    _ = network.token, network.discovery  # What can't be is refused, also if this process doesn't use it.
     for line in load_remarks(description, first_notes(engine, Cast(description).loaded())):
         remark(f"{file}: {line}")
-    reached = WorldNetwork(network, token_in(network.token_file), discovery.options(network.heartbeat_limit))
-    if part.role is PeerRole.SECONDARY:
+    if role is PeerRole.SECONDARY:
         _refuse_on_secondary(course, network, outputs)
-        _be_secondary(reached, engine, quiet=outputs.quiet)
+        with interruptible():
+            step = network.secondary(engine, outputs.say)
+        outputs.say(f"the run is over, after step {step:,}")
         return
     if network.network_primary is not None or network.name is not None:
         raise UsageError("--network-primary and --name are for secondaries", advice="--network-role=secondary")
-    if part.role is not None and network.local_secondaries is not None:
+    if role is not None and network.local_secondaries is not None:
         raise UsageError("--local-secondaries starts all there is", advice="leave out --network-role")
-    session = WorldSession(file, engine, description, course, reached, part.secondaries, outputs)
+    session = WorldSession(file, engine, description, course, network, secondaries, outputs)
     session.run(shelf_at(outputs.record, force=outputs.force))
-
-
-def _be_secondary(network: WorldNetwork, engine: PhysicsEngine, *, quiet: bool) -> None:
-    def say(text: str) -> None:
-        if not quiet:
-            PlainConsole().print(text)
-
-    with interruptible():
-        step = network.secondary(engine, say)
-    say(f"the run is over, after step {step:,}")
 
 
 def completed(arguments: list[str]) -> list[str]:

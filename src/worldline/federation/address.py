@@ -37,11 +37,6 @@ class Address:
         except ValueError:
             return False
 
-    @property
-    def is_everywhere(self) -> bool:
-        """Whether it stands for all interfaces of the machine."""
-        return self.place in ("0.0.0.0", "::")
-
 
 def parse_address(text: str | Address) -> Address:
     """Read an address; ``HOST:PORT`` alone is TCP."""

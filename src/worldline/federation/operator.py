@@ -79,7 +79,7 @@ class Operator:
             if tls is not None:
                 self._socket = self._encrypted(tls)
             greeting = Greeting("", OPERATOR, token or token_at(self.address), os.urandom(NONCE_SIZE))
-            self._send(greeting.hello(self._challenge()))
+            self._socket.sendall(greeting.hello(self._challenge()))
             try:
                 greeting.settle(self._body(_ANSWER_S, time.monotonic() + _ANSWER_S))
             except UsageError as error:
@@ -90,6 +90,9 @@ class Operator:
         except BaseException:
             self._socket.close()
             raise
+
+    def __repr__(self) -> str:
+        return f"<Operator of {self.address}>"
 
     def __enter__(self) -> Self:
         return self
@@ -102,41 +105,41 @@ class Operator:
     def situation(self, *, links: bool = False) -> Situation | RunOver:
         """Look at the run."""
         answer = self._ask(AskSituation(links))
-        return answer.situation if isinstance(answer, SituationTold) else self._only(answer, RunOver)
+        return answer.situation if isinstance(answer, SituationTold) else self._only_over(answer)
 
     def pause(self) -> int | RunOver:
-        """Let nobody go on; return the time at which everybody is held."""
+        """Hold all participants; return the time at which they are held."""
         answer = self._ask(PauseRun())
-        return answer.at or 0 if isinstance(answer, OrderTaken) else self._only(answer, RunOver)
+        return answer.at or 0 if isinstance(answer, OrderTaken) else self._only_over(answer)
 
     def resume(self) -> RunOver | None:
-        """Let everybody go on."""
+        """Let all participants go on."""
         answer = self._ask(ResumeRun())
-        return None if isinstance(answer, OrderTaken) else self._only(answer, RunOver)
+        return None if isinstance(answer, OrderTaken) else self._only_over(answer)
 
     def step(self, *, by: int | None = None, to: int | None = None, within_s: float | None = None) -> int | RunOver:
-        """Let everybody run so far, or up to that time, or to where somebody acts next; return where all stand.
+        """Let all run so far, or up to that time, or to where a participant acts next; return where all stand.
 
         If that takes longer than `within_s`, a `LossError` says so; they go on to there all the same.
         """
         answer = self._ask(StepRun(by, to), within_s=within_s)
-        return answer.at if isinstance(answer, OrderDone) else self._only(answer, RunOver)
+        return answer.at if isinstance(answer, OrderDone) else self._only_over(answer)
 
     def end(self, *, at: int | None = None, now: bool = False) -> int | RunOver | None:
         """End the run in good order, at that time or as soon as possible, and return when; or break it off now."""
         answer = self._ask(EndRun(at, now))
-        return answer.at if isinstance(answer, OrderTaken) else self._only(answer, RunOver)
+        return answer.at if isinstance(answer, OrderTaken) else self._only_over(answer)
 
     def last_word(self, within_s: float) -> RunOver:
         """Wait for the end of the run."""
-        return self._only(self._answer(within_s), RunOver)
+        return self._only_over(self._answer(within_s))
 
     def _ask(self, word: OperatorWord, *, within_s: float | None = _ANSWER_S) -> OperatorAnswer:
         if self._over is not None:
             return self._over
         try:
             self._number += 1
-            self._send(operator_frame(structs.replace(word, number=self._number)))
+            self._socket.sendall(operator_frame(structs.replace(word, number=self._number)))
         except OSError as error:
             return self._last(broken(error))
         answer = self._answer(within_s)
@@ -146,13 +149,10 @@ class Operator:
 
     def _answer(self, within_s: float | None) -> OperatorAnswer:
         deadline = None if within_s is None else time.monotonic() + within_s
-        try:
-            while True:  # What comes too late answers a word that nobody waits for any more.
-                answer = decode_operator_answer(self._body(within_s, deadline))
-                if isinstance(answer, Refused | RunOver) or answer.number == self._number:
-                    break
-        except _HangUpError as error:
-            raise LossError(f"the server at {self.address} has gone: {error}") from error
+        while True:  # What comes too late answers a word whose answer isn't waited for any more.
+            answer = decode_operator_answer(self._body(within_s, deadline))
+            if isinstance(answer, Refused | RunOver) or answer.number == self._number:
+                break
         if isinstance(answer, Refused):
             raise refusal(answer, "an operator")
         if isinstance(answer, RunOver):
@@ -164,15 +164,15 @@ class Operator:
         try:
             return self._answer(_WAKE_S)
         except LossError as error:
-            raise LossError(f"the server at {self.address} has gone: {problem}") from error
+            raise self._gone(problem) from error
 
-    def _only(self, answer: OperatorAnswer, kind: type[RunOver]) -> RunOver:
-        if not isinstance(answer, kind):
+    def _gone(self, problem: str) -> LossError:
+        return LossError(f"the server at {self.address} has gone: {problem}")
+
+    def _only_over(self, answer: OperatorAnswer) -> RunOver:
+        if not isinstance(answer, RunOver):
             raise LossError(f"the server at {self.address} answers something else: {type(answer).__name__}")
         return answer
-
-    def _send(self, data: bytes) -> None:
-        self._socket.sendall(data)
 
     def _body(self, within_s: float | None, deadline: float | None) -> bytes:
         """Return the next frame that isn't a heartbeat."""
@@ -189,9 +189,9 @@ class Operator:
             except TimeoutError:
                 continue
             except OSError as error:
-                raise _HangUpError(broken(error)) from error
+                raise self._gone(broken(error)) from error
             if not data:
-                raise _HangUpError("it closed the connection")
+                raise self._gone("it closed the connection")
             self._frames.push([data])
 
     def _challenge(self) -> bytes:
@@ -215,7 +215,3 @@ class Operator:
         except OSError as error:
             is_distrust = isinstance(error, ssl.SSLCertVerificationError)
             raise (None if is_distrust else recognized(self.address)) or untrusted(error) from error
-
-
-class _HangUpError(Exception):
-    """The server has closed the connection."""

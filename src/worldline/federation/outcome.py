@@ -11,7 +11,7 @@ from worldline.history.journal import Entry
 from worldline.history.outcome import End, Outcome
 from worldline.lock import Arbiter
 from worldline.lock.remarks import Standstill, UnheardTopic, UnmetFault, said_of_unheard
-from worldline.model.faults.faults import ENDED_BY, ParticipantFault
+from worldline.model.faults import ENDED_BY, ParticipantFault
 from worldline.model.lifecycle import EmergencyNote
 from worldline.model.time import format_time
 
@@ -30,8 +30,8 @@ class LateFault(Struct, frozen=True):
 class FederationOutcome(Outcome):
     """What came of a federation.
 
-    `standstill` is there if the run ended because everybody waited for somebody else; `unheard` are topics that
-    somebody subscribed to and nobody published on. Both are legal, and often a mistake. `emergency` says who called an
+    `standstill` is there if the run ended because all participants waited for each other; `unheard` are topics with
+    subscribers on which none published. Both are legal, and often a mistake. `emergency` says who called an
     emergency stop, who was told of it when, and what each has done about it. `unmet` are faults that waited for an
     event, and `late` those at a time, that never happened. `journals` are there if they were asked for, in one process.
     """
@@ -61,9 +61,9 @@ def outcome_of(arbiter: Arbiter, digest: bytes, journals: dict[str, list[Entry]]
         dropped=arbiter.dropped(),
         journals=journals or {},
         standstill=arbiter.standstill(),
-        unheard=arbiter.unheard(),
-        emergency=arbiter.emergency(),
-        unmet=arbiter.unmet(),
+        unheard=arbiter.remarks.unheard(),
+        emergency=arbiter.remarks.emergency(),
+        unmet=arbiter.remarks.unmet(),
         late=_late_faults(arbiter, {name: end.at for name, end in members.items()}),
     )
 

@@ -131,7 +131,7 @@ def _entries() -> list[RunEntry]:
 
 
 def opened_folder(folder: Path) -> Path:
-    """Return the folder, made if need be, if nobody else can have written into it."""
+    """Return the folder, made if need be, if no other user can have written into it."""
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:

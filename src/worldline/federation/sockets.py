@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import get_ident, main_thread
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 from worldline.federation.address import Address
@@ -40,11 +40,11 @@ class Encrypted:
         connection.setblocking(False)
         self._connection = connection
         self._using = threading.Lock()
-        self._read: list[bytes] = []  # What was read, and how much was written, of which nobody has been told yet.
+        self._read: list[bytes] = []  # What was read, and how much was written, of which no caller has been told yet.
         self._written: list[int] = []
         self._wanted: Callable[[], None] | None = None  # What the second thread is to do, until it is done,
         self._met: Exception | None = None  # and why it couldn't.
-        self._go, self._done = threading.Lock(), threading.Lock()  # Who waits for one is let go by the other thread.
+        self._go, self._done = threading.Lock(), threading.Lock()  # A thread that waits for one is let go by the other.
         self._go.acquire()
         self._done.acquire()
         self._is_closed = False
@@ -106,7 +106,7 @@ class Encrypted:
         return tls
 
     def _is_pending(self) -> bool:
-        """Whether something was decrypted that nobody has read: the system doesn't know of it."""
+        """Whether something was decrypted that hasn't been read: the system doesn't know of it."""
         with self._using:
             return bool(self._tls().pending())
 
@@ -155,15 +155,8 @@ class Encrypted:
 # What becomes of connections in a forked process: they stay with the process that made them.
 #
 # A forked process has a copy of everything, the sockets too. If it spoke, it would speak for its parent; if it only
-# kept them open, nobody would notice when its parent dies. So right after a fork the copy is let go of, without a word.
-# (A process that is started, not forked, never gets them: Python's sockets aren't inherited.)
-
-
-class Connected(Protocol):
-    """Whoever has sockets."""
-
-    def disown(self) -> None:
-        """Let go of all sockets, in a process that was forked."""
+# kept them open, the server would never notice that its parent has died. So right after a fork the copy is let go of,
+# without a word. (A process that is started, not forked, never gets them: Python's sockets aren't inherited.)
 
 
 def not_ours(participant: str) -> UsageError:
@@ -176,7 +169,7 @@ def not_ours(participant: str) -> UsageError:
 
 
 class ForkedLock:
-    """Stands in a forked process where its parent has a lock: whoever wants in is told why it can't."""
+    """Stands in a forked process where its parent has a lock: a thread that takes it is told why it can't."""
 
     def __init__(self, participant: str) -> None:
         self._participant = participant
@@ -185,14 +178,14 @@ class ForkedLock:
         raise not_ours(self._participant)
 
     def __exit__(self, *_: object) -> None:
-        """Nobody gets as far as this."""
+        """It is never entered."""
 
 
-_connected: WeakSet[Connected] = WeakSet()
+_connected: WeakSet[Any] = WeakSet()
 
 
-def remember(connected: Connected) -> None:
-    """Have its sockets let go of in processes that are forked from this one."""
+def remember(connected: Any) -> None:
+    """Have what holds sockets `disown` them in processes that are forked from this one."""
     _connected.add(connected)
 
 
@@ -210,6 +203,8 @@ _LEAST_S = 2.0  # Idle connections are probed every second at the most: what is 
 _PROBE_S_MAX = 2**15 - 1  # The longest that Linux takes.
 _GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 _PROBES, _UNACKNOWLEDGED, _LAST_HEARD_MS, _INFO_SIZE = 3, 24, 56, 60  # Where these stand in Linux's `struct tcp_info`.
+
+CLOSED = "the server closed the connection"
 
 READ_LEAST = 448
 """How much is read at a time at first: enough for what is usually said, and memory that Python has at hand."""
@@ -283,7 +278,7 @@ def wake_every(connection: socket.socket | Encrypted, seconds: float) -> None:
 
 
 def dial(address: Address, patience_s: float) -> socket.socket:
-    """Connect to a server; try again for a while if nobody listens there yet."""
+    """Connect to a server; try again for a while if nothing listens there yet."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -295,7 +290,7 @@ def dial(address: Address, patience_s: float) -> socket.socket:
                     f"nothing listens on {address}: {error.strerror}", advice="is the server up?"
                 ) from error
             time.sleep(_RETRY_S)
-        except (OSError, UnicodeError) as error:  # The latter, if it can't be anybody's name.
+        except (OSError, UnicodeError) as error:  # The latter, if it can't be a host's name.
             raise LossError(f"can't connect to {address}: {error}") from error
     return configure(connection, _UNREACHABLE_S)
 

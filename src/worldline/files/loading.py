@@ -1,7 +1,7 @@
 """What a user's file defines to be run: `model`, a value or a function that makes it.
 
-That is the one name that every room looks for. Beside it may stand UNTIL, when a run ends if nobody says otherwise, and
-`outcome`, a function that says in words what has come of a run, and refuses what may not come of it.
+That is the one name that every room looks for. Beside it may stand UNTIL, when a run ends unless options say otherwise,
+and `outcome`, a function that says in words what has come of a run, and refuses what may not come of it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _imported(file: Path, root: Path) -> Iterator[str]:
         return
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):  # Whoever runs it is told.
+    except (OSError, SyntaxError, ValueError, RecursionError):  # The run that imports it says so.
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -155,7 +155,7 @@ def load_module(path: Path) -> ModuleType:
         sys.path.append(folder)  # At the end: workers get this path too, and its queue.py isn't the one they need.
     try:
         spec.loader.exec_module(module)
-    except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
+    except (Interrupted, LossError):  # It has printed something that has no reader, or the disk is full.
         del sys.modules[name]
         raise
     except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
@@ -219,7 +219,7 @@ class Definition(Struct, frozen=True):
             return ""
         try:
             return str(judge(*run))
-        except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
+        except (Interrupted, LossError):  # It has printed something that has no reader, or the disk is full.
             raise
         except AssertionError as error:
             raise ModelError(f"{self.name}: its outcome isn't what it should be: {said_of(error)}") from error

@@ -40,7 +40,7 @@ class Destination(NamedTuple):
     descriptor: int | None = None
 
     def open_stream(self) -> int:
-        """Open what can only be streamed to; a pipe waits for whoever reads it."""
+        """Open what can only be streamed to; a pipe waits for its reader."""
         try:
             if self.descriptor is not None:
                 return os.dup(self.descriptor)
@@ -140,8 +140,8 @@ def _check_folder(path: Path, file: Path) -> None:
 def _descriptor(path: Path) -> int | None:
     """Return the number of an open file of this process that a path such as /dev/stdout leads to.
 
-    It is told by the way there: where it leads to may be a file, and to put another in its place would leave whoever
-    has opened it with the old one.
+    It is told by the way there: where it leads to may be a file, and to put another in its place would leave a program
+    that has opened it with the old one.
     """
     at = path
     for _ in range(_LINKS_MAX):
@@ -176,7 +176,7 @@ class ScratchFolder(TemporaryDirectory[str]):
         lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._unlock = weakref.finalize(self, os.close, lock)  # Also if it is dropped,
         self._unlock.atexit = False  # but not before the folder is removed when the process ends.
-        with suppress(OSError):  # Where nothing can be locked, nobody else removes it either.
+        with suppress(OSError):  # Where nothing can be locked, no other process removes it either.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.fchmod(lock, _LOCKED)
 

@@ -1,4 +1,4 @@
-"""History: what happened in a run, whoever made it.
+"""History: what happened in a run, whichever room made it.
 
 Every room tells an `Observer` the same few things, returns an `Outcome`, and says how far it is by a `Status`. So
 recording, comparing and showing are written once, for all of them.

@@ -1,7 +1,7 @@
 """Stands between a run and its observer, so that a mistake of the observer isn't taken for one of the model.
 
 A room tells its observer in the middle of what members do. Whatever the observer raises would pass through their code,
-which could catch it, and then through whoever says which member failed.
+which could catch it, and then through what says which member failed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_observer(observer: object) -> None:
 
 
 def _check_spelling(kind: type[Observer]) -> None:
-    """Refuse a method that looks like one that is told things, and that nobody would call."""
+    """Refuse a method that looks like one that is told things, and that would never be called."""
     inherited = [name for name in TOLD if getattr(kind, name) is getattr(Observer, name)]
     for name in sorted(set(dir(kind)) - set(dir(Observer))):
         near = [] if name.startswith("_") else get_close_matches(name, inherited, n=1, cutoff=0.75)

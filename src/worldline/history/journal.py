@@ -58,7 +58,7 @@ class Noted(Struct, frozen=True, array_like=True):
 
 Entry = Sent | Received | Befell
 Aside = Noted | Befell
-"""What is told of a participant, and isn't part of its history: nobody acts on it."""
+"""What is told of a participant, and isn't part of its history: no program acts on it."""
 
 
 class Journal:

@@ -3,8 +3,8 @@
 Draws are keyed, so nothing of them needs to be recorded: who sent what, and to whom it mattered, says which were made.
 
 A draw can show at a receiver from the send time on plus the least latency of the link. From there it can spread to
-whoever hears of it, at the least latencies: along the ways that were used in the run, from each sender on each of its
-topics to everybody whom messages on that topic were for. That is the cone: what lies outside of it, the draw can't have
+those who hear of it, at the least latencies: along the ways that were used in the run, from each sender on each of its
+topics to all whom messages on that topic were for. That is the cone: what lies outside of it, the draw can't have
 changed. It looks at what links allow, not at what they did, since another draw may make messages that this run lacks.
 """
 
@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from worldline.history.diff.account import Sending
-from worldline.history.diff.steps import NOTES
+from worldline.history.diff.account import NOTES, Sending
 from worldline.model.draws.names import drawn_by
 from worldline.model.draws.table import DrawFunction, Drawn, DrawTable
-from worldline.model.faults.faults import dropouts_of
+from worldline.model.faults import dropouts_of
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 

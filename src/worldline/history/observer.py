@@ -1,4 +1,4 @@
-"""What a recorder, or anybody else who looks on, is told of a run.
+"""What a recorder, or another observer, is told of a run.
 
 An observer is told things as a run learns of them, and between different members in an order that luck decides. What
 it makes of them must not show that order. Three rules hold whichever room tells:
@@ -6,7 +6,7 @@ it makes of them must not show that order. Three rules hold whichever room tells
 H1. Whatever one member does is told in the order in which it does it, and a message before what becomes of it.
 H2. A message's arrivals are foretold when it is sent. Until its `until` has passed that may change: it is lost instead,
     or its receiver stops listening; after that nothing is added or taken back. It arrives later than it is sent; only
-    one that nobody has sent (`OUTSIDE`) may arrive at once.
+    one that no member has sent (`OUTSIDE`) may arrive at once.
 H3. After `passed(time)`, nothing is told that happens before that time.
 
 So what is before the last `passed` is final, and can be put into one order by its times and names alone.
@@ -22,7 +22,7 @@ LOG, META = "worldline/log", "worldline/meta"
 """The topics of notes that all rooms have: lines that members write, and what the simulator does to them."""
 
 OUTSIDE = ""
-"""The name of nobody: the sender of what comes from outside. No member can have it."""
+"""The name of no member: the sender of what comes from outside. No member can have it."""
 
 UNDER_WAY = "still under way at the end"
 """Why a message isn't received that the end of the run overtook."""
@@ -31,7 +31,7 @@ DOWN = "lost while its receiver was down"
 """Why a message isn't received that reaches a participant of a federation which has crashed, or hasn't booted."""
 
 DEAD = "its target was dead"
-"""Why a message isn't received that nobody was there for."""
+"""Why a message isn't received for which no receiver was there."""
 
 TOLD = ("began", "sent", "arrives", "lasts", "closed", "noted", "ended", "passed")
 """The methods of an observer: all that it is told."""
@@ -56,9 +56,9 @@ class Observer:
         """The message reaches a receiver then; or would, but is lost for a reason. What was said last holds."""
 
     def lasts(self, sender: str, number: int, until: int) -> None:
-        """The message may be under way for longer than was said: somebody has come to whom it has to queue.
+        """The message may be under way for longer than was said: a receiver has come to whom it has to queue.
 
-        It lasts FOREVER while nobody knows how long it is held; that ends when another time is said.
+        It lasts FOREVER while it isn't known how long it is held; that ends when another time is said.
         """
 
     def closed(self, receiver: str, topic: str, at: int) -> None:

@@ -13,17 +13,17 @@ from worldline.model.errors import WorldlineError
 from worldline.model.text import counted
 from worldline.model.time import FOREVER
 
-# How far a run is, for whoever shows it: a bar, a line, a page.
+# How far a run is, for those who show it: a bar, a line, a page.
 
 THE_RUN = "the run"
-"""Who waits as long as nobody can go on: the run hasn't begun, because somebody isn't there."""
+"""Who waits as long as none can go on: the run hasn't begun, because a participant isn't there."""
 
 EVERYBODY_ELSE = "everybody else"
 """Who waits while one member computes, where only one can at a time."""
 
 
 class WaitReason(Struct, frozen=True):
-    """Somebody can't go on: who, for whom (None: not for a member), and why, in words."""
+    """A member can't go on: who, for whom (None: not for a member), and why, in words."""
 
     who: str
     holder: str | None
@@ -31,10 +31,10 @@ class WaitReason(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """How far a run is: nothing before `time` will happen any more; `end` is FOREVER if nobody has said one.
+    """How far a run is: nothing before `time` will happen any more; `end` is FOREVER if there is none.
 
     `waits` are those who can't go on, the one that is held back most first. It may take long to find that out, so it
-    isn't done before somebody wants to know: then, and only while it is told how far the run is, as it is then.
+    isn't done before it is asked for: then, and only while it is told how far the run is, as it is then.
     """
 
     time: int
@@ -85,11 +85,11 @@ class Outcome:
 
     @property
     def times(self) -> dict[str, int]:
-        """When everybody ended, by name."""
+        """When each ended, by name."""
         return {name: end.at for name, end in self.members.items()}
 
     def remarks(self) -> list[str]:
-        """Say what whoever ran it should know, though nothing went wrong."""
+        """Say what its caller should know, though nothing went wrong."""
         return []
 
     def __str__(self) -> str:

@@ -84,7 +84,7 @@ def _not_finite(value: float) -> str:
 def _as_text(value: Any) -> str:
     try:
         text = str(value)
-    except Exception:  # It is somebody else's code.
+    except Exception:  # It is the model's code.
         text = f"<{type(value).__qualname__}>"
     return _ADDRESS.sub("", _text(text))
 

@@ -8,8 +8,6 @@ and much slower as plain Python: only participants that offer snapshots use it.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 _BLOCK = 128
 _ROUNDS = 12
 _MASK = 2**64 - 1
@@ -33,12 +31,8 @@ _ORDERS = (
 )
 
 
-class HashState(Struct, frozen=True, array_like=True):
-    """A hash that was put away: its eight words, how many bytes they stand for, and those that come next."""
-
-    words: tuple[int, ...]
-    count: int
-    rest: bytes
+HashState = tuple[tuple[int, ...], int, bytes]
+"""A hash that was put away: its eight words, how many bytes they stand for, and those that come next."""
 
 
 class ResumableHash:
@@ -50,11 +44,12 @@ class ResumableHash:
         self._mixed = _room(16)
         self._block = _room(16)
         if state is None:
-            state = HashState((_START[0] ^ _FIRST ^ digest_size, *_START[1:]), 0, b"")
-        for place, word in enumerate(state.words):
+            state = ((_START[0] ^ _FIRST ^ digest_size, *_START[1:]), 0, b"")
+        words, count, rest = state
+        for place, word in enumerate(words):
             self._words[place] = word
-        self._count = state.count  # Bytes that were mixed in.
-        self._rest = state.rest  # Those that weren't yet: the last block is another case, so it waits.
+        self._count = count  # Bytes that were mixed in.
+        self._rest = rest  # Those that weren't yet: the last block is another case, so it waits.
 
     def update(self, data: bytes | memoryview) -> None:
         """Go on with these bytes."""
@@ -71,11 +66,11 @@ class ResumableHash:
         last = ResumableHash(self._size, self.state())
         last._count += len(self._rest)
         last._mix_in(self._rest.ljust(_BLOCK, b"\0"), 0, True)
-        return b"".join([word.to_bytes(8, "little") for word in last.state().words])[: self._size]
+        return b"".join([word.to_bytes(8, "little") for word in last.state()[0]])[: self._size]
 
     def state(self) -> HashState:
         """Put it away. The hash itself can still go on."""
-        return HashState(tuple(self._words), self._count, self._rest)
+        return tuple(self._words), self._count, self._rest
 
     def _mix_in(self, data: bytes, start: int, is_last: bool) -> None:
         words, mixed, block = self._words, self._mixed, self._block

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.history.observer import LOG
 from worldline.history.plain import encoded
 from worldline.kernel.packing import PackedCopy
 
@@ -49,29 +48,8 @@ def tell_unheard(engine: Any, sender: Any, target: Any, reason: str) -> None:
         engine.observer.arrives(sender.name, order >> 1, target.name, engine.now, order & 1, reason)
 
 
-def tell_timer(engine: Any, entity: Any, topic: str, payload: Any) -> None:
-    _tell(engine, entity, TIMER, {"topic": topic, "payload": payload})
-
-
-def tell_waking(engine: Any, entity: Any, generator: Any) -> None:
-    _tell(engine, entity, PROCESS, {"process": generator.__qualname__})
-
-
-def tell_interruption(engine: Any, entity: Any, generator: Any, cause: Any) -> None:
-    """Tell that an entity has interrupted a process of its own; what others do is a message."""
-    _tell(engine, entity, PROCESS, {"process": generator.__qualname__, "interrupt": cause})
-
-
-def tell_note(engine: Any, entity: Any, value: Any) -> None:
-    _tell(engine, entity, RECORD, value)
-
-
-def tell_log(engine: Any, entity: Any, text: object) -> None:
-    """Tell of a line that an entity writes, in the words of all rooms."""
-    _tell(engine, entity, LOG, {"text": str(text)})
-
-
-def _tell(engine: Any, entity: Any, topic: str, what: Any) -> None:
+def tell_own(engine: Any, entity: Any, topic: str, what: Any) -> None:
+    """Tell what happens to an entity alone, as a note of its own."""
     if not entity._wl_tells_itself:
         engine.observer.noted(entity.name, topic, engine.now, encoded(what))
 

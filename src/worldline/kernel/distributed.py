@@ -7,37 +7,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
 from worldline.history.telling import Call, Merging, Teller, merged
+from worldline.kernel.entity import Entity
 from worldline.kernel.model import (
     KernelOutcome,
     Model,
-    Share,
     WorkerReport,
     combined,
     endless,
-    packed_state,
+    final_state,
     restored,
     shares_of,
     state_of,
     tell_beginning,
     tell_end,
-    unpacked,
-    unpacked_share,
 )
-from worldline.kernel.pacing import Pacing
-from worldline.kernel.topology import place
-from worldline.kernel.worker import DistributedWorker, Worker
-from worldline.model.errors import ConfigurationError
+from worldline.kernel.roster import KernelNetwork, place
+from worldline.kernel.worker import DistributedWorker, Pacing, Worker
 from worldline.model.time import FOREVER
-from worldline.processes.executor import Mpi, Processes
+from worldline.processes.executor import Executor
 from worldline.processes.failures import Failure, first_failure
 from worldline.processes.forking import check_guarded
 from worldline.processes.mesh import PeerGone, Peers
-from worldline.processes.pool import WorkerLine, WorkerPool, some_of
+from worldline.processes.pool import WorkerLine, WorkerPool, check_loadable, loaded, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling
 
@@ -48,7 +43,7 @@ _Reports = tuple[
 
 
 def run_distributed(
-    executor: Processes | Mpi,
+    executor: Executor,
     model: Model,
     end: int,
     watch: Watch | None,
@@ -56,7 +51,7 @@ def run_distributed(
     observer: Observer | None,
 ) -> KernelOutcome:
     """Run a model from its start to an end, and bring the entities' states back; or raise what failed first."""
-    if isinstance(executor, Processes):
+    if executor.kind == "processes":
         reports, merging = _on_processes(executor, model, end, watch, events_max, observer)
     else:
         reports, merging = _on_ranks(executor, model, end, watch, observer)
@@ -77,17 +72,11 @@ def run_distributed(
 # -- On processes
 
 
-class _Task(NamedTuple):
-    """What a worker process is given."""
-
-    lookahead: list[list[int]]
-    end: int
-    share: bytes
-    is_observed: bool
+_Task = tuple[list[list[int]], int, bytes, bool]  # Lookaheads, the end, the share, and whether it is observed.
 
 
 def _on_processes(
-    executor: Processes,
+    executor: Executor,
     model: Model,
     end: int,
     watch: Watch | None,
@@ -97,8 +86,9 @@ def _on_processes(
     check_guarded()
     workers = place(executor.placement, model.names, model.topology, executor.count)
     lookahead = model.topology.lookahead(model.names, workers, executor.count)
-    is_observed = observer is not None
-    tasks = [_Task(lookahead, end, share, is_observed) for share in shares_of(model, workers, executor.count)]
+    shares = shares_of(model, workers, executor.count)
+    check_loadable(model.entities.values(), "the entities' classes")
+    tasks = [(lookahead, end, share, observer is not None) for share in shares]
     tell = telling(watch, end)
 
     def describe(number: int) -> str:
@@ -124,51 +114,36 @@ def _on_processes(
 
 
 def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerReport | Failure:
-    """Do a share of a simulation."""
-    given = unpacked_share(task.share)
-    worker = Worker(_loaded(given), given.workers, number)
-    pacing = Pacing(number, task.lookahead)
-    messenger = _Messenger(worker, line) if task.is_observed else None
+    """Do a share of a simulation; if it is observed, bring the program every now and then what the entities do."""
+    lookahead, end, packed, is_observed = task
+    names, workers, entities, network, declared_only, seed, sendings = loaded(packed, "the entities")
+    topology = KernelNetwork(network, seed, declared_only=declared_only)
+    own = {name: _unpacked(state) for name, state in entities.items()}
+    worker = Worker(Model(names, own, topology, seed, sendings), workers, number)
+    pacing = Pacing(number, lookahead)
+    teller = worker.engine.observer = Teller(worker.key) if is_observed else None
+    told_at = time.monotonic()
+
+    def reached(now: int) -> None:
+        nonlocal told_at
+        if teller is not None and (len(teller) >= _CALLS_AT_ONCE or time.monotonic() - told_at >= LOOK_EVERY_S):
+            told_at = time.monotonic()
+            line.tell((teller.take(), now))
+
     try:
-        failure = DistributedWorker(worker, pacing, peers, number, len(task.lookahead)).run(task.end, line, messenger)
+        failure = DistributedWorker(worker, pacing, peers).run(end, line, reached)
     except PeerGone as gone:
         gone.at = pacing.progress[gone.facts["worker"]].promise
         raise
-    if messenger is not None:
-        messenger.go(FOREVER if failure is None else failure.key[0])
+    if teller is not None:
+        line.tell((teller.take(), FOREVER if failure is None else failure.key[0]))
     return failure if failure is not None else _part_told(worker)
-
-
-class _Messenger:
-    """Brings the program what a worker's entities do, every now and then."""
-
-    def __init__(self, worker: Worker, line: WorkerLine) -> None:
-        self._teller = worker.engine.observer = Teller(worker.key)
-        self._line = line
-        self._gone = time.monotonic()
-
-    def __call__(self, reached: int) -> None:
-        if len(self._teller) >= _CALLS_AT_ONCE or time.monotonic() - self._gone >= LOOK_EVERY_S:
-            self.go(reached)
-
-    def go(self, reached: int) -> None:
-        self._gone = time.monotonic()
-        self._line.tell((self._teller.take(), reached))
-
-
-def _loaded(share: Share) -> Model:
-    try:
-        return share.model()
-    except (AttributeError, ImportError) as error:
-        raise ConfigurationError(
-            f"a worker can't load the entities: {error}", advice="define their classes at the top level of a module"
-        ) from error
 
 
 # -- On ranks
 
 
-def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observer: Observer | None) -> _Reports:
+def _on_ranks(executor: Executor, model: Model, end: int, watch: Watch | None, observer: Observer | None) -> _Reports:
     batches: list[tuple[list[Call], int]] = []
 
     def work(ranks: RankGroup) -> WorkerReport | Failure:
@@ -179,7 +154,7 @@ def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observ
         curious = [rank for rank, looks_on in enumerate(ranks.exchanged(observer is not None)) if looks_on]
         teller = Teller(worker.key) if curious else None
         worker.engine.observer = teller
-        failure = DistributedWorker(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, looks(watch, end))
+        failure = DistributedWorker(worker, pacing, ranks.peers).run(end, looks(watch, end))
         if teller is not None:
             batches.extend(ranks.brought((teller.take(), FOREVER if failure is None else failure.key[0]), curious))
         return failure if failure is not None else _part_told(worker)
@@ -196,7 +171,7 @@ def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observ
 def _part_told(worker: Worker) -> WorkerReport:
     """Return what a worker tells when all went well, the state of its entities included."""
     part = worker.part()
-    packed = ((entity.name, packed_state(entity)) for entity in worker.present())
+    packed = ((entity.name, final_state(type(entity), state_of(entity), is_opened=True)) for entity in worker.present())
     part.states = {name: state for name, state in packed if state is not None}
     return part
 
@@ -204,9 +179,16 @@ def _part_told(worker: Worker) -> WorkerReport:
 def _bring_back(model: Model, part: WorkerReport) -> None:
     """Give the entities of the model the state that they had at the end, in whichever process they were."""
     for name, packed in part.states.items():
-        entity = unpacked(packed)
+        entity = _unpacked(packed)
         if name in model.entities:
             entity = restored(model.entities[name], state_of(entity))
         else:
             model.created[name] = entity
         entity._wl_call(name)
+
+
+def _unpacked(packed: bytes) -> Entity:
+    """Return the entity that was packed, new."""
+    kind, state = loaded(packed, "the entities")
+    entity: Entity = restored(kind.__new__(kind), state)
+    return entity

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 # cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
 """The engine: the clock of one worker, and what its entities need to send each other messages.
 
 Theory of operation
@@ -13,7 +14,7 @@ what is rare is in plain modules, `trouble.py` and `account.py`.
 The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in
 the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbors by
 name; where two such share a rank, their names decide. So keys compare as in `model.message`, on every worker, without
-anybody having to number newcomers for all. An order is twice the sequence number; the odd one is the copy that a
+numbering newcomers for all. An order is twice the sequence number; the odd one is the copy that a
 link made.
 
 Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worldline.kernel.account import tell_note, tell_sending
+from worldline.kernel.account import RECORD, tell_own, tell_sending
 from worldline.kernel.draws import Draws
 from worldline.kernel.packing import fingerprint, seal
 from worldline.kernel.trouble import (
@@ -52,7 +53,7 @@ from worldline.kernel.trouble import (
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
-from worldline.model.time import TIME_MAX, TimeLike
+from worldline.model.time import TIME_MAX, TimeLike, format_time
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -647,7 +648,7 @@ class EntityBase:
         engine: Engine = acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
         if engine.observer is not None:
-            tell_note(engine, self, value)
+            tell_own(engine, self, RECORD, value)
         if cython.compiled:
             self._wl_chain = hash_of_four(self._wl_chain, engine.now, 0, print_of_value)
         else:
@@ -710,3 +711,6 @@ class ScheduledEvent:
         self.payload = payload
         self.time = time
         self.is_live = True
+
+    def __repr__(self) -> str:
+        return f"<event {self.topic} of {self._owner.name}, at {format_time(self.time)}>"

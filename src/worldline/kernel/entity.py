@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator
 from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
-from worldline.kernel.account import tell_log
+from worldline.history.observer import LOG
+from worldline.kernel.account import tell_own
 from worldline.kernel.engine import EntityBase
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.process import Process, begin_process, end_entity
@@ -61,7 +62,7 @@ class Entity(EntityBase):
         """Write a line for those who look on: observers are told, and recordings keep it. It is in no digest."""
         engine = self._wl_roster.engine
         if engine.observer is not None:
-            tell_log(engine, self, text)
+            tell_own(engine, self, LOG, {"text": str(text)})
 
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""

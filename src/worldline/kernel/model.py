@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from worldline.history.journal import run_digest
@@ -15,9 +13,8 @@ from worldline.history.outcome import End, Outcome
 from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.topology import KernelNetwork
-from worldline.model.errors import ConfigurationError, Stuck, UsageError, nearest, shown
-from worldline.model.links import Network
+from worldline.kernel.roster import KernelNetwork
+from worldline.model.errors import ConfigurationError, Stuck, UsageError, WorldlineError, nearest, shown
 
 Made = TypeVar("Made")
 
@@ -145,40 +142,35 @@ def combined(parts: Sequence[WorkerReport], until: int | None) -> KernelOutcome:
 # -- What a worker in another process is given, and what it gives back, as bytes
 
 
-class Share(NamedTuple):
-    """A model, of whose entities only one worker's are there."""
-
-    names: tuple[str, ...]
-    workers: list[int]
-    entities: dict[str, bytes]
-    network: Network
-    declared_only: bool
-    seed: int
-    sendings: tuple[Sending, ...]
-
-    def model(self) -> Model:
-        topology = KernelNetwork(self.network, self.seed, declared_only=self.declared_only)
-        entities = {name: unpacked(packed) for name, packed in self.entities.items()}
-        return Model(self.names, entities, topology, self.seed, self.sendings)
-
-
 def shares_of(model: Model, workers: Sequence[int], count: int) -> list[bytes]:
-    """Return each worker's share; refuse what can't be sent, before anything has started."""
+    """Return each worker's share, a model of which only its entities are there; refuse what can't be sent."""
     entities: list[dict[str, bytes]] = [{} for _ in range(count)]
+    advice = "make it something that can be pickled, or make it in start(), which runs in the worker"
     for name, worker in zip(model.names, workers, strict=True):
-        entities[worker][name] = _packed_entity(name, model.entities[name])
+        entity = model.entities[name]
+        entities[worker][name] = packed_state(type(entity), state_of(entity), name, advice, is_opened=True)
     network, declared_only = model.topology.network, model.topology.declared_only
-    main = sys.modules.get("__main__")
-    if not Path(getattr(main, "__file__", None) or "").is_file() and any(
-        type(each).__module__ == "__main__" for each in model.entities.values()
-    ):
-        raise ConfigurationError(
-            "workers can't load what was typed in, or comes from a pipe", advice="put the entities' classes into a file"
-        )
-    return [
-        _dumps(Share(model.names, list(workers), own, network, declared_only, model.seed, model.sendings))
-        for own in entities
-    ]
+    return [_dumps((model.names, workers, own, network, declared_only, model.seed, model.sendings)) for own in entities]
+
+
+def packed_state(kind: type, state: dict[str, Any], name: str, advice: str, *, is_opened: bool) -> bytes:
+    """Return a class and an object's attributes as bytes; if something can't be sent to a worker, say which it is.
+
+    With `is_opened` it is also looked whether it can be unpickled.
+    """
+    try:
+        packed = _dumps((kind, state))
+        if is_opened and kind.__module__ != "__main__":  # That module exists only here until a worker has its own.
+            pickle.loads(packed)
+    except Exception:  # An attribute's own code may raise anything; which one it was is found below.
+        parts = [(f"its attribute {attribute}", value, advice) for attribute, value in state.items()]
+        for what, value, hint in [*parts, ("its class", kind, "define it at the top level of a module")]:
+            reason = _obstacle(value, is_opened=is_opened)
+            if reason is not None:
+                problem = f"{what} can't be sent to a worker: {reason}"
+                raise ConfigurationError(problem, participant=name, advice=hint) from None
+        raise
+    return packed
 
 
 class LeftBehind:
@@ -191,63 +183,29 @@ class LeftBehind:
         return f"<left behind in the worker: {self.reason}>"
 
 
-def packed_state(entity: Entity) -> bytes | None:
-    """Return an entity's class and attributes after a run; what can't leave the process is said to be left behind.
+def final_state(kind: type, state: dict[str, Any], *, is_opened: bool) -> bytes | None:
+    """Return a class and an object's attributes after a run; what can't leave the process is said to be left behind.
 
-    None if its class can't be found from outside, as it may be for one that was created during the run.
+    None if its class can't be found from outside, as it may be for an object that was created during the run.
     """
-    if isinstance(_sendable(type(entity)), LeftBehind):
+    if _obstacle(kind, is_opened=is_opened) is not None:
         return None
-    state = state_of(entity)
     try:
-        return _dumps((type(entity), state))
-    except Exception:  # An attribute's own code may raise anything; which one it was is found below.
-        return _dumps((type(entity), {name: _sendable(value) for name, value in state.items()}))
-
-
-def unpacked(packed: bytes) -> Entity:
-    """Return the entity that was packed, new."""
-    kind, state = pickle.loads(packed)
-    entity: Entity = restored(kind.__new__(kind), state)
-    return entity
-
-
-def unpacked_share(packed: bytes) -> Share:
-    share: Share = pickle.loads(packed)
-    return share
-
-
-def _packed_entity(name: str, entity: Entity) -> bytes:
-    state = state_of(entity)
-    try:
-        packed = _dumps((type(entity), state))
-        if type(entity).__module__ != "__main__":  # That module exists only here until a worker has made its own.
-            pickle.loads(packed)
+        return _dumps((kind, state))
     except Exception:  # As above.
-        for attribute, value in state.items():
-            _check(value, f"its attribute {attribute}", name)
-        _check(type(entity), "its class", name)
-        raise
-    return packed
+        reasons = {name: _obstacle(value, is_opened=is_opened) for name, value in state.items()}
+        return _dumps((kind, {name: state[name] if why is None else LeftBehind(why) for name, why in reasons.items()}))
 
 
-def _check(value: Any, what: str, name: str) -> None:
+def _obstacle(value: Any, *, is_opened: bool) -> str | None:
+    """Return why a value can't leave the process; None if it can."""
     try:
-        pickle.loads(_dumps(value))
+        packed = _dumps(value)
+        if is_opened:
+            pickle.loads(packed)
     except Exception as error:  # As above.
-        raise ConfigurationError(
-            f"{what} can't be sent to a worker: {error}",
-            participant=name,
-            advice="make it something that can be pickled, or make it in start(), which runs in the worker",
-        ) from error
-
-
-def _sendable(value: Any) -> Any:
-    try:
-        pickle.loads(_dumps(value))
-    except Exception as error:  # As above.
-        return LeftBehind(str(error))
-    return value
+        return error.problem if isinstance(error, WorldlineError) else str(error)
+    return None
 
 
 def _dumps(value: Any) -> bytes:

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 # cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
 """What entities do: the loop that hands them their events, and their processes, which are generators that wait.
 
 In Cython's pure-Python mode, as `engine.py`, on which it stands: what is marked `cython.` means nothing uncompiled.
@@ -10,7 +11,7 @@ from __future__ import annotations
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from worldline.kernel.account import tell_interruption, tell_timer, tell_unheard, tell_waking
+from worldline.kernel.account import PROCESS, TIMER, tell_own, tell_unheard
 from worldline.kernel.engine import INTERRUPTION, Engine, EntityBase, Handlers, ScheduledEvent
 from worldline.kernel.packing import PackedCopy
 from worldline.kernel.trouble import check_idle, fail
@@ -84,6 +85,10 @@ class Process:
             _stop_waiting(self)
         owner._wl_order += 2
         engine._push(engine.now, engine.now, owner._wl_order, owner, owner, INTERRUPTS, (self, cause))
+
+    def __repr__(self) -> str:
+        name = "that has ended" if self._generator is None else self._generator.__qualname__
+        return f"<process {name}, of {self._owner.name}>"
 
     def __or__(self, other: object) -> Any:
         refuse_combination()
@@ -296,7 +301,8 @@ def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cyt
         if process._generator is None:
             return 0
         if engine.observer is not None:
-            tell_interruption(engine, target, process._generator, payload[1])
+            told = {"process": process._generator.__qualname__, "interrupt": payload[1]}
+            tell_own(engine, target, PROCESS, told)  # What others do is a message.
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload[1]))
     if topic == INTERRUPTION:
@@ -470,7 +476,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     else:
                         target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
                     if is_observed:
-                        tell_waking(engine, target, process._generator)
+                        tell_own(engine, target, PROCESS, {"process": process._generator.__qualname__})
                     wake(process)
             else:
                 if is_own:
@@ -485,7 +491,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     timer.is_live = False
                     if is_observed and is_live:
                         engine.now = time
-                        tell_timer(engine, target, what, payload)
+                        tell_own(engine, target, TIMER, {"topic": what, "payload": payload})
                 else:
                     if cython.compiled:
                         target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))

@@ -22,7 +22,7 @@ from worldline.kernel.model import (
     tell_from_outside,
 )
 from worldline.kernel.packing import seal
-from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.roster import KernelNetwork
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, nearest, shown
 from worldline.model.latency import Latency
@@ -30,11 +30,12 @@ from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
+from worldline.model.text import counted
 from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.processes.executor import Executor, Inline, Mpi, Processes, as_executor
+from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.status_timer import looks
 
-EXECUTORS = (Inline, Processes, Mpi)
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
 """What simulations of the kernel run on."""
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
@@ -163,7 +164,7 @@ class Simulation:
         chosen = as_executor(executor, EXECUTORS)
         if observer is not None:
             self.observe(observer)
-        if not isinstance(chosen, Processes | Mpi):
+        if chosen.kind not in ("processes", "mpi"):
             return self._run_inline(end, watch, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
@@ -199,6 +200,9 @@ class Simulation:
 
     def __contains__(self, name: object) -> bool:
         return name in self._entities
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {counted(len(self._entities), 'entity', 'entities')} at {format_time(self.now)}>"
 
     def model(self) -> Model:
         """Return the whole simulation in the form that executors take, checked."""

@@ -1,4 +1,11 @@
-"""What a process can wait for, resources among it, and what it is then given."""
+"""What a process can wait for, resources among it, and what it is then given.
+
+`process._wait` looks at what was yielded. If it has happened already, the process goes on at once with its value.
+Otherwise the process is noted where that happens (a signal's `waiters`, an inbox's `readers`), which is then what it
+`_waits_on`: that calls `process._give(value)` when it happens, and forgets the process by `forget(process)` if the
+process goes on for another reason, such as a limit or an interruption. Whatever else is to be waited for needs just
+these two.
+"""
 
 from __future__ import annotations
 
@@ -147,6 +154,9 @@ class Signal(Awaited):
     def forget(self, process: Any) -> None:
         self.waiters = [waiter for waiter in self.waiters if waiter is not process]
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {'fired' if self.fired else f'{len(self.waiters)} waiting'}>"
+
 
 def refuse(yielded: object) -> ModelError:
     """Say why a process can't wait for this."""
@@ -226,6 +236,9 @@ class Resource:
                 "a with block of a resource was left before its turn, and nothing has waited for it",
                 advice="write yield turn at its beginning, or resource.release(turn) to give it up",
             )
+
+    def __repr__(self) -> str:
+        return f"<Resource, {self.held} of {self.capacity} held, {self.waiting} waiting>"
 
     def _grant(self) -> None:
         while self._waiting and len(self._held) < self.capacity:

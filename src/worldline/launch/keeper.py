@@ -68,12 +68,8 @@ class SystemProcess(NamedTuple):
     command: str
 
 
-class ForkedCommand(NamedTuple):
-    """What a fork is to be, told to itself."""
-
-    command: list[str]
-    directory: str
-    environment: dict[str, str]
+ForkedCommand = tuple[list[str], str, dict[str, str]]
+"""What a fork is to be: its command, directory and environment."""
 
 
 class Keeper:
@@ -171,7 +167,7 @@ class Keeper:
     ) -> list[Any]:
         try:
             if may_fork and self._can_fork(directory):
-                pid = self._fork(files[0], ForkedCommand(command, directory, environment))
+                pid = self._fork(files[0], (command, directory, environment))
             else:
                 pid = _start(files, command, directory, environment)
         except (OSError, ValueError) as error:
@@ -182,7 +178,7 @@ class Keeper:
     def _fork(self, output: int, forked: ForkedCommand) -> int:
         """Fork, into the directory; return the fork's number, and in the fork nothing that matters."""
         keeper = os.getpid()
-        os.chdir(forked.directory)
+        os.chdir(forked[1])
         # What is sent to the fork is for its own handlers.
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         pid = os.fork()
@@ -210,7 +206,7 @@ class Keeper:
                 self._say(["exited", self._names.pop(pid), os.waitstatus_to_exitcode(status)])
 
     def _left(self) -> list[SystemProcess]:
-        """Return all that is left: descendants, and whoever is in a group of theirs."""
+        """Return all that is left: descendants, and processes in a group of theirs."""
         running = _running()
         family = {os.getpid()}
         grown = 0
@@ -329,7 +325,7 @@ def _main() -> None:
         gc.enable()
         if forked := Keeper(launcher, is_ready_for).keep():
             become(*forked)
-    os._exit(0)  # There is nothing to be tidied up, and somebody waits.
+    os._exit(0)  # There is nothing to be tidied up, and the launcher waits.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,18 @@
-"""The launcher: a federation's file becomes a server and a process for every participant, and one outcome."""
+"""The launcher: a federation's file becomes a server and a process for every participant, and one outcome.
+
+Theory of operation
+-------------------
+The server runs in this thread. Processes are started by a keeper (`keeper.py`), which is told to over a socket, and
+ends what is left of them when this process is gone, however it went. A thread of `ParticipantProcesses` hears what they
+print and that they have ended. The server's loop looks at that ten times a second (`_watch`).
+
+L1. The outcome is the server's alone. What is known of a process only explains a failure (`_explained`), or is told
+    when the run is whole (`check_ends`): a process that fails after it has left, a twin that says something else.
+L2. A process that ends before its participant has joined would be waited for: that ends the run, with its last line.
+    Under the policy `rejoin` one that has died is started again instead (`_revive`).
+L3. What the culprit prints comes first: the others' last lines, which follow from its failure, wait (`CauseFirst`).
+L4. When `run` returns or raises, no process is left, all that was printed is passed on, and all folders are removed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +34,6 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation, Program
 from worldline.federation.peer_process import is_stopped
 from worldline.federation.registry import opened_folder, runtime_folder
-from worldline.federation.server.host import Host
 from worldline.federation.server.limits import too_few_files
 from worldline.federation.server.server import Server
 from worldline.files.saving import ScratchFolder
@@ -28,7 +41,7 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.launch.file.setup import Setup, check_startable, stated_by
 from worldline.launch.file.startable import load_program, search_path
-from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses, describe_exit
+from worldline.launch.processes import Hear, KeeperClient, ParticipantProcesses
 from worldline.launch.roles import ProcessShares, SpecialRoles, Terminal
 from worldline.launch.twins import RunTwins, TwinVerdict
 from worldline.lock import State
@@ -36,6 +49,7 @@ from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 from worldline.model.draws.table import functions_in
 from worldline.model.text import counted
+from worldline.processes.tied import describe_exit
 
 # Chooses where a run's Unix socket lies: in a folder that only this user can open.
 
@@ -61,12 +75,12 @@ def socket_of(journal: Path) -> Path:
 
 # Puts what participants print in an order in which the cause of a failure comes first.
 #
-# When somebody fails, the run is broken off, and all others end with a line about it. These often are quicker than the
-# traceback of the one that has failed; so they wait until that one has said all.
+# When a participant fails, the run is broken off, and all others end with a line about it. These often are quicker than
+# the traceback of the one that has failed; so they wait until that one has said all.
 
 
 class CauseFirst:
-    """Passes lines on. `culprit` says who has broken the run off, once somebody has."""
+    """Passes lines on. `culprit` says which participant has broken the run off, once one has."""
 
     def __init__(self, hear: Hear, culprit: Callable[[], str | None]) -> None:
         self._hear = hear
@@ -99,65 +113,11 @@ class CauseFirst:
                 self._hear(*line)
 
 
-# Starts participants' processes again that have died, so that they rejoin.
-#
-# Whoever has left needn't come back. Who hadn't joined and ended by itself would do so again: that is for the launcher
-# to tell. But one that was killed before it had joined may have been unlucky; not time and again, though.
-
-_UNLUCKY_MAX = 3
-
-
-class Revival:
-    """Looks after the processes of one run. `names_of` says whose a process is, and `hear` is told what is done.
-
-    `prepare` is called before a process is started again.
-    """
-
-    def __init__(
-        self,
-        host: Host,
-        processes: ParticipantProcesses,
-        names_of: Callable[[str], list[str]],
-        prepare: Callable[[str], None],
-        hear: Hear,
-    ) -> None:
-        self._host = host
-        self._processes = processes
-        self._names_of = names_of
-        self._prepare = prepare
-        self._hear = hear
-        self._unlucky: Counter[str] = Counter()  # How often each has been killed before it had joined.
-
-    def look(self) -> None:
-        """Start those again that have died, once the server has noticed it."""
-        for process, code in self._processes.exits().items():
-            missed = [name for name in self._names_of(process) if not self._host.has_left(name)]
-            if self._host.over or not missed or any(name in self._host.sessions for name in missed):
-                continue
-            if not any(map(self._was_there, missed)):
-                self._unlucky[process] += 1
-                if code >= 0 or self._unlucky[process] > _UNLUCKY_MAX:
-                    continue
-            for name in missed:
-                self._hear(name, None, f"worldline: its process {describe_exit(code)}, and is started again")
-            self._prepare(process)
-            try:
-                self._processes.restart(process)
-            except WorldlineError as error:
-                self._host.end(error)
-
-    def _was_there(self, name: str) -> bool:
-        member = self._host.arbiter.members.get(name)
-        return member is not None and member.state is not State.EXPECTED
-
-
-WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
-
-
 _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.
 _LINGER_S = 10.0  # For those of one that ended well: to leave Python may take seconds where twenty do so at once.
 _DELAY_S_MAX = 0.05
+_UNLUCKY_MAX = 3
 _UNCONNECTED_S = 5.0  # After so long, something is said of a process that runs and hasn't connected.
 _BY_HAND = (Interrupted.exit_code, -signal.SIGINT)  # How a process ends when a person ends it with Ctrl-C.
 
@@ -190,7 +150,7 @@ def federation_of(setup: Setup, played: Mapping[str, Callable[[Participant], obj
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LaunchOptions:
     """How a federation is run in processes of its own.
 
@@ -203,7 +163,7 @@ class LaunchOptions:
     one.
     """
 
-    hear: Hear
+    hear: Hear = lambda _who, _at, _line: None
     address: str | None = None
     observer: Observer | None = None
     pace: float | None = None
@@ -237,6 +197,7 @@ class Launch:
             self._folder = socket_folder()
             address = f"unix://{self._folder.name}/run"
         on_loss = roles.on_loss(setup)
+        self._twins = RunTwins(roles.twinned, setup.parts)
         try:
             self.server = Server(
                 setup.plan,
@@ -246,7 +207,7 @@ class Launch:
                 declared=roles.declared(setup),
                 observer=options.observer,
                 on_loss=on_loss,
-                journal=journal,
+                journal=journal or self._twins.journal(),
                 pace=options.pace,
                 limits=roles.limits(setup),
             )
@@ -255,6 +216,9 @@ class Launch:
             raise
         host = self.server.host
         host.arbiter.witness = options.witness
+        host.owner.keeps_journal = bool(roles.twinned)
+        if journal is None and host.rejoining is not None:
+            host.rejoining.returns_s = 0.0  # What is written for twins isn't for another server.
         self._shares = ProcessShares(
             roles.started(setup),
             options.workers,
@@ -263,21 +227,17 @@ class Launch:
             apart=roles.apart,
         )
         host.owner.runner = self._shares.runner
-        self._twins = RunTwins([name for name in roles.twinned if not host.has_left(name)], setup.parts)
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(options.hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, options.keeping)
         host.owner.doubts = lambda name, doubt: self._order.hear(name, None, f"worldline: {doubt}")
-        self._revival: Revival | None = None
-        if on_loss == "rejoin":
-            self._revival = Revival(
-                host, self._processes, self._participants_of, self._shares.prepare, self._order.hear
-            )
+        self._revives = on_loss == "rejoin"
+        self._unlucky: Counter[str] = Counter()  # How often each process has been killed before it had joined.
         if resumed := host.resumed():
             options.say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
-        """Start everybody, serve until the end, and see that nothing is left running."""
+        """Start all processes, serve until the end, and see that nothing is left running."""
         failed = True
         began = time.monotonic()
         try:
@@ -288,6 +248,7 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
+            self._twins.end()
             if self._options.roles.debugged is not None:
                 self._processes.wait_for(self._options.roles.debugged, unless=lambda: self._interrupted)
             if not failed:
@@ -299,6 +260,8 @@ class Launch:
                 self._processes.finish(_LINGER_S, given_up=self._twins.process_names())
             self._order.release()
             self._shares.close()
+            if self.server.host.owner.keeps_journal:
+                self.server.host.let_go()
             self._twins.close()
             self._tidy()
         if self.server.host.failure is not None:
@@ -309,7 +272,7 @@ class Launch:
         """Raise if something is wrong though the run is whole: a process has failed afterwards, or a twin differs."""
         for name, verdict in self._found.items():
             raise verdict.error(name)
-        for process, how in self._processes.failed(killed=self._revival is None).items():
+        for process, how in self._processes.failed(killed=not self._revives).items():
             there = self._there(process, outcome)
             for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
                 problem = f"{self._shares.named(name)} {how} after it had left"
@@ -348,15 +311,15 @@ class Launch:
                 self._order.hear(name, verdict.at, f"worldline: {verdict.text}")
 
     def _participants_of(self, process: str) -> list[str]:
-        """Return who takes part by a process: nobody by that of a twin."""
+        """Return who takes part by a process: none by that of a twin."""
         return [] if self._twins.is_twin(process) else self._shares.of(process)
 
     def _there(self, process: str, outcome: Outcome) -> list[str]:
-        """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
+        """Return who of a process has taken part, and wasn't a guest that wasn't invited."""
         return [name for name in self._shares.of(process) if name in outcome.times]
 
     def interrupt(self, error: WorldlineError) -> None:
-        """Break the run off, for somebody who wants it to end."""
+        """Break the run off, for a user who wants it to end."""
         self._interrupted = True
         self.server.end(error)
 
@@ -396,7 +359,6 @@ class Launch:
                 federation=self._setup.name,
                 token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
-                script=self._twins.script_of(part.name),
                 functions=functions,
             )
             if self._shake is not None:
@@ -405,13 +367,13 @@ class Launch:
                 self._processes.start_at(self._options.terminal, part, surroundings)
             else:
                 self._processes.start(part, surroundings)
-        for twin, around in self._twins.processes(self._setup.name):
+        for twin, around in self._twins.processes(self.server.host):
             self._processes.start(twin, around)
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
-        if self._revival is not None:
-            self._revival.look()
+        if self._revives:
+            self._revive()
         host = self.server.host
         self._look_at_twins()
         for process in self._processes.exited():
@@ -425,6 +387,31 @@ class Launch:
         self._look_for_unconnected()
         if watch is not None:
             watch(status)
+
+    def _revive(self) -> None:
+        """Start processes again that have died, once the server has noticed it, so that their participants rejoin.
+
+        A participant that has left needn't come back. One that hadn't joined and ended by itself would do so again:
+        `_watch` ends the run for that. But one that was killed before it had joined may have been unlucky; not time and
+        again, though.
+        """
+        host = self.server.host
+        for process, code in self._processes.exits().items():
+            missed = [name for name in self._participants_of(process) if not host.has_left(name)]
+            if host.over or not missed or any(name in host.sessions for name in missed):
+                continue
+            members = [host.arbiter.members.get(name) for name in missed]
+            if all(member is None or member.state is State.EXPECTED for member in members):
+                self._unlucky[process] += 1
+                if code >= 0 or self._unlucky[process] > _UNLUCKY_MAX:
+                    continue
+            for name in missed:
+                self._order.hear(name, None, f"worldline: its process {describe_exit(code)}, and is started again")
+            self._shares.prepare(process)
+            try:
+                self._processes.restart(process)
+            except WorldlineError as error:
+                host.end(error)
 
     def _look_for_unconnected(self) -> None:
         """Say of processes that run and haven't connected for long that they do, and what may be missing."""
@@ -481,7 +468,6 @@ class Launch:
 
     def _fell_silent(self, process: str) -> None:
         self._shares.note_end(process)
-        self._twins.end_of(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
         if process == self._options.roles.debugged and self._options.terminal is not None:

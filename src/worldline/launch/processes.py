@@ -28,17 +28,21 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NoReturn
 
 from worldline.federation.environment import OUTPUT, VARIABLES, LaunchEnvironment
+from worldline.federation.participant.call import PATIENCE_S, Call
+from worldline.federation.participant.client import connection_to
+from worldline.federation.participant.declaration import Declaration, compare_declarations
 from worldline.files.loading import sources_of
-from worldline.launch.file.setup import ParticipantSetup
+from worldline.launch.file.setup import ParticipantSetup, Setup, stated_by
 from worldline.launch.file.startable import files_of, search_path
 from worldline.launch.roles import Terminal
 from worldline.launch.worker import STAMPING, read_speaker, read_stamp
 from worldline.model import LossError, UsageError
 from worldline.model.frames import HEADER_SIZE, Cutter, frame
 from worldline.model.text import LineSplitter
+from worldline.processes.tied import describe_exit as describe_exit  # Others find it here, too.
 
 # Says whose processes may be forks of a warm keeper, and in which environment such a keeper lives: theirs.
 
@@ -73,12 +77,8 @@ _GOING_S = 10.0
 _ROOM = " " * 160  # For the commands of forks, which `ps` shows in its place.
 
 
-class LeftoverProcess(NamedTuple):
-    """A process that is left: whose, as far as that is known, and its command."""
-
-    pid: int
-    name: str | None
-    command: str
+LeftoverProcess = tuple[int, str | None, str]
+"""A process that is left: its number, whose it is, as far as that is known, and its command."""
 
 
 class KeeperClient:
@@ -100,7 +100,7 @@ class KeeperClient:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, *how],
-                cwd="/",  # Where nobody's modules lie in its way.
+                cwd="/",  # Where no modules lie in its way.
                 env=inherited(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -151,7 +151,7 @@ class KeeperClient:
             _, left = self._answer(_LEFT_S)
         except LossError:
             return []
-        return [LeftoverProcess(*one) for one in left]
+        return [(pid, name, command) for pid, name, command in left]
 
     def end_all(self) -> None:
         """Have all that is left killed at once. May be called in the middle of anything, from a signal's handler."""
@@ -169,7 +169,7 @@ class KeeperClient:
         self._drop()
 
     def _resume(self) -> None:
-        self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
+        self._process.send_signal(signal.SIGCONT)  # It may have been stopped.
 
     def _tell(self, message: list[Any], files: Sequence[int] = ()) -> None:
         framed = frame(json.dumps(message).encode())
@@ -188,7 +188,7 @@ class KeeperClient:
         except queue.Empty:
             answer = None
         if answer is None:
-            self._answers.put(None)  # For whoever asks next.
+            self._answers.put(None)  # For the next question.
             raise _gone()
         return answer
 
@@ -236,7 +236,7 @@ def _gone() -> LossError:
     return LossError("the process that looks after the participants' processes is gone")
 
 
-# What a participant's process is started with: its command and its environment, whoever starts it.
+# What a participant's process is started with: its command and its environment, also if a person starts it.
 
 
 def command_of(part: ParticipantSetup) -> tuple[str, ...]:
@@ -274,23 +274,27 @@ Hear = Callable[[str, int | None, str], None]
 """Told the name of a participant, its time if the line says so, and a line that it has printed."""
 
 
-class _Pipe:
-    """What comes out of one participant's process."""
+class StartedProcess:
+    """One process that was started, and what comes out of it; nothing, if it has a terminal."""
 
-    def __init__(self, name: str, descriptor: int) -> None:
-        self.name = name
-        self.descriptor = descriptor
+    def __init__(self, part: ParticipantSetup, surroundings: LaunchEnvironment, pid: int, output: int | None) -> None:
+        self.name = part.name
+        self.started_as = part, surroundings
+        self.pid = pid
+        self.begun = time.monotonic()
+        self.output = output
         self.lines = LineSplitter(_LINE_MAX)
         self.counts: Counter[str] = Counter()  # How many lines have come, by speaker.
 
     def fileno(self) -> int:
-        return self.descriptor
+        assert self.output is not None
+        return self.output
 
 
 class ParticipantProcesses:
     """The participants' processes of one run. `hear` is told what they print, and `fell_silent` who prints no more.
 
-    `keeping` is a keeper that nobody has used yet; without one, there is one as soon as it is needed.
+    `keeping` is a keeper that hasn't been used yet; without one, there is one as soon as it is needed.
     """
 
     def __init__(
@@ -302,14 +306,11 @@ class ParticipantProcesses:
         self._hear = hear
         self._fell_silent = fell_silent
         self._keeping: KeeperClient | None = keeping
-        self._pids: dict[str, int] = {}
-        self._begun: dict[str, float] = {}  # When each was started.
-        self._started: dict[str, tuple[ParticipantSetup, LaunchEnvironment]] = {}
-        self._pipes: dict[str, _Pipe] = {}  # Of those who were started last under a name.
+        self._processes: dict[str, StartedProcess] = {}  # Those that were started last under each name.
         self._heard: dict[str, array[int]] = {}  # When each has printed the lines that were passed on; -1: unknown.
-        self._codes: dict[str, int] = {}  # Of those who have ended,
-        self._since: dict[str, float] = {}  # and when,
-        self._silent: set[str] = set()  # and of whom nothing more is to be heard.
+        # The exit codes of those that have ended, and when. It may be known before it is known that one was started.
+        self._exits: dict[str, tuple[int, float]] = {}
+        self._silent: set[str] = set()  # Those of whom nothing more is to be heard.
         self._at_terminal: set[str] = set()  # Those who aren't heard here at all.
         self._ended: list[str] = []  # Those whom the launcher itself has ended.
         self._changed = threading.Condition()
@@ -323,7 +324,7 @@ class ParticipantProcesses:
         environment = {STAMPING: "1", **environment_of(part, surroundings)}
         reading, writing = os.pipe()
         try:
-            self._pids[part.name] = keeping.start(
+            pid = keeping.start(
                 part.name, command_of(part), part.directory, environment, [writing], may_fork=may_fork(part)
             )
         except BaseException:
@@ -331,35 +332,38 @@ class ParticipantProcesses:
             raise
         finally:
             os.close(writing)
-        self._begun[part.name] = time.monotonic()
         os.set_blocking(reading, False)
-        self._started[part.name] = part, surroundings
-        self._pipes[part.name] = pipe = _Pipe(part.name, reading)
-        self._selector.register(pipe, selectors.EVENT_READ)
+        self._processes[part.name] = process = StartedProcess(part, surroundings, pid, reading)
+        self._selector.register(process, selectors.EVENT_READ)
 
     def restart(self, name: str) -> None:
         """Start a process again that has ended. What it prints again isn't passed on again."""
         with self._changed:
-            del self._codes[name], self._since[name]
+            del self._exits[name]
             self._silent.discard(name)
-        self.start(*self._started[name])
+        self.start(*self._processes[name].started_as)
 
     def exits(self) -> dict[str, int]:
         """Return who has ended, heard or not, and how."""
-        return dict(self._codes)
+        return {name: code for name, (code, _) in dict(self._exits).items()}
 
     def running(self) -> dict[str, tuple[int, float]]:
         """Return which processes are running: the number of each, and for how many seconds it has."""
         now = time.monotonic()
-        return {name: (self._pids[name], now - begun) for name, begun in self._begun.items() if name not in self._codes}
+        return {
+            name: (process.pid, now - process.begun)
+            for name, process in self._processes.items()
+            if name not in self._exits and process.output is not None
+        }
 
     def start_at(self, terminal: Terminal, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process that has a terminal for itself: what it prints isn't heard here."""
         self._at_terminal.add(part.name)
-        self._pids[part.name] = self._listened().start(
+        pid = self._listened().start(
             part.name, command_of(part), part.directory, environment_of(part, surroundings), terminal.make_way()
         )
-        terminal.lend(self._pids[part.name])
+        self._processes[part.name] = StartedProcess(part, surroundings, pid, None)
+        terminal.lend(pid)
 
     def remove(self, folder: str) -> None:
         """Have a folder removed when all of this is over, even if this process is killed."""
@@ -376,7 +380,7 @@ class ParticipantProcesses:
 
     def failed(self, *, killed: bool = True) -> dict[str, str]:
         """Return who has ended by itself, and otherwise than well, and how; also those who were `killed`, or not."""
-        codes = {name: code for name, code in dict(self._codes).items() if code and (killed or code > 0)}
+        codes = {name: code for name, code in self.exits().items() if code and (killed or code > 0)}
         return {name: describe_exit(code) for name, code in codes.items() if name not in self._ended}
 
     def ended(self) -> list[str]:
@@ -386,16 +390,16 @@ class ParticipantProcesses:
     def exited(self) -> Iterable[str]:
         """Return who has ended, and has been heard: if others hold its output open, not for long."""
         now = time.monotonic()
-        ended = dict(self._since)
-        return [name for name, since in ended.items() if name in self._silent or now - since > _STRAYS_S]
+        ended = dict(self._exits)
+        return [name for name, (_, since) in ended.items() if name in self._silent or now - since > _STRAYS_S]
 
     def exit_code(self, name: str) -> int | None:
         """Return how a process has ended; None if it hasn't."""
-        return self._codes.get(name)
+        return self.exits().get(name)
 
     def wait_for(self, name: str, unless: Callable[[], bool]) -> None:
         """Wait until this one has ended, however long that takes, unless that is no use any more."""
-        while name in self._pids and name not in self._codes and not unless():
+        while name in self._processes and name not in self._exits and not unless():
             with self._changed:
                 self._changed.wait(_LOOK_S)
 
@@ -411,8 +415,8 @@ class ParticipantProcesses:
         """
         if self._keeping is not None and self._listener.ident is not None:
             with self._changed:
-                self._changed.wait_for(lambda: self._pids.keys() <= self._codes.keys() | set(given_up), grace_s)
-                self._ended = [name for name in self._pids if name not in self._codes]
+                self._changed.wait_for(lambda: self._processes.keys() <= self._exits.keys() | set(given_up), grace_s)
+                self._ended = [name for name in self._processes if name not in self._exits]
             if left := self._left_after(0 if self._ended else strays_s):
                 self._say_left(left)
                 self._keeping.signal(signal.SIGTERM)
@@ -439,28 +443,29 @@ class ParticipantProcesses:
         return left
 
     def _say_left(self, left: list[LeftoverProcess]) -> None:
+        started = [process.pid for process in self._processes.values()]
         for pid, name, command in left:
-            if pid not in self._pids.values():
+            if pid not in started:
                 whose = "it" if name else "somebody"
                 self._hear(name or "", None, f"worldline: {whose} left this running; it was ended: {command}")
 
     # --- In the listener's thread ---
 
     def _listen(self) -> None:
-        """Pass on what comes, until nothing can come any more: nobody is left, and all is read."""
-        deadline: float | None = None  # For pipes that somebody holds whom even the keeper couldn't end.
+        """Pass on what comes, until nothing can come any more: no process is left, and all is read."""
+        deadline: float | None = None  # For pipes of a process that even the keeper couldn't end.
         while self._selector.get_map():
             wait_s = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = [key.fileobj for key, _ in self._selector.select(wait_s)]
             for source in ready:
-                if isinstance(source, _Pipe):
+                if isinstance(source, StartedProcess):
                     self._take(source)
                 elif self._look():
                     self._selector.unregister(source)
                     deadline = time.monotonic() + _STRAYS_S
             if deadline is not None and time.monotonic() >= deadline:
                 for key in list(self._selector.get_map().values()):
-                    assert isinstance(key.fileobj, _Pipe)
+                    assert isinstance(key.fileobj, StartedProcess)
                     self._abandon(key.fileobj)
 
     def _look(self) -> bool:
@@ -468,76 +473,102 @@ class ParticipantProcesses:
         assert self._keeping is not None
         exits = self._keeping.hear()
         if exits is None:  # If that was before its time, those that it had started end with it.
-            exits = [(name, -signal.SIGKILL) for name in self._pids if name not in self._codes]
+            exits = [(name, -signal.SIGKILL) for name in self._processes if name not in self._exits]
             for name, _ in exits:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._pids[name], signal.SIGKILL)
+                    os.killpg(self._processes[name].pid, signal.SIGKILL)
             is_gone = True
         else:
             is_gone = False
         with self._changed:
-            self._codes.update(exits)
-            self._since.update((name, time.monotonic()) for name, _ in exits)
+            self._exits.update((name, (code, time.monotonic())) for name, code in exits)
             self._changed.notify_all()
         for name in self._at_terminal.intersection(name for name, _ in exits):
             self._fall_silent(name)
         return is_gone
 
-    def _is_repeated(self, pipe: _Pipe, name: str, now: int | None) -> bool:
+    def _is_repeated(self, process: StartedProcess, name: str, now: int | None) -> bool:
         """Whether a line was passed on already; one that was restored from a snapshot leaves out those before it."""
         heard = self._heard.setdefault(name, array("q"))
-        count = pipe.counts[name]
+        count = process.counts[name]
         while now is not None and count < len(heard) and heard[count] < now:
             count += 1
-        pipe.counts[name] = count + 1
+        process.counts[name] = count + 1
         if count < len(heard):
             return True
         heard.append(-1 if now is None else now)
         return False
 
-    def _take(self, pipe: _Pipe) -> bool:
+    def _take(self, process: StartedProcess) -> bool:
         """Pass on what there is; return whether more may follow at once."""
         try:
-            data = os.read(pipe.descriptor, _READ_MAX)
+            data = os.read(process.fileno(), _READ_MAX)
         except BlockingIOError:
             return False
-        for line in pipe.lines.feed(data) if data else pipe.lines.finish():
+        for line in process.lines.feed(data) if data else process.lines.finish():
             speaker, line = read_speaker(line)
             now, text = read_stamp(line)
-            name = speaker or pipe.name
-            if self._is_repeated(pipe, name, now):
+            name = speaker or process.name
+            if self._is_repeated(process, name, now):
                 continue
             self._last_words.setdefault(name, deque(maxlen=_LAST_WORDS)).append(text)
             self._hear(name, now, text)
         if not data:
-            self._close(pipe)
+            self._close(process)
         return bool(data)
 
-    def _abandon(self, pipe: _Pipe) -> None:
-        """Take what was written so far, and no more: somebody who can't be ended holds the pipe open."""
+    def _abandon(self, process: StartedProcess) -> None:
+        """Take what was written so far, and no more: a process that can't be ended holds the pipe open."""
         for _ in range(_PIPE_MAX // _READ_MAX):
-            if not self._take(pipe):
+            if not self._take(process):
                 break
-        if pipe in [key.fileobj for key in self._selector.get_map().values()]:
-            self._hear(pipe.name, None, "worldline: what it started keeps running, and is no longer shown")
-            self._close(pipe)
+        if process in [key.fileobj for key in self._selector.get_map().values()]:
+            self._hear(process.name, None, "worldline: what it started keeps running, and is no longer shown")
+            self._close(process)
 
-    def _close(self, pipe: _Pipe) -> None:
-        self._selector.unregister(pipe)
-        os.close(pipe.descriptor)
-        if self._pipes[pipe.name] is pipe:
-            self._fall_silent(pipe.name)
+    def _close(self, process: StartedProcess) -> None:
+        self._selector.unregister(process)
+        os.close(process.fileno())
+        if self._processes[process.name] is process:
+            self._fall_silent(process.name)
 
     def _fall_silent(self, name: str) -> None:
         self._fell_silent(name)
         self._silent.add(name)
 
 
-def describe_exit(code: int) -> str:
-    """Say how a process has ended."""
-    if code < 0:
-        try:
-            return f"was killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was killed by signal {-code}"
-    return f"ended with exit code {code}"
+# Starts one participant of a federation's file for a run that is served elsewhere: `worldline join`.
+#
+# First it knocks: it connects as that participant, hears what the server's own file declares for it, and goes again
+# before it has joined, which changes nothing. What would go wrong is found then, whatever the participant's program is:
+# another federation, a wrong token, a name that is taken, other declarations. Only then this process becomes the
+# participant's.
+
+
+def check_welcome(setup: Setup, surroundings: LaunchEnvironment, patience_s: float = PATIENCE_S) -> None:
+    """Knock at the server; refuse to start a participant that it wouldn't admit, or that it knows otherwise."""
+    name = surroundings.name or ""
+    call = Call(
+        surroundings.address,
+        name,
+        federation=setup.name,
+        token=surroundings.token or "",
+        authority=surroundings.authority,
+        certificate=surroundings.certificate,
+        key=surroundings.key,
+    )
+    connection = connection_to(call, patience_s)
+    connection.close()
+    welcome = connection.welcome
+    there = Declaration().completed(welcome.declared, welcome.period, welcome.clock).said()
+    compare_declarations(stated_by(setup.parts[name]), there, who=name, where=str(setup.file))
+
+
+def become_participant(part: ParticipantSetup, surroundings: LaunchEnvironment) -> NoReturn:
+    """Be the participant's process from here on: with its command, in its directory and its environment."""
+    command, environment = command_of(part), environment_of(part, surroundings)
+    os.chdir(part.directory)
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        raise UsageError(f"{part.name} can't be started: {error}", advice=" ".join(command)) from error

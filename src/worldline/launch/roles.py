@@ -21,8 +21,8 @@ from typing import Protocol
 from worldline.federation.participant.declaration import Plain
 from worldline.federation.server.limits import Limits, LossPolicy
 from worldline.files.saving import ScratchFolder
-from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by
-from worldline.launch.worker import SharedParticipant, failed_in_share, forget_running, running_in, write_share
+from worldline.launch.file.setup import ParticipantSetup, Setup, check_names, stated_by, unused_name
+from worldline.launch.worker import failed_in_share, forget_running, running_in, write_share
 from worldline.model import UsageError
 
 WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
@@ -32,13 +32,13 @@ class Terminal(Protocol):
     """What a debugged participant is given; it is given back when the participant's process ends."""
 
     def make_way(self) -> Sequence[int]:
-        """Show nothing on it from now on; return the standard input, output and error for somebody who has it."""
+        """Show nothing on it from now on; return the standard input, output and error of it."""
 
     def lend(self, group: int) -> None:
         """It belongs to this group of processes from now on."""
 
     def give_back(self) -> None:
-        """Nobody needs it any more. From any thread, and more than once."""
+        """It isn't needed any more. From any thread, and more than once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,29 +78,29 @@ class SpecialRoles:
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Those who share their process with nobody."""
+        """Those who share their process with none."""
         return self.twinned if self.debugged is None else (*self.twinned, self.debugged)
 
     def started(self, setup: Setup) -> dict[str, ParticipantSetup]:
         return {name: part for name, part in setup.parts.items() if self.starts(name)}
 
     def tokens(self, setup: Setup) -> dict[str, str | None]:
-        """Return what each has to present: of those who are started here nobody can take another's name."""
+        """Return what each has to present: of those who are started here none can take another's name."""
         return {name: secrets.token_hex(16) if self.starts(name) else self.token for name in setup.parts}
 
     def declared(self, setup: Setup) -> dict[str, Plain]:
-        """Return what the file declares. It has the last word on who controls the run, where others start somebody."""
+        """Return what the file declares. It has the last word on who controls a run with participants of others."""
         return {
             name: stated_by(part) if self.starts(name) else {**stated_by(part), "controls": part.controls}
             for name, part in setup.parts.items()
         }
 
     def on_loss(self, setup: Setup) -> LossPolicy:
-        """Return what happens when somebody is lost. Whoever is debugged was ended by a person, and stays so."""
+        """Return what happens when a participant is lost. One that is debugged was ended by a person, and stays so."""
         return setup.on_loss if self.debugged is None else "abort"
 
     def limits(self, setup: Setup) -> Limits:
-        """Return the limits of the run. By the wall clock there are none for somebody in a debugger."""
+        """Return the limits of the run. By the wall clock there are none for one in a debugger."""
         if self.debugged is None:
             return setup.limits
         return replace(setup.limits, silence_s=None, join_s=None, handshake_s=inf)
@@ -124,19 +124,13 @@ def shares(
     here = min(places, key=lambda place: (-places[place], place))
     sharing = [part for part in able if part.directory == here]
     dealt = [sharing[first::workers] for first in range(min(workers, len(sharing)))]
-    return {_unused(f"worker {number}", parts): share for number, share in enumerate(dealt, 1)}
-
-
-def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
-    while name in parts:
-        name += "'"
-    return name
+    return {unused_name(f"worker {number}", parts): share for number, share in enumerate(dealt, 1)}
 
 
 class ProcessShares:
     """The processes of a run by name, and whose each of them is; those of one participant have its name.
 
-    Those who are `apart` share theirs with nobody. Participants that have left aren't started, or started again, with
+    Those who are `apart` share theirs with none. Participants that have left aren't started, or started again, with
     those who share their process: the server would only refuse them.
     """
 
@@ -184,7 +178,7 @@ class ProcessShares:
             self._names[process] = [part.name for part in there]
             write_share(
                 self._file(process),
-                [SharedParticipant(part.name, part.entry or "", self._tokens[part.name] or "") for part in there],
+                [(part.name, part.entry or "", self._tokens[part.name] or "") for part in there],
             )
 
     def folder(self) -> str | None:

@@ -29,7 +29,6 @@ import io
 import mmap
 import os
 import re
-import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +41,7 @@ import msgspec
 
 from worldline.federation.environment import read_surroundings
 from worldline.federation.participant.call import Call, is_cut_short, parting_words
-from worldline.federation.participant.client import Client, connect, connection_over, dial_server
+from worldline.federation.participant.client import Client, connect
 from worldline.federation.participant.crew import Circuit, Crew
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import NO_TERMINAL, Program, is_debugger_quit, run_program
@@ -71,32 +70,31 @@ _STAMPED = re.compile(rf"{_BEGIN}(?P<time>[0-9]{{1,19}}){_END}(?P<text>.*)", re.
 # A process that a program ends by `os._exit`, or that crashes, says nothing any more. So who runs is noted in four
 # bytes of a file that is mapped into the process's memory, which costs hardly more than an assignment.
 
-_NOBODY = 0
+_NONE = 0
 _BYTE_ORDER: Final = "little"
 _SIZE = 4
 
 
-class RunningMark:
-    """The process's end: it notes the places, counted from 0, of those who run."""
+def running_mark(file: Path) -> Callable[[int | None], None]:
+    """Return the process's end of it: a call notes the place, counted from 0, of who runs now; None: no program."""
+    with _mark_of(file).open("w+b") as opened:
+        opened.write(bytes(_SIZE))
+        opened.flush()
+        mark = mmap.mmap(opened.fileno(), _SIZE)
 
-    def __init__(self, file: Path) -> None:
-        with _mark_of(file).open("w+b") as opened:
-            opened.write(bytes(_SIZE))
-            opened.flush()
-            self._bytes = mmap.mmap(opened.fileno(), _SIZE)
+    def note(place: int | None) -> None:
+        mark[:] = (_NONE if place is None else place + 1).to_bytes(_SIZE, _BYTE_ORDER)
 
-    def note(self, place: int | None) -> None:
-        """Note who runs from now on; None: nobody."""
-        self._bytes[:] = (_NOBODY if place is None else place + 1).to_bytes(_SIZE, _BYTE_ORDER)
+    return note
 
 
 def running_in(file: Path) -> int | None:
-    """Return the place of the one that runs, or ran when the process ended; None: nobody, or it isn't known."""
+    """Return the place of the one that runs, or ran when the process ended; None: none does, or it isn't known."""
     try:
         noted = int.from_bytes(_mark_of(file).read_bytes(), _BYTE_ORDER)
     except OSError:
         return None
-    return None if noted == _NOBODY else noted - 1
+    return None if noted == _NONE else noted - 1
 
 
 def forget_running(file: Path) -> None:
@@ -215,16 +213,12 @@ def _stop_for_debugger(*_: object, **__: object) -> None:
     raise UsageError("breakpoint() needs a terminal, which a participant's process doesn't have", advice=NO_TERMINAL)
 
 
-class SharedParticipant(msgspec.Struct, frozen=True):
-    """One of those who share a process, as its launcher describes it."""
-
-    name: str
-    entry: str
-    token: str
+SharedParticipant = tuple[str, str, str]
+"""One of those who share a process, as its launcher describes it: its name, entry and token."""
 
 
 def write_share(file: Path, share: list[SharedParticipant]) -> None:
-    """Write down who is to share a process. There are tokens in it: nobody else can ever read it."""
+    """Write down who is to share a process. There are tokens in it, so only this user can ever read it."""
     file.touch(mode=0o600)
     file.write_bytes(msgspec.json.encode(share))
 
@@ -244,17 +238,17 @@ def work(file: Path, stamps: TimeStamps) -> int:
     stamps.speaker = lambda: loading
     try:
         share = msgspec.json.decode(file.read_bytes(), type=list[SharedParticipant])
-        running = RunningMark(file)
+        note_running = running_mark(file)
         programs = {}
-        for place, each in enumerate(share):  # All before anybody joins: one that can't be loaded isn't missed then.
-            loading = each.name
-            running.note(place)
-            programs[each.name] = load_program(each.entry, Path.cwd())
+        for place, (name, entry, _) in enumerate(share):  # All before any joins: one that can't be loaded isn't missed.
+            loading = name
+            note_running(place)
+            programs[name] = load_program(entry, Path.cwd())
         loading = None
-        running.note(None)
-        calls = [Call(None, each.name, token=each.token, **programs[each.name].said()) for each in share]
+        note_running(None)
+        calls = [Call(None, name, token=token, **programs[name].said()) for name, _, token in share]
         shake = read_surroundings(os.environ).shake
-        crew = Crew(calls, None if shake is None else Stream(shake, "shake", share[0].name), running.note)
+        crew = Crew(calls, None if shake is None else Stream(shake, "shake", share[0][0]), note_running)
     except (Exception, KeyboardInterrupt) as error:
         code = last_words(error)
         if loading is not None:
@@ -279,7 +273,7 @@ def work(file: Path, stamps: TimeStamps) -> int:
 
 
 def _write_codes(file: Path, codes: dict[str, int]) -> None:
-    with suppress(OSError):  # Whoever started this is gone.
+    with suppress(OSError):  # The launcher is gone.
         file.write_bytes(msgspec.json.encode(codes))
 
 
@@ -355,21 +349,10 @@ def _participant(program: Program) -> Client:
     """Return the participant that this process is to be: one with a connection, or a twin of one."""
     around = read_surroundings(os.environ)
     if around.twin is not None and around.name is not None:
-        from worldline.launch.twins import TwinWire  # These, too, hardly anybody needs.
+        from worldline.launch.twins import TwinWire  # Hardly any process needs it.
 
         return TwinWire(around.name, Path(around.twin)).participant(program)
-    if around.script is None:
-        return connect(**program.said())
-    from worldline.launch.twins import TranscribedSocket, TranscriptWriter, has_transcript
-
-    folder = Path(around.script)
-    if has_transcript(folder):  # By a process that was lost, and whose place this one takes.
-        return connect(**program.said())
-    call = Call(None, None, **program.said())
-    dialed = dial_server(call)
-    assert isinstance(dialed, socket.socket)  # A launcher's participants are on its machine, and need no TLS.
-    connection = connection_over(call, TranscribedSocket(dialed, TranscriptWriter(folder)))
-    return Client(call.ledger(connection.welcome), connection, connection)
+    return connect(**program.said())
 
 
 if __name__ == "__main__":

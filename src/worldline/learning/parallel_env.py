@@ -7,17 +7,16 @@ rewarded for comes when it is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant.participant import ClockName
-from worldline.learning.spaces import SeedSeries, action_check, check_spaces, take_options
-from worldline.learning.steering import Source, Steering
+from worldline.learning.env import EpisodeOptions, Source, Steering
+from worldline.learning.spaces import action_check, check_spaces, take_options
 from worldline.learning.task import AgentMoment, AgentTask, own
 from worldline.model import UsageError
 from worldline.model.errors import ConfigurationError, shown
@@ -45,10 +44,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         tasks: Mapping[str, AgentTask],
         *,
         step: TimeLike,
-        start: TimeLike = 0,
-        until: TimeLike | None = None,
-        settings: Sequence[str] = (),
-        clock: ClockName = "true",
+        **options: Unpack[EpisodeOptions],
     ) -> None:
         if not isinstance(tasks, Mapping) or not tasks:
             raise ConfigurationError(
@@ -68,11 +64,11 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         }
         self.action_spaces: dict[str, gymnasium.Space[Any]] = {name: task.action_space for name, task in tasks.items()}
         self._check_action = {name: action_check(task.action_space, name) for name, task in tasks.items()}
-        self._steering = Steering(
-            federation, tasks, step=step, start=start, until=until, settings=settings, clock=clock
-        )
+        self._steering = Steering(federation, tasks, step, **options)
         self._seen: dict[str, Any] = {}  # What each agent has seen last.
-        self._seeds = SeedSeries(self._steering.seed)
+
+    def __repr__(self) -> str:
+        return f"<ParallelFederationEnv of {', '.join(self.possible_agents)}, {len(self.agents)} there>"
 
     @property
     def outcome(self) -> FederationOutcome | None:
@@ -92,7 +88,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], Infos]:
         """Begin another episode; the one under way is broken off."""
         draws = take_options(options)
-        seed = self._seeds.next(seed)
+        seed = self._steering.next_seed(seed)
         self.agents = []
         self._seen = {}
         self._take(self._steering.begin(self, seed, draws))
@@ -120,7 +116,7 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         )
 
     def _take(self, moments: dict[str, AgentMoment]) -> dict[str, AgentMoment]:
-        """Know who is there, and has seen what; if no agent is left, wait for those that are still to come."""
+        """Note which agents are there, and what they see; if none is left, wait for those that are still to come."""
         while True:
             for name, moment in moments.items():
                 self._seen[name] = moment.observation

@@ -14,27 +14,6 @@ from gymnasium import spaces
 from worldline.model import ModelError, UsageError
 from worldline.model.errors import ConfigurationError, nearest, shown
 
-# Seeds of episodes: those that are given, and those that follow from them.
-
-SEED_END = 2**31
-"""Seeds that are drawn are below this."""
-
-
-class SeedSeries:
-    """Gives every episode a seed: never from a clock, so that a learner that gives none can be repeated, too."""
-
-    def __init__(self, first: int) -> None:
-        self._first = first
-        self._following: np.random.Generator | None = None
-
-    def next(self, given: int | None) -> int:
-        """Return the seed of the next episode: the one that is given, or one that follows from the last that was."""
-        if given is None and self._following is not None:
-            return int(self._following.integers(SEED_END))
-        seed = self._first if given is None else as_seed(given)
-        self._following = np.random.default_rng(abs(seed))
-        return seed
-
 
 def as_seed(given: object) -> int:
     """Return a seed as the whole number that it is, whatever kind of that."""
@@ -170,17 +149,17 @@ def _fit_for(space: gymnasium.Space[Any]) -> Fit:
         return _fit_for_box(space)
     if isinstance(space, spaces.Discrete):
         return _fit_for_discrete(space)
-    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
-        return _fit_for_whole_numbers(space)
     if isinstance(space, spaces.Dict):
         return _fit_for_dict(space)
     if isinstance(space, spaces.Tuple):
         return _fit_for_tuple(space)
+    has_whole_numbers = isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary)
 
     def fit(value: Any) -> Any:
-        if not space.contains(value):
+        found = _cast(value, space) if has_whole_numbers else value
+        if not space.contains(found):
             raise _MisfitError("which isn't in its space")
-        return value
+        return found
 
     return fit
 
@@ -207,16 +186,6 @@ def _fit_for_discrete(space: spaces.Discrete) -> Fit:
         if not space.start <= number < space.start + space.n:
             raise _MisfitError("which isn't in its space")
         return space.dtype.type(number)
-
-    return fit
-
-
-def _fit_for_whole_numbers(space: spaces.MultiDiscrete | spaces.MultiBinary) -> Fit:
-    def fit(value: Any) -> Any:
-        array = _cast(value, space)
-        if not space.contains(array):
-            raise _MisfitError("which isn't in its space")
-        return array
 
     return fit
 

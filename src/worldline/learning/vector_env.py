@@ -70,7 +70,7 @@ class NumberedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise self._blamed(error) from error
 
     def _blamed(self, error: Exception) -> WorldlineError:
-        """Return what was raised as an error that names the environment: that may be made of anybody's wrappers."""
+        """Return what was raised as an error that names the environment: that may be made of wrappers of any kind."""
         where = f"environment {self.number}"
         if not isinstance(error, WorldlineError):
             return ModelError(f"it raised {said_of(error)}", participant=where)
@@ -151,8 +151,8 @@ class FederationVectorEnv(VectorEnv[Any, Any, Any]):
     its own, as Gymnasium has it: seed, seed + 1 and so on, or those of a list. If none is given at first, it is the
     federation's own.
 
-    Whatever breaks off a call, such as Ctrl-C or the loss of a worker, ends all workers: nobody could say which of them
-    have done what they were told.
+    Whatever breaks off a call, such as Ctrl-C or the loss of a worker, ends all workers: some would have
+    done what they were told, and others not.
     """
 
     def __init__(

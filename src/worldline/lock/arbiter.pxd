@@ -29,7 +29,7 @@ cdef class Arbiter:
     cdef Observer _observer
     cdef long long _tell_every
     cdef long long _tells_at
-    cdef object _remarks
+    cdef readonly object remarks
     cdef set _replaced
     cdef readonly dict members
     cdef Py_ssize_t _absent

@@ -12,24 +12,24 @@ much as it can, not just the time asked for, and learns from later events how fa
 
 Invariants (`check_invariants` proves them for the present state, tests call it after every event)
 --------------------------------------------------------------------------------------------------
-A1. Safety: nobody is sent a message that arrives before its horizon, except by a subscription that it made since.
-    Why: a horizon is at most the bound, and the bound is at most send + latency of everybody who can reach the
+A1. Safety: none is sent a message that arrives before its horizon, except by a subscription that it made since.
+    Why: a horizon is at most the bound, and the bound is at most send + latency of all who can reach the
     participant; a send is never below the sender's promise, and a promise never shrinks. A new subscription adds
-    edges, and takes the horizon back to the participant's own time. A newcomer adds edges too, and nobody is granted
+    edges, and takes the horizon back to the participant's own time. A newcomer adds edges too, and none is granted
     beyond a newcomer's start before it is there.
 A2. Progress: a participant that waits has a bound below what it needs, or stands at the barrier or a newcomer's
-    start. So nobody is forgotten.
-A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody
-    waits for. Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency
+    start. So none is forgotten.
+A3. No deadlock: while the run goes on, a participant computes, or the barrier, the roster or a newcomer is what all
+    wait for. Why: among the waiting, take the one that could act first. All others act later, and every latency
     is positive, so its bound lies beyond what it needs: it isn't waiting. One that peeks could act at its own time;
-    it asks for no more than its reach after that, and nobody who acts then or later reaches it sooner.
+    it asks for no more than its reach after that, and none that acts then or later reaches it sooner.
 A4. A promise is never below the participant's time, and a participant's time never above its horizon.
 
 The order in which events of different participants come in shows in none of the results: messages are ordered by
 their key, draws are keyed, the earliest stop counts, and an invitation counts from the earliest time it was given
 for, before which the newcomer can't have started.
 
-Not handled here: silence. Whether a participant is slow or dead is for whoever owns the connection to find out; it
+Not handled here: silence. Whether a participant is slow or dead is for the owner of the connection to find out; it
 says `Lost`.
 """
 
@@ -89,7 +89,7 @@ from worldline.lock.refusals import (
     too_large,
     undeclared,
 )
-from worldline.lock.remarks import Remarks, Standstill, UnheardTopic, UnmetFault
+from worldline.lock.remarks import Remarks, Standstill
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why.reasons import Why, explain, waits_of
@@ -102,7 +102,7 @@ from worldline.model.errors import (
     WorldlineError,
     shown,
 )
-from worldline.model.lifecycle import LOG_KINDS, EmergencyNote
+from worldline.model.lifecycle import LOG_KINDS
 from worldline.model.links import as_buffer
 from worldline.model.message import check_name
 from worldline.model.payload import PAYLOAD_MAX
@@ -141,7 +141,7 @@ class Arbiter:
         self.events = 0  # How many were handled.
         self.end = FOREVER if plan.end is None else plan.end
         self.barrier = FOREVER
-        self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
+        self.ceiling = FOREVER  # The barrier or the first newcomer's start: none is granted more.
         self.topics_max: int | None = None  # How many topics a participant may have to do with.
         self.payload_max = PAYLOAD_MAX
         self.witness: Witness | None = None  # Told of all that is said, before anything follows from it.
@@ -151,7 +151,7 @@ class Arbiter:
         self.router = Router(plan, self.bounds, observer, self.newcomers)
         self._observer = observer
         self._tell_every = self._tells_at = tuning.TELL_EVERY
-        self._remarks = Remarks()
+        self.remarks = Remarks()  # For the end of the run.
         self._replaced: set[int] = set()  # The places of rows that have matched draws of participants.
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
@@ -190,7 +190,7 @@ class Arbiter:
         """
         self.tell_if_due()
         if self.witness is not None:
-            self.witness.hears(who, events)
+            self.witness(who, events)
         member = self.members.get(who)
         if member is None:
             for event in events:
@@ -278,7 +278,7 @@ class Arbiter:
     def _join(self, member: Member, join: Join) -> None:
         self._check_join(join)
         for topic in join.publishes or ():
-            self._remarks.publishes(topic)
+            self.remarks.publishes(topic)
         member.introduce(join)
         member.since = self.events
         member.move(Join)
@@ -302,7 +302,7 @@ class Arbiter:
         for member in members:
             self.router.admit(member)
         for member in members:
-            self.bounds.rewire(member, self.router.edges_into(member))
+            self.bounds.rewire(member, self.router.edges.into(member))
         for member in members:
             member.move(StartRun)
             self.bounds.change(member, member.start, member.start)
@@ -325,7 +325,7 @@ class Arbiter:
                 raise self._bad_publish(member, event)
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
-            self._remarks.publishes(check_name(topic, "a topic"))
+            self.remarks.publishes(check_name(topic, "a topic"))
         self._tells_at -= len(payload) // _AS_AN_EVENT
         for waiting in self.router.publish(member, topic, payload, at):
             self._ask(waiting)
@@ -425,7 +425,7 @@ class Arbiter:
                 advice=f"limits.flood is {self.logs_max:,}",
             )
         if self.plan.network.estop is not None:
-            self._remarks.logged(member.name, member.now, event.text, event.kind)
+            self.remarks.logged(member.name, member.now, event.text, event.kind)
         if self._observer is not None:
             line = {"text": event.text, "kind": event.kind} if event.kind else {"text": event.text}
             self._observer.noted(member.name, LOG, member.now, encoded(line))
@@ -446,10 +446,10 @@ class Arbiter:
         if event.replaced:
             self._note_replaced(member.name, event.replaced)
         member.move(Leave)
-        self._remarks.left(member.name, member.subscriptions, event.waited)
+        self.remarks.left(member.name, member.subscriptions, event.waited)
         for fault in self.plan.faults if event.awaited else ():
             if fault.participant == member.name and str(fault) in event.awaited:
-                self._remarks.awaited(fault, event.awaited[str(fault)])
+                self.remarks.awaited(fault, event.awaited[str(fault)])
         self.router.dismiss(member, event.now + event.complete)
         if self._observer is not None:
             self._observer.ended(member.name, event.now, event.digest)
@@ -473,7 +473,7 @@ class Arbiter:
             check_matched(self.plan.draws, self._replaced.union(draws.matched))
 
     def _finish_if_deserted(self) -> None:
-        """End the run when all have left, and nobody comes any more."""
+        """End the run when all have left, and none comes any more."""
         if self._present or any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
             return
         self.phase = Phase.OVER
@@ -509,10 +509,12 @@ class Arbiter:
             self._end_at(event.at)
 
     def _stop_all(self, at: int) -> None:
-        """End the run where the operator says, which must be where nobody has been allowed to pass."""
+        """End the run where the operator says, which must be where none has been allowed to pass."""
         as_time(at, "the time to stop")
         if at < self.farthest():
-            raise UsageError(f"somebody has passed {format_time(at)} already", advice="hold everybody there first")
+            raise UsageError(
+                f"a participant has passed {format_time(at)} already", advice="hold all of them there first"
+            )
         if at < self.end:
             self._end_at(at)
 
@@ -610,7 +612,7 @@ class Arbiter:
         self.bounds.change(member, self._acts(member), member.promise, goal, member.state is _AWAITING)
 
     def _is_capped(self, goal: int) -> bool:
-        """Whether the ceiling is in the way. To learn that nothing can come any more, nobody has to pass a barrier."""
+        """Whether the ceiling is in the way. To learn that nothing can come any more, none has to pass a barrier."""
         return goal > self.ceiling and (goal != FOREVER or len(self.newcomers) > 0)
 
     def _cap(self, member: Member, goal: int) -> None:
@@ -623,10 +625,10 @@ class Arbiter:
             heapify(self._capped)
 
     def _settle(self) -> None:
-        """Grant all who are ready, and those whom that sets free, until nobody is."""
-        if self._rewired:  # Once, however many subscriptions there were: nobody looks at edges before now.
+        """Grant all who are ready, and those whom that sets free, until none is."""
+        if self._rewired:  # Once, however many subscriptions there were: edges aren't looked at before now.
             for rewired in self._rewired.values():
-                self.bounds.rewire(rewired, self.router.edges_into(rewired))
+                self.bounds.rewire(rewired, self.router.edges.into(rewired))
             self._rewired.clear()
         while ready := self.bounds.take_ready():
             begun = False
@@ -675,7 +677,7 @@ class Arbiter:
         self._actions.append(Grant(member.name, horizon, messages, horizon == end))
 
     def _begin(self, newcomer: Member) -> None:
-        """A newcomer's start is settled: nobody can invite it for an earlier time any more."""
+        """A newcomer's start is settled: none can invite it for an earlier time any more."""
         del self.newcomers[newcomer.name]
         self._present += 1
         self._start([newcomer])
@@ -727,7 +729,7 @@ class Arbiter:
             self._expect(member)
             return
         self._absent += 1
-        if member.name in self._enrolled:  # Whoever comes next may have another name.
+        if member.name in self._enrolled:  # The one that comes next may have another name.
             self._enrolled.remove(member.name)
             self._fill({name: each for name, each in self.members.items() if each is not member})
 
@@ -746,7 +748,7 @@ class Arbiter:
         return run_digest((member.name, member.now, member.digest) for member in left)
 
     def participants(self) -> dict[str, tuple[State, int]]:
-        """Return the state and time of everybody, by name."""
+        """Return the states and times of all, by name."""
         return {name: (self.members[name].state, self.members[name].now) for name in sorted(self.members)}
 
     def dropped(self) -> dict[tuple[str, str, str], int]:
@@ -758,36 +760,24 @@ class Arbiter:
         }
 
     def standstill(self) -> Standstill | None:
-        """Return the standstill that the run, now over, ended in, if it did, and nobody had stopped it."""
+        """Return the standstill that the run, now over, ended in, if it did, and wasn't stopped."""
         if self.end != (FOREVER if self.plan.end is None else self.plan.end) or self.router.latest >= self.end:
-            return None  # Somebody stopped it, or something was under way that would have come too late.
-        return self._remarks.standstill(self.members, self.plan.end)
-
-    def emergency(self) -> tuple[EmergencyNote, ...]:
-        """Return what is known of an emergency stop: who called it, was told of it, and has done what about it."""
-        return self._remarks.emergency()
-
-    def unmet(self) -> tuple[UnmetFault, ...]:
-        """Return the faults that waited for an event, and never happened."""
-        return self._remarks.unmet()
-
-    def unheard(self) -> tuple[UnheardTopic, ...]:
-        """Return what somebody subscribed to, of those who have left, and nobody published on."""
-        return self._remarks.unheard()
+            return None  # It was stopped, or something was under way that would have come too late.
+        return self.remarks.standstill(self.members, self.plan.end)
 
     def farthest(self) -> int:
-        """Return the earliest time that nobody can have passed: where the run can still be ended."""
+        """Return the earliest time that none can have passed: where the run can still be ended."""
         started = (member for name, member in self.members.items() if name not in self.newcomers)
         return max((member.now if member.is_done else member.granted for member in started), default=0)
 
     def rests(self) -> bool:
-        """Whether the run has begun and nobody does anything: everybody stands at the barrier, or waits for those."""
+        """Whether the run has begun and none does anything: all stand at the barrier, or wait for those."""
         return self.phase is Phase.RUNNING and all(
             member.state is not State.COMPUTING for member in self.members.values()
         )
 
     def floor(self) -> int:
-        """Return a time before which all is settled: nobody acts there, and what arrives there is received or lost.
+        """Return a time before which all is settled: none acts there, and what arrives there is received or lost.
 
         Those who have been told of the end do nothing more, but until they have left, what is under way to them at
         the end isn't settled.
@@ -797,16 +787,16 @@ class Arbiter:
         return min(self.bounds.floor(), self.end) if self._present else self.bounds.floor()
 
     def tell_if_due(self) -> None:
-        """Tell whoever looks on what is settled, if much has happened: so little has to be kept until then.
+        """Tell the observer what is settled, if much has happened: so little has to be kept until then.
 
-        For whoever drives the arbiter, when others have been given their answers and compute. It is told before more is
+        For the arbiter's driver, when others have been given their answers and compute. It is told before more is
         heard in any case.
         """
         if self._observer is not None and self.events >= self._tells_at:
             self.tell_passed()
 
     def tell_passed(self) -> None:
-        """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end."""
+        """Tell the observer what is settled. For the arbiter's driver, now and then, and at the end."""
         if self._observer is not None:
             self._tells_at = self.events + self._tell_every
             self._observer.passed(self.floor())
@@ -823,12 +813,8 @@ class Arbiter:
         member = self.members.get(name)
         return 0 if member is None else member.now
 
-    def retained(self) -> int:
-        """Return how many messages are kept for those who may still subscribe to them."""
-        return self.router.retained()
-
     def why(self) -> tuple[Why, ...]:
-        """Say of everybody who waits who keeps it waiting, in the order of their names."""
+        """Say of all who wait who keeps them waiting, in the order of their names."""
         return explain(self)
 
     def check_invariants(self) -> None:

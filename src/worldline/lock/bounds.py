@@ -19,7 +19,7 @@ incrementally and on demand. A clock that can't reach its goal **rides** on one 
 else is stored, so a change costs what its riders cost.
 
 A sleeper's send depends on its own bound, so a rider on a sleeper becomes its *sub-goal*: the sleeper itself rides on
-somebody until its bound reaches the smallest threshold that anybody asks of it. Looking for a blocker through
+another until its bound reaches the smallest threshold that is asked of it. Looking for a blocker through
 sleepers is a Dijkstra search backwards from the clock, in which each sleeper is met once, with the hardest demand; it
 doesn't creep around cycles of sleepers by single latencies.
 
@@ -34,12 +34,12 @@ Why rides can't form a circle: a clock's (sub-)goal G is at most every threshold
 threshold that it asks of its blocker is below G by at least the edge's latency. So thresholds fall strictly along a
 chain of rides, and a chain that came back to its start would have to ask it for less than its own G. One that peeks may
 be asked for less than its G. But G is at most its own time plus any latency into it, so what it asks for is at most its
-own send, and that is less than what it is asked for, or nobody would ride on it: thresholds fall there, too.
+own send, and that is less than what it is asked for, or none would ride on it: thresholds fall there, too.
 
 Why a sleeper that already rides with a sub-goal ≤ the demand can serve as a blocker without looking further: it is
 blocked for that demand too (B1), and by the same argument its chain can't contain the clock that is looking.
 
-Why a search may stop early: nobody's base is below `floor`, so whoever lies at distance d or more can't make a bound
+Why a search may stop early: no base is below `floor`, so what lies at distance d or more can't make a bound
 smaller than floor + d.
 """
 
@@ -109,7 +109,7 @@ class Bounds:
         self._serial = 0
         self._ready: list[tuple[Clock, int]] = []
         self._doubtful: list[Clock] = []
-        self.searches = 0  # What it costs: how often it has looked for what holds somebody,
+        self.searches = 0  # What it costs: how often it has looked for what holds a clock,
         self.looks = 0  # and how many senders it has looked at for that.
         self._sleepers_max = tuning.SLEEPERS_MAX
         self._fan_in_small = tuning.FAN_IN_SMALL
@@ -175,7 +175,7 @@ class Bounds:
             self._examine(doubtful.pop())
 
     def floor(self) -> int:
-        """Return the least base of all: nobody acts, sends or subscribes before it."""
+        """Return the least base of all: none acts, sends or subscribes before it."""
         floors = self._floors
         while floors:
             tracked, _, clock = floors[0]
@@ -269,7 +269,7 @@ class Bounds:
         """Let a clock with many senders ride on the next that holds it, if one does; go on where the last look ended.
 
         Looking at all of them for the slowest, each time that one has passed, would cost their square for every grant.
-        Those passed rarely fall back; that nobody does is left to the look at all of them that comes before a grant.
+        Those passed rarely fall back; that none does is left to the look at all of them that comes before a grant.
         """
         if clock.looked_for != demand:
             clock.looked_for, clock.looked_at = demand, 0
@@ -380,7 +380,7 @@ class Bounds:
 def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]]]]:
     """Return every clock's exact bound and the chain of (sender, latency) that sets it, nearest first.
 
-    The last clock of a chain is the holder: the one whose promise or base sets the bound. A clock that nobody can
+    The last clock of a chain is the holder: the one whose promise or base sets the bound. A clock that none can
     reach has the bound FOREVER and an empty chain.
     """
     outs: dict[str, list[tuple[Clock, int]]] = {clock.name: [] for clock in clocks}

@@ -6,11 +6,11 @@ and must not be able to speak for another. All are plain data and travel as they
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 
-from worldline.history.resumable_hash import HashState
 from worldline.model.draws.table import DrawRow
 from worldline.model.links import UNBOUNDED, Buffer
 from worldline.model.message import Message
@@ -106,7 +106,7 @@ class Stop(Struct, frozen=True, array_like=True, tag="stop", gc=False):
 
 
 class Log(Struct, frozen=True, array_like=True, tag="log", gc=False):
-    """This line is written about me, for whoever looks on; it concerns nobody else.
+    """This line is written about me, for observers; it concerns no other participant.
 
     `kind` says what it is about, if it isn't the program that writes it: one of `LOG_KINDS` in `model.lifecycle`.
     """
@@ -167,7 +167,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
 
 
 class Barrier(Struct, frozen=True, array_like=True, tag="barrier", gc=False):
-    """Nobody is granted a time beyond `until` (FOREVER: no barrier). Changes when things happen, never what happens."""
+    """None is granted a time beyond `until` (FOREVER: no barrier). Changes when things happen, never what happens."""
 
     until: Int64
 
@@ -191,8 +191,8 @@ class CallOff(Struct, frozen=True, array_like=True, tag="end", gc=False):
 class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     """You are in, your time is `now`: the epsilon tick for those who were there from the beginning.
 
-    `reach` is the least time in which anybody could ever reach you on what you have subscribed to at joining, and so
-    how far you may peek; FOREVER if nobody can. `draws` are the rows of the run's table that may concern your streams.
+    `reach` is the least time in which another could ever reach you on what you have subscribed to at joining, and so
+    how far you may peek; FOREVER if none can. `draws` are the rows of the run's table that may concern your streams.
     """
 
     to: str
@@ -222,27 +222,17 @@ class Abort(Struct, frozen=True, array_like=True, tag="abort"):
 
 
 class Over(Struct, frozen=True, array_like=True, tag="over"):
-    """Everybody has left; this was the run."""
+    """All have left; this was the run."""
 
     digest: bytes
 
 
-ParticipantEvent = (
-    Join
-    | Publish
-    | Promise
-    | Reached
-    | Subscribe
-    | Unsubscribe
-    | Down
-    | Invite
-    | Stop
-    | Log
-    | Advance
-    | Next
-    | Peek
-    | Leave
+UnpublishedEvent = (
+    Join | Promise | Reached | Subscribe | Unsubscribe | Down | Invite | Stop | Log | Advance | Next | Peek | Leave
 )
+"""All that a participant says but that it publishes, which has a payload."""
+
+ParticipantEvent = UnpublishedEvent | Publish
 OperatorEvent = Barrier | Stop | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent
 Action = StartRun | Grant | Abort | Over
@@ -286,35 +276,8 @@ class Restore(Struct, frozen=True, array_like=True, tag="restore", gc=False):
     said: int
 
 
-class LedgerState(Struct, frozen=True, array_like=True):
-    """A ledger at the place of a snapshot, and the program's own state."""
+Witness = Callable[[str, list[Any]], None]
+"""Hears all that an arbiter is told, in that order: who speaks, and what it says at once.
 
-    program: bytes
-    now: int
-    horizon: int
-    final: bool
-    promised: int
-    told: int
-    complete_at: int
-    incomplete: list[str]
-    finished: list[str]
-    buffers: dict[str, Buffer]
-    dropped: dict[str, int]
-    reach: int
-    held: list[Message]
-    streams: list[tuple[tuple[str, ...], tuple[int, int, float | None]]]
-    sent: int
-    received: int
-    digest: HashState
-    reading: int | None = None  # What its clock showed, if that was advanced to.
-    replaced: list[int] = []
-
-
-# Whoever hears everything that an arbiter is told, in that order: enough to let another arbiter hear it again.
-
-
-class Witness(Protocol):
-    """Hears what the arbiter hears."""
-
-    def hears(self, who: str, events: list[Any]) -> None:
-        """Somebody, or the operator, says this at once. The list is the speaker's, and may change afterwards."""
+That is enough to let another arbiter hear it again. The list is the speaker's, and may change afterwards.
+"""

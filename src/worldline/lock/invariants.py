@@ -5,16 +5,21 @@ The whole of it is slow, for tests. What can be seen at a grant is checked in ev
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from worldline.lock.bounds import Clock
 from worldline.lock.member import Member
 from worldline.lock.states import WAITING, Phase, State
-from worldline.lock.why.reasons import View, exact_bounds
+from worldline.lock.why.reasons import exact_bounds
 from worldline.model.errors import InternalError
 from worldline.model.message import Message
 from worldline.model.time import FOREVER, format_time
 
+if TYPE_CHECKING:
+    from worldline.lock.arbiter import Arbiter
 
-def check_invariants(arbiter: View) -> None:
+
+def check_invariants(arbiter: Arbiter) -> None:
     """Raise if an invariant doesn't hold in the present state; the error names it."""
     running = arbiter.phase is Phase.RUNNING
     exact = exact_bounds(arbiter)
@@ -48,7 +53,7 @@ def broken_grant(member: Member, now: int, messages: list[Message]) -> InternalE
 
 
 def _rides_end(member: Clock) -> bool:
-    """Whether following the rides ends, at somebody who doesn't wait for the calculus."""
+    """Whether following the rides ends, at one that doesn't wait for the calculus."""
     seen: list[Clock] = []
     clock = member
     while clock.rides_on is not None:

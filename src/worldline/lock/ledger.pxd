@@ -11,18 +11,6 @@ cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 
 
-cdef class Granted:
-    cdef public long long horizon
-    cdef public bint final
-    cdef public object held
-
-    cpdef long long first(self)
-    cpdef bint knows(self, long long target, bint wakes)
-    @cython.locals(taken=list)
-    cpdef list take(self, long long before)
-    cdef hold(self, list messages)
-
-
 cdef class Subscriptions:
     cdef public dict buffers
     cdef public bint sifts
@@ -32,22 +20,6 @@ cdef class Subscriptions:
     cdef public list finished
 
     cdef complete(self, long long moment)
-
-
-cdef class SendRules:
-    cdef public object publishes
-    cdef public long long period
-    cdef public long long promised
-    cdef public dict checked
-
-
-cdef class IdleCalls:
-    cdef long long _at
-    cdef long long _calls
-    cdef long long _sent
-
-    @cython.locals(limit="long long")
-    cdef long long count(self, long long now, long long sent)
 
 
 cdef class Undo:
@@ -86,9 +58,14 @@ cdef class Ledger:
     cdef public long long until
     cdef public long long told
     cdef public list outbox
-    cdef readonly Granted granted
+    cdef public long long horizon
+    cdef public bint final
+    cdef public object held
     cdef readonly Subscriptions topics
-    cdef readonly SendRules sending
+    cdef object _publishes
+    cdef dict _checked
+    cdef readonly long long period
+    cdef public long long promised
     cdef public Py_ssize_t payload_max
     cdef public long long reach
     cdef bint _controls
@@ -101,7 +78,7 @@ cdef class Ledger:
     cdef readonly Snapshots snapshots
     cdef Undo undo
     cdef public object life
-    cdef IdleCalls _idle
+    cdef tuple _idle
     cdef object _waited
 
     cpdef long long stands(self)
@@ -109,10 +86,10 @@ cdef class Ledger:
     cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)
     cpdef list receive(self, action)
-    @cython.locals(undo=Undo, granted=Granted, topics=Subscriptions)
+    @cython.locals(undo=Undo, topics=Subscriptions)
     cdef _mark(self, StateRow waits, long long until, held)
     cpdef forget_mark(self)
-    @cython.locals(undo=Undo, granted=Granted, topics=Subscriptions)
+    @cython.locals(undo=Undo, topics=Subscriptions)
     cpdef take_back(self)
     @cython.locals(waited=StateRow)
     cdef list _answered(self, grant)
@@ -127,16 +104,18 @@ cdef class Ledger:
     cdef bint _serves_again(self)
     cdef list _wait(self, long long target, bint wakes)
     cpdef ask(self, long long target, bint wakes)
-    @cython.locals(granted=Granted, first="long long", before="long long")
+    cpdef bint knows(self, long long target, bint wakes)
+    cpdef long long first_held(self)
+    @cython.locals(first="long long", before="long long", taken=list)
     cpdef list go(self, long long target, bint wakes)
     cdef list _give(self, list batch)
     cdef long long _retire(self, long long target)
     cdef long long _target(self, time, kind)
-    @cython.locals(limit="long long")
+    @cython.locals(sent="long long", before="long long", limit="long long", calls="long long")
     cpdef note_idle_call(self)
-    @cython.locals(due="long long", sending=SendRules)
+    @cython.locals(due="long long")
     cpdef keep_period(self, long long acts)
-    @cython.locals(now="long long", sent="long long", sending=SendRules)
+    @cython.locals(now="long long", sent="long long")
     cpdef publish(self, topic, payload, at=*)
     cpdef tell_time(self)
     cpdef check(self, kind)

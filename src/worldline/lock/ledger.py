@@ -14,12 +14,12 @@ strength of it, so it can't be taken back or changed. The same call again takes 
 
 What happens to a participant (boots, crashes, emergency stops) is no business of the ledger. `life`, if there is one,
 stands between the program and the ledger: each operation asks it where it has a say, and waits are left to it, which
-makes them of the same three steps as `_wait` does: `granted.knows`, `ask`, `go`. See `lock.lifecycle`.
+makes them of the same three steps as `_wait` does: `knows`, `ask`, `go`. See `lock.lifecycle`.
 
 Invariants
 ----------
-L1. Everything in `granted.held` arrives at `now` or later; in order; and on topics that are subscribed.
-L2. Everything that arrives before `granted.horizon` on a subscribed topic has been handed over to this ledger.
+L1. Everything in `held` arrives at `now` or later; in order; and on topics that are subscribed.
+L2. Everything that arrives before `horizon` on a subscribed topic has been handed over to this ledger.
 L3. Hence a sequence point at T ≤ horizon is served completely from what is held, and a batch at m < horizon too.
 L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back
     to the newcomer's start and the end. What is held stays held: the arbiter won't send it again. Therefore a request
@@ -32,11 +32,12 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from worldline.history.journal import Journal, Noted
+from worldline.history.resumable_hash import HashState
 from worldline.lock.events import (
     Abort,
     Action,
@@ -45,7 +46,6 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
-    LedgerState,
     Log,
     Next,
     ParticipantEvent,
@@ -65,27 +65,20 @@ from worldline.lock.events import (
 from worldline.lock.refusals import (
     breaks_promise,
     cant_go_back,
-    cant_peek,
     control_too_early,
-    idle,
     impossible,
-    misses_local_period,
-    misses_period,
     no_control,
     no_estop,
-    not_at_the_beginning,
-    not_restorable,
     not_subscribed,
     subscribed_already,
     takes_back_promise,
     too_large,
     undeclared,
-    unreadable_snapshot,
 )
 from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.clock import TRUE_TIME, LocalClock
 from worldline.model.draws.table import DrawFunction, Drawn, DrawRow, DrawTable, NamedStream, clock_in_run
-from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
+from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.links import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.message import Message, check_name
@@ -94,8 +87,18 @@ from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
+if TYPE_CHECKING:
+    from worldline.lock.lifecycle import LifecycleFilter
+
 _encode_state = msgspec.msgpack.Encoder().encode
-_decode_state = msgspec.msgpack.Decoder(LedgerState).decode
+# Of a ledger at the place of a snapshot: see `Ledger._state_with`.
+_STATE: tuple[Any, ...] = (
+    *(bytes, int, int, bool, int, int),
+    *(int, list[str], list[str], dict[str, Buffer], dict[str, int]),
+    *(int, list[Message], list[tuple[tuple[str, ...], tuple[int, int, float | None]]]),
+    *(int, int, HashState, int | None, list[int]),
+)
+_decode_state: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(tuple[_STATE]).decode  # type: ignore[valid-type]
 IDLE_CALLS_MAX = 100_000
 """So many calls at one time that ask for that very time, with nothing sent, are a loop that never ends."""
 
@@ -122,43 +125,6 @@ def broken_off(abort: Abort) -> BrokenOff:
     participant = None if abort.participant is None else shortened(abort.participant)
     text = f"the run was broken off: {shortened(abort.cause)}"
     return BrokenOff(text, participant=participant, at=abort.at, told=abort.to, cause=shortened(abort.cause))
-
-
-class Granted:
-    """What was granted ahead: all that arrives before the horizon. If it is final, the run ends there."""
-
-    def __init__(self) -> None:
-        self.horizon = 0
-        self.final = False
-        self.held: deque[Message] = deque()
-
-    def first(self) -> int:
-        """Return the first arrival that is held."""
-        return self.held[0].arrival if self.held else FOREVER
-
-    def knows(self, target: int, wakes: bool) -> bool:
-        """Whether all is known that a wait for a time takes (L3), or, if a message wakes it, for the first before."""
-        if target <= self.horizon or self.final:
-            return True
-        return wakes and self.first() < self.horizon
-
-    def take(self, before: int) -> list[Message]:
-        """Return what arrives before a time, and no longer hold it."""
-        held, taken = self.held, []
-        while held and held[0].arrival < before:
-            taken.append(held.popleft())
-        return taken
-
-    def hold(self, messages: list[Message]) -> None:
-        held = self.held
-        if not held:
-            held.extend(messages)
-            return
-        for message in messages:
-            if message < held[-1]:
-                insort(held, message)  # Only behind a late subscription is anything held that arrives later.
-            else:
-                held.append(message)
 
 
 class Subscriptions:
@@ -217,39 +183,6 @@ class Subscriptions:
                     dropped[topic] += count - remaining[topic]
             self.dropped = dict(dropped)
         return kept
-
-
-class SendRules:
-    """What it may send, and from when on."""
-
-    def __init__(self, publishes: tuple[str, ...] | None, period: int) -> None:
-        self.publishes = publishes
-        self.period = period  # In the time of its clock.
-        self.promised = 0
-        self.checked: dict[str, bool] = {}  # The topics that have been found good.
-
-
-class IdleCalls:
-    """Counts the calls at one time that ask for that very time: one in a loop would be made for ever."""
-
-    def __init__(self) -> None:
-        self._at = -1
-        self._calls = 0
-        self._sent = 0  # How many messages had been sent before.
-
-    def count(self, now: int, sent: int) -> int:
-        """Count one; return the limit if this one reaches it, otherwise 0.
-
-        A program that sends in between has more of them, since it may send many messages at one time.
-        """
-        if self._at != now:
-            self._at, self._sent, self._calls = now, sent, 0
-        self._calls += 1
-        limit = IDLE_CALLS_MAX if sent == self._sent else 10 * IDLE_CALLS_MAX
-        if self._calls < limit:
-            return 0
-        self._calls = 0
-        return limit
 
 
 class Undo:
@@ -315,44 +248,6 @@ class Snapshots:
         self.program: bytes | None = None  # The program's part of the one from which it goes on.
 
 
-class LedgerFilter(Protocol):
-    """What stands between a program and its ledger, and what the ledger asks it: all that the two have to do.
-
-    What has the name of an operation is done in its place. See `lock.lifecycle.LifecycleFilter`.
-    """
-
-    @property
-    def incarnation(self) -> int: ...
-    @property
-    def is_crashed(self) -> bool: ...
-    @property
-    def estopped(self) -> EmergencyNotice | None: ...
-    @property
-    def reached(self) -> int: ...
-    def stands(self) -> int: ...
-    def may_give(self, until: int) -> bool: ...
-    def start(self) -> list[Message] | None: ...
-    def answered(self) -> list[Message] | None: ...
-    def forget_given(self) -> None: ...
-    def take_back(self) -> None: ...
-    def advance(self, goal: int) -> list[Message] | None: ...
-    def next(self, goal: int, promise: TimeLike | None) -> list[Message] | None: ...
-    def revive(self) -> list[Message] | None: ...
-    def has_arrivals(self) -> bool: ...
-    def peek_limit(self, until: TimeLike | None) -> int | None: ...
-    def send_time(self, topic: str, at: TimeLike | None) -> int: ...
-    def has_sent(self, topic: str, sent: int) -> None: ...
-    def has_kept(self, promised: int) -> bool: ...
-    def has_unsubscribed(self, topic: str) -> None: ...
-    def is_late_for(self, time: int) -> bool: ...
-    def before_leaving(self) -> None: ...
-    def last_words(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]: ...
-    def estop(self, reason: str) -> int: ...
-    def estop_done(self, what: str) -> None: ...
-    def check_up(self) -> None: ...
-    def waits_for(self) -> tuple[State, int]: ...
-
-
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 
@@ -372,9 +267,14 @@ class Ledger:
         self.until = 0  # What it has asked for, while it waits.
         self.told = 0  # The time that the arbiter knows this participant to have reached.
         self.outbox: list[ParticipantEvent] = [join]
-        self.granted = Granted()
+        self.horizon = 0  # What was granted ahead: all that arrives before this time;
+        self.final = False  # and if it is final, the run ends there.
+        self.held: deque[Message] = deque()
         self.topics = Subscriptions(join.subscribes)
-        self.sending = SendRules(join.publishes, period)
+        self._publishes = join.publishes
+        self._checked: dict[str, bool] = {}  # The topics on which it has been found that it may send.
+        self.period = period  # In the time of its clock.
+        self.promised = 0
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self.reach = 0  # How far it may peek; 0 if that isn't known.
         self._controls = join.controls
@@ -385,8 +285,8 @@ class Ledger:
         self.draws = ParticipantDraws(self.name)
         self.snapshots = Snapshots()
         self.undo: Undo | None = None
-        self.life: LedgerFilter | None = None
-        self._idle = IdleCalls()
+        self.life: LifecycleFilter | None = None
+        self._idle = (-1, 0, 0)  # When calls asked for that very time, how many, and how much was sent before.
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
     @property
@@ -466,7 +366,7 @@ class Ledger:
                 return []
             self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.undo is not None:
-            self._mark(self.row, self.until, self.granted.held.copy())
+            self._mark(self.row, self.until, self.held.copy())
         if row is _ACTING and action.__class__ is Grant:
             return self._answered(action)
         self.row = row
@@ -479,7 +379,7 @@ class Ledger:
         return []
 
     def _start(self, start: StartRun) -> None:
-        self.now = self.granted.horizon = self.told = start.now
+        self.now = self.horizon = self.told = start.now
         self.draws.seed, self.draws.rows = start.seed, start.draws
         if self._described is not None:
             self.clock = clock_in_run(self._described, start.seed, self.name, self.draws.table(), self._time)
@@ -493,9 +393,9 @@ class Ledger:
             self.undo = Undo()
 
     def _mark(self, waits: StateRow, until: int, held: deque[Message] | None) -> None:
-        undo, granted, topics = self.undo, self.granted, self.topics
+        undo, topics = self.undo, self.topics
         assert undo is not None
-        undo.before = (self.now, granted.horizon, self.row, granted.final, topics.complete_at, self._waited)
+        undo.before = (self.now, self.horizon, self.row, self.final, topics.complete_at, self._waited)
         undo.lists = (topics.incomplete, topics.finished, topics.dropped, held)
         undo.waits, undo.until = waits, until
         undo.given = []
@@ -521,13 +421,13 @@ class Ledger:
         if undo is None or not undo.is_marked:
             return
         undo.is_marked = False
-        granted, topics = self.granted, self.topics
-        self.now, granted.horizon, self.row, granted.final, topics.complete_at, self._waited = undo.before
+        topics = self.topics
+        self.now, self.horizon, self.row, self.final, topics.complete_at, self._waited = undo.before
         topics.incomplete, topics.finished, topics.dropped, held = undo.lists
         if held is None:
-            granted.held.extendleft(reversed(undo.given))
+            self.held.extendleft(reversed(undo.given))
         else:
-            granted.held = held
+            self.held = held
         self.journal.take_back()
         if self.told > self.now and self.row is _ACTING:
             self.row, self.until = undo.waits, undo.until
@@ -552,16 +452,24 @@ class Ledger:
             self.refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
         if messages and messages[0].arrival < self.now:  # L1
             self.refuse(PeerError(f"a grant brings what has arrived at {format_time(messages[0].arrival)}"))
-        self.granted.hold(messages)
-        self.granted.horizon = horizon
-        self.granted.final = grant.final
+        held = self.held
+        if not held:
+            held.extend(messages)
+        else:
+            for message in messages:
+                if message < held[-1]:
+                    insort(held, message)  # Only behind a late subscription is anything held that arrives later.
+                else:
+                    held.append(message)
+        self.horizon = horizon
+        self.final = grant.final
         self.row = _ACTING
 
     def _wakes(self, grant: Grant) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
         if self.row is _ADVANCING:
             return False
-        first = self.granted.first()
+        first = self.first_held()
         for message in grant.messages:
             first = min(first, message.arrival)
         return first < min(grant.horizon, self.until)
@@ -577,7 +485,7 @@ class Ledger:
         if self.row is _ADVANCING and as_time(to) == self.until and not self._serves_again():
             return None  # It was interrupted.
         target = self._target(to, Advance)
-        if self.sending.period:
+        if self.period:
             self.keep_period(target)
         return self._wait(target, False)
 
@@ -601,7 +509,7 @@ class Ledger:
             target = FOREVER
             if self.row is not _ACTING:
                 self.check(Next)
-        if self.sending.period:
+        if self.period:
             self.keep_period(self.acts_next(target))
         return self._wait(target, True)
 
@@ -615,16 +523,26 @@ class Ledger:
 
     def _wait(self, target: int, wakes: bool) -> list[Message] | None:
         """Go to a time, or to the first arrival before it if that `wakes`; None: that has been asked for."""
-        if not self.granted.knows(target, wakes):
+        if not self.knows(target, wakes):
             self.ask(target, wakes)
             return None
         if self.undo is not None:
             self._mark(_AWAITING if wakes else _ADVANCING, target, None)
         return self._give(self.go(target, wakes))
 
+    def knows(self, target: int, wakes: bool) -> bool:
+        """Whether all is known that a wait for a time takes (L3), or, if a message wakes it, for the first before."""
+        if target <= self.horizon or self.final:
+            return True
+        return wakes and self.first_held() < self.horizon
+
+    def first_held(self) -> int:
+        """Return the first arrival that is held."""
+        return self.held[0].arrival if self.held else FOREVER
+
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
-        request = Next(target, self.granted.first()) if wakes else Advance(target)  # What is held is said, too (L4).
+        request = Next(target, self.first_held()) if wakes else Advance(target)  # What is held is said, too (L4).
         self.until = target  # An interruption comes after a call: all of this happens, or nothing.
         self.outbox += (request,)
         self.row = _AWAITING if wakes else _ADVANCING
@@ -634,18 +552,20 @@ class Ledger:
 
         Return what has arrived.
         """
-        granted = self.granted
-        first = granted.first()
-        if wakes and first < min(granted.horizon, target):
+        first = self.first_held()
+        if wakes and first < min(self.horizon, target):
             self.topics.complete(first)
             target, before = first, first + 1
         else:
-            if target > granted.horizon or target == FOREVER:
+            if target > self.horizon or target == FOREVER:
                 target = self._retire(target)
             before = target
-        assert self.now <= target <= granted.horizon, "L3: it goes on, and as far as all arrivals are known"
+        assert self.now <= target <= self.horizon, "L3: it goes on, and as far as all arrivals are known"
         self.now = target
-        return granted.take(before)
+        held, taken = self.held, []
+        while held and held[0].arrival < before:
+            taken.append(held.popleft())
+        return taken
 
     def _give(self, batch: list[Message]) -> list[Message]:
         if batch:
@@ -661,7 +581,7 @@ class Ledger:
         if target == FOREVER:
             self._waited = self.now
         self.row = RETIRED
-        return self.now if self.granted.horizon == FOREVER else self.granted.horizon
+        return self.now if self.horizon == FOREVER else self.horizon
 
     def peek(self, until: TimeLike | None = None) -> int | None:
         """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
@@ -682,16 +602,18 @@ class Ledger:
         else:
             self._target(until, Peek)
         if not self.reach:
-            self.refuse(cant_peek())
-        if self.sending.period:
+            problem = "it has subscribed to a topic after joining, or the server is too old to say"
+            advice = "declare all topics on joining: subscribes=[...]"
+            self.refuse(UsageError(f"it isn't known how far it may peek: {problem}", advice=advice))
+        if self.period:
             self.keep_period(self.now)
         sight = self._sight(until)
-        first, horizon = self.granted.first(), self.granted.horizon
+        first, horizon = self.first_held(), self.horizon
         if first < min(horizon, sight):
             return first
         if sight <= horizon:
             return sight
-        if self.granted.final:
+        if self.final:
             if self.now == horizon:
                 self.row = RETIRED
             return horizon
@@ -719,9 +641,23 @@ class Ledger:
 
     def note_idle_call(self) -> None:
         """Count a call that asks for a time that has come already, and refuse too many."""
-        limit = self._idle.count(self.now, self.journal.sent)
-        if limit:
-            self.refuse(idle(self.now, limit))
+        at, calls, before = self._idle
+        sent = self.journal.sent
+        if at != self.now:
+            calls, before = 0, sent
+        # A program that sends in between has more of them, since it may send many messages at one time.
+        limit = IDLE_CALLS_MAX if sent == before else 10 * IDLE_CALLS_MAX
+        calls += 1
+        self._idle = (self.now, calls % limit, before)
+        if calls >= limit:
+            self.refuse(
+                UsageError(
+                    f"it has asked {limit:,} times in a row to wait until {format_time(self.now)}, which it has "
+                    "reached: each of these calls returned at once, and so would the next",
+                    advice="`until` and `to` are times of the run, not durations; for a duration from now, write "
+                    'next(within="100ms"), messages(within="100ms") or advance(by="100ms")',
+                )
+            )
 
     def acts_next(self, until: int) -> int:
         """Return the first time at which it may act again once it waits for a message until a time."""
@@ -730,10 +666,9 @@ class Ledger:
 
     def keep_period(self, acts: int) -> None:
         """Promise by itself: a participant that sends only at multiples of a period sends none before the next one."""
-        sending = self.sending
-        due = self.clock.due(sending.period, acts)
-        if sending.promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
-            sending.promised = due
+        due = self.clock.due(self.period, acts)
+        if self.promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
+            self.promised = due
             self.outbox.append(Promise(due))
 
     # --- Operations that only tell ---
@@ -744,17 +679,16 @@ class Ledger:
             at = self.life.send_time(topic, at)
         now = self.now
         sent = now if at is None else as_time(at, "a send time")
-        sending = self.sending
         if (
             self.row is not _ACTING
-            or sending.period
+            or self.period
             or sent < now
-            or sent < sending.promised
+            or sent < self.promised
             or sent > TIME_MAX
             or payload.__class__ is not bytes
             or len(payload) > self.payload_max
             or topic.__class__ is not str
-            or topic not in sending.checked
+            or topic not in self._checked
         ):
             self.check_send(topic, payload, sent)
             topic, payload = str.__str__(topic), bytes(payload)  # Of their kind, they may be more than that.
@@ -767,26 +701,31 @@ class Ledger:
         """Refuse a message that it may not send."""
         self.check(Publish)
         as_time(sent, "a send time")
-        sending = self.sending
-        if sending.publishes is not None and topic not in sending.publishes:
-            self.refuse(undeclared(topic, sending.publishes))
+        if self._publishes is not None and topic not in self._publishes:
+            self.refuse(undeclared(topic, self._publishes))
         if sent < self.now:
             self.refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
         # Before the promise, which follows from the period: the program hasn't made it in so many words.
-        if sending.period and not self.clock.is_due(sending.period, sent):
+        if self.period and not self.clock.is_due(self.period, sent):
+            period = format_time(self.period)
+            when = problem = ""
+            advice = "nothing was sent; send on time, or declare no period"
             if self.has_clock:
-                self.refuse(misses_local_period(sent, sending.period, self.clock.local(sent)))
-            self.refuse(misses_period(sent, sending.period))
-        if sent < sending.promised:
-            self.refuse(breaks_promise(sent, sending.promised))
-        if sending.publishes is None:
+                when = f", when its clock shows {format_time(self.clock.local(sent))},"
+                problem = ", which is in the time of that clock"
+                advice = 'nothing was sent; advance to a multiple with clock="local", or declare no period'
+            problem = f"a send at {format_time(sent)}{when} isn't at a multiple of its period, {period}{problem}"
+            self.refuse(BrokenPromise(problem, advice=advice, period=self.period, attempt=sent))
+        if sent < self.promised:
+            self.refuse(breaks_promise(sent, self.promised))
+        if self._publishes is None:
             check_name(topic, "a topic")
         if not isinstance(payload, bytes):
             advice = "worldline.payload makes bytes of objects"
             self.refuse(UsageError(f"a payload is bytes, not {type(payload).__name__}", advice=advice))
         if len(payload) > self.payload_max:
             self.refuse(too_large(len(payload), self.payload_max))
-        sending.checked[topic] = True
+        self._checked[topic] = True
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""
@@ -794,10 +733,10 @@ class Ledger:
         promised = as_time(until, "a promise")
         if self.life is not None and self.life.has_kept(promised):
             return
-        given = max(self.sending.promised, self.now)
+        given = max(self.promised, self.now)
         if promised < given:
             self.refuse(takes_back_promise(promised, given))
-        self.sending.promised = promised
+        self.promised = promised
         self.outbox.append(Promise(promised))
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
@@ -809,8 +748,8 @@ class Ledger:
             self.refuse(subscribed_already(topic))
         since = self.topics.add(topic, kept, self.now)
         self.reach = 0  # How soon it may be reached on this topic isn't known here.
-        self.granted.horizon = self.now  # L4
-        self.granted.final = False
+        self.horizon = self.now  # L4
+        self.final = False
         self.told = self.now
         self.outbox.append(Subscribe(Subscription(topic, kept), self.now, since))
 
@@ -821,7 +760,7 @@ class Ledger:
             self.refuse(not_subscribed(topic))
         topic = str.__str__(topic)
         until = self.topics.remove(topic, self.now)
-        self.granted.held = deque(message for message in self.granted.held if message.topic != topic)
+        self.held = deque(message for message in self.held if message.topic != topic)
         self.told = self.now
         self.outbox.append(Unsubscribe(topic, self.now, until))
         if self.life is not None:
@@ -831,17 +770,17 @@ class Ledger:
         """Let a newcomer join at a time that the control link can meet."""
         newcomer = check_name(newcomer, "a participant")
         time = self._control(Invite, at)
-        if time < self.granted.horizon:
-            self.granted.horizon = time  # The newcomer may have something to say from then on (L4).
-            self.granted.final = False
+        if time < self.horizon:
+            self.horizon = time  # The newcomer may have something to say from then on (L4).
+            self.final = False
         self.outbox.append(Invite(newcomer, time))
 
     def stop(self, at: TimeLike) -> None:
         """End the run at a time that the control link can meet, for all participants."""
         time = self._control(Stop, at)
-        if time <= self.granted.horizon:
-            self.granted.horizon = time
-            self.granted.final = True
+        if time <= self.horizon:
+            self.horizon = time
+            self.final = True
         self.outbox.append(Stop(time))
 
     def _control(self, kind: type, at: TimeLike) -> int:
@@ -850,7 +789,7 @@ class Ledger:
         if not self._controls:
             self.refuse(no_control(verb))
         time = as_time(at, f"the time to {verb}")
-        earliest = max(self.now, self.sending.promised) + self._control_latency
+        earliest = max(self.now, self.promised) + self._control_latency
         if time < earliest:
             if self.life is None or not self.life.is_late_for(time):
                 self.refuse(control_too_early(verb, time, earliest))
@@ -930,7 +869,8 @@ class Ledger:
             if self.row is not _ACTING:
                 self.check(Restore)
             if not snapshots.is_fresh or self.outbox or self.draws.streams:
-                self.refuse(not_at_the_beginning())
+                problem = "`restored` was read too late: it has sent, drawn or asked for something already"
+                self.refuse(UsageError(problem, advice="read it before anything else, and go on from it"))
             if snapshots.at_server is not None:
                 self.journal.make_resumable()
             if snapshots.recalled is not None:
@@ -940,27 +880,27 @@ class Ledger:
 
     def _go_on_from(self, kept: Recalled) -> None:
         try:
-            state: LedgerState = _decode_state(kept.state)
+            state = _decode_state(kept.state)
         except (msgspec.DecodeError, ValueError) as error:
-            self.refuse(unreadable_snapshot(str(error)))
-        granted, topics = self.granted, self.topics
-        self.now, granted.horizon, granted.final = state.now, state.horizon, state.final
-        if state.reading is not None:
-            self.reads_at, self.reads = state.now, state.reading
-        self.sending.promised, self.told, topics.complete_at = state.promised, state.told, state.complete_at
-        topics.incomplete, topics.finished = state.incomplete, state.finished
-        topics.buffers, topics.dropped, self.reach = state.buffers, state.dropped, state.reach
+            advice = "was it offered by another program, or another version of this?"
+            self.refuse(UsageError(f"its snapshot can't be read ({error})", advice=advice))
+        topics = self.topics
+        # In the order of `_state_with`.
+        self.snapshots.program, self.now, self.horizon, self.final, self.promised, self.told = state[:6]
+        topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped = state[6:11]
+        self.reach, held, streams, sent, received, digest, reading, replaced = state[11:]
         topics.sifts = any(buffer != UNBOUNDED for buffer in topics.buffers.values())
-        granted.held = deque(state.held)
-        for names, drawn in state.streams:
+        self.held = deque(held)
+        if reading is not None:
+            self.reads_at, self.reads = self.now, reading
+        for names, drawn in streams:
             self.stream(*names).setstate(drawn)
         table = self.draws.table()
         if table is not None:
-            table.note_matched(state.replaced)
-        self.journal.take_up(state.sent, state.received, state.digest)
+            table.note_matched(replaced)
+        self.journal.take_up(sent, received, digest)
         if self.undo is not None:
             self.undo.is_marked = False
-        self.snapshots.program = state.program
         self.outbox.append(Restore(kept.answers, kept.said))  # type: ignore[arg-type] # of the server, not the arbiter
 
     def snapshot(self, program: bytes) -> None:
@@ -972,7 +912,10 @@ class Ledger:
         if len(program) > self.payload_max:
             self.refuse(too_large(len(program), self.payload_max, "snapshot"))
         if not self.snapshots.is_asked_for:
-            self.refuse(not_restorable())
+            advice = "read `restored` before anything else, and go on from it unless it is None"
+            self.refuse(
+                UsageError("it offers a snapshot and never reads one, so it couldn't be restored", advice=advice)
+            )
         if self.snapshots.at_server is None:
             return
         self.tell_time()
@@ -980,30 +923,17 @@ class Ledger:
         if len(state) <= self.payload_max:  # What was granted ahead is in it: how much that is, is no fault of its own.
             self.outbox.append(Snapshot(state))  # type: ignore[arg-type] # of the server, not the arbiter
 
-    def _state_with(self, program: bytes) -> LedgerState:
-        granted, topics = self.granted, self.topics
-        sent, received, digest = self.journal.put_away()
-        return LedgerState(
-            program=program,
-            now=self.now,
-            horizon=granted.horizon,
-            final=granted.final,
-            promised=self.sending.promised,
-            told=self.told,
-            complete_at=topics.complete_at,
-            incomplete=topics.incomplete,
-            finished=topics.finished,
-            buffers=topics.buffers,
-            dropped=topics.dropped,
-            reach=self.reach,
-            held=list(granted.held),
-            streams=[(names, stream.getstate()) for names, stream in self.draws.streams.items()],
-            sent=sent,
-            received=received,
-            digest=digest,
-            reading=self.reads if self.reads_at == self.now else None,
-            replaced=self.draws.matched(),
-        )
+    def _state_with(self, program: bytes) -> list[Any]:
+        """Return all that another ledger needs to go on from here, and the program's own state."""
+        topics = self.topics
+        streams = [(names, stream.getstate()) for names, stream in self.draws.streams.items()]
+        reading = self.reads if self.reads_at == self.now else None  # What its clock showed, if that was advanced to.
+        state = [program, self.now, self.horizon, self.final, self.promised, self.told]
+        state += [topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped]
+        state += [self.reach, list(self.held), streams]
+        state += self.journal.put_away()
+        state += [reading, self.draws.matched()]
+        return state
 
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox: others may wait for it."""

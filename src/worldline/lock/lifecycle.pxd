@@ -10,6 +10,7 @@ cdef class FaultTimes:
     cdef readonly dict spans
     cdef readonly list waiting
     cdef dict _counts
+    cdef readonly list told_of
     cdef readonly long long next_crash
 
 
@@ -22,6 +23,7 @@ cdef class ProgramWait:
     cdef public long long resumes
     cdef public list batch
     cdef public StateRow row
+    cdef public bint is_answered
 
     cpdef bint is_under_way(self)
 
@@ -47,12 +49,10 @@ cdef class LifecycleFilter:
     cdef long long _declared_reach
     cdef object _corruption
     cdef FaultTimes _faults
-    cdef list _told_of
     cdef Losses _losses
     cdef readonly Emergency emergency
     cdef ProgramWait _wait
     cdef list _arrived
-    cdef bint _is_answered
     cdef readonly long long reached
     cdef long long _inherited
     cdef object _last_fault

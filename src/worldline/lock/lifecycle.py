@@ -40,13 +40,13 @@ from typing import NoReturn
 from worldline.history.journal import Befell
 from worldline.lock.events import Advance, Down, Join, Leave, Log, Next, Publish, Subscription
 from worldline.lock.ledger import Ledger
-from worldline.lock.refusals import cant_go_back, no_emergency, no_estop
+from worldline.lock.refusals import cant_go_back, no_estop
 from worldline.lock.states import ROWS, State, StateRow
 from worldline.model.clock import LocalClock
 from worldline.model.draws.names import BOOT
 from worldline.model.draws.table import DrawSource
 from worldline.model.errors import UsageError
-from worldline.model.faults.faults import ParticipantFault, spans_of
+from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
 from worldline.model.lifecycle import (
     ESTOP_LINE,
@@ -121,6 +121,7 @@ class FaultTimes:
         }
         self.waiting = [each for each in faults if each.after is not None]
         self._counts: dict[tuple[str, str], int] = {}  # How many events there were of those waited for.
+        self.told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self.next_crash = FOREVER
         self._look_ahead()
 
@@ -197,6 +198,7 @@ class ProgramWait:
         self.resumes = 0
         self.batch: list[Message] = []
         self.row = _ACTING  # Where the program stands once it has what was taken back.
+        self.is_answered = False  # Whether the ledger has been granted what it has asked for, and hasn't moved yet.
 
     def is_under_way(self) -> bool:
         """Whether the program has asked and doesn't have what it has asked for."""
@@ -264,12 +266,10 @@ class LifecycleFilter:
         self._declared_reach = 0
         self._corruption: Corruption | None = None
         self._faults = FaultTimes(life.faults, ledger.name)
-        self._told_of: list[ParticipantFault] = []  # Those that a line has been written about.
         self._losses = Losses((*life.durable, ESTOP_TOPIC))
         self.emergency = Emergency(life.estop)
         self._wait = ProgramWait()
         self._arrived: list[Message] = []
-        self._is_answered = False
         self.reached = 0  # Where it would be if it weren't late: earlier times than that it must not ask for.
         self._inherited = 0  # What an earlier incarnation has promised.
         self._last_fault: ParticipantFault | None = None  # What ends it for good while it is down.
@@ -317,7 +317,7 @@ class LifecycleFilter:
 
     def answered(self) -> list[Message] | None:
         """The ledger has been granted what it has asked for."""
-        self._is_answered = True
+        self._wait.is_answered = True
         return self._go_on()
 
     def advance(self, goal: int) -> list[Message] | None:
@@ -344,7 +344,7 @@ class LifecycleFilter:
             ledger.note_idle_call()
         wait.began, wait.kind, wait.goal, wait.aim, wait.stage = ledger.now, kind, goal, target, _REACHING
         wait.batch = []
-        if ledger.sending.period:
+        if ledger.period:
             acts = ledger.now if is_given_at_once else ledger.acts_next(target)
             if kind is Advance and not self.emergency.may_wake:
                 # After a crash, another incarnation may be back before the target.
@@ -414,7 +414,7 @@ class LifecycleFilter:
     def _move(self, target: int, wakes: bool) -> bool:
         """Go to a time, or to the first arrival before it; False: that has been asked for."""
         ledger = self.ledger
-        if not ledger.granted.knows(target, wakes):
+        if not ledger.knows(target, wakes):
             ledger.ask(target, wakes)
             return False
         for message in ledger.go(target, wakes):
@@ -423,8 +423,8 @@ class LifecycleFilter:
             else:
                 assert not self._arrived or self._arrived[-1].arrival <= message.arrival, "C1: in order"
                 self._arrived.append(message)
-        if self._is_answered:
-            self._is_answered = False
+        if self._wait.is_answered:
+            self._wait.is_answered = False
             ledger.told = ledger.now  # The arbiter works the same out from its side.
         return True
 
@@ -551,7 +551,7 @@ class LifecycleFilter:
         self._arrived = [message for message in self._arrived if message.topic in durable]
         self._losses.since = {}
         meanwhile = self._faults.take_crashes(self.ledger.now)
-        self.reached, self._inherited = 0, self.ledger.sending.promised  # C4
+        self.reached, self._inherited = 0, self.ledger.promised  # C4
         recovers = self.is_crashed
         if recovers:
             self.is_crashed = False
@@ -654,7 +654,7 @@ class LifecycleFilter:
 
     def _on_time(self, time: int) -> int:
         """Return the first time from then on at which it sends."""
-        period = self.ledger.sending.period
+        period = self.ledger.period
         return self.ledger.clock.due(period, time) if period else time
 
     # --- Where it has a say in what the program tells ---
@@ -671,7 +671,7 @@ class LifecycleFilter:
             sent = self._inherited
         if at is None and self.emergency.notice is not None:
             # That has woken it where it may not send: it does so when it may.
-            sent = self._on_time(max(sent, self.ledger.sending.promised))
+            sent = self._on_time(max(sent, self.ledger.promised))
         if topic == ESTOP_TOPIC and self.emergency.latency is not None:
             self.ledger.refuse(UsageError(f"{ESTOP_TOPIC} is for emergency stops", advice="call estop(reason)"))
         return sent
@@ -718,7 +718,7 @@ class LifecycleFilter:
         if emergency.notice is None and emergency.alarm is not None:
             self._learn_of(emergency.alarm)  # It had been called before.
         if emergency.notice is None:
-            at = self._on_time(max(ledger.now, ledger.sending.promised))
+            at = self._on_time(max(ledger.now, ledger.promised))
             text = str(reason)
             payload = text.encode("utf-8", "replace")
             ledger.check_send(ESTOP_TOPIC, payload, at)
@@ -732,7 +732,8 @@ class LifecycleFilter:
         """Say what was done about an emergency stop."""
         self.ledger.check(Log)
         if self.emergency.notice is None:
-            self.ledger.refuse(no_estop() if self.emergency.latency is None else no_emergency())
+            unknown = UsageError("no emergency stop has been called, or it doesn't know of it yet")
+            self.ledger.refuse(no_estop() if self.emergency.latency is None else unknown)
         self._note_estop(f"{ESTOP_LOG}, done: {what}")
 
     def _learn_of(self, alarm: Message) -> EmergencyNotice:
@@ -746,8 +747,8 @@ class LifecycleFilter:
         self._note(what, FAULT_LOG + what, FAULT_LINE)
 
     def _note_once(self, fault: ParticipantFault) -> None:
-        if fault not in self._told_of:
-            self._told_of.append(fault)
+        if fault not in self._faults.told_of:
+            self._faults.told_of.append(fault)
             self._note_fault(str(fault))
 
     def _note_estop(self, line: str) -> None:

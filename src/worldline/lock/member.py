@@ -203,7 +203,7 @@ class Member(Clock):
         self.held = FOREVER  # The first arrival that it holds itself from an earlier grant, while it expects one.
         self.since = 0  # The number of the event with which its waiting began.
         self.sequence = 0
-        self.outstanding = 0  # Bytes of what it has sent that somebody may still have to be given; about.
+        self.outstanding = 0  # Bytes of what it has sent that another may still have to be given; about.
         self.logged = 0  # Bytes that it has logged at one time of its own,
         self.logged_at = 0  # and when.
         self.digest = b""

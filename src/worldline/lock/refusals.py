@@ -2,7 +2,7 @@
 
 A ledger refuses what its own program does, and nothing has happened then. What comes to the arbiter nonetheless is the
 work of a ledger that doesn't check, such as another client's; it is refused in the same words. Whose they are and when
-it was is added by whoever raises them (`concerning`).
+it was is added where they are raised (`concerning`).
 
 `kind` is who has to act: the caller, or the author of the program at the other end.
 """
@@ -43,39 +43,11 @@ def cant_go_back(target: int) -> UsageError:
     )
 
 
-def idle(now: int, calls: int) -> UsageError:
-    return UsageError(
-        f"it has asked {calls:,} times in a row to wait until {format_time(now)}, which it has reached: each of these "
-        "calls returned at once, and so would the next",
-        advice="`until` and `to` are times of the run, not durations; for a duration from now, write "
-        'next(within="100ms"), messages(within="100ms") or advance(by="100ms")',
-    )
-
-
 def breaks_promise(attempt: int, promise: int) -> BrokenPromise:
     return BrokenPromise(
         f"a send at {format_time(attempt)} breaks its promise until {format_time(promise)}",
         advice="nothing was sent; send later, or promise less",
         promise=promise,
-        attempt=attempt,
-    )
-
-
-def misses_period(attempt: int, period: int) -> BrokenPromise:
-    return BrokenPromise(
-        f"a send at {format_time(attempt)} isn't at a multiple of its period, {format_time(period)}",
-        advice="nothing was sent; send on time, or declare no period",
-        period=period,
-        attempt=attempt,
-    )
-
-
-def misses_local_period(attempt: int, period: int, shows: int) -> BrokenPromise:
-    return BrokenPromise(
-        f"a send at {format_time(attempt)}, when its clock shows {format_time(shows)}, isn't at a multiple of its "
-        f"period, {format_time(period)}, which is in the time of that clock",
-        advice='nothing was sent; advance to a multiple with clock="local", or declare no period',
-        period=period,
         attempt=attempt,
     )
 
@@ -95,13 +67,6 @@ def not_subscribed(topic: str, kind: Kind = UsageError) -> WorldlineError:
     return kind(f"it doesn't subscribe to {topic!r}")
 
 
-def cant_peek() -> UsageError:
-    return UsageError(
-        "nobody knows how far it may peek: it has subscribed to a topic after joining, or the server is too old to say",
-        advice="declare all topics on joining: subscribes=[...]",
-    )
-
-
 def no_control(verb: str) -> UsageError:
     return UsageError(f"it may not {verb}", advice="declare controls=True")
 
@@ -115,29 +80,5 @@ def control_too_early(verb: str, at: int, earliest: int) -> UsageError:
 def no_estop() -> UsageError:
     return UsageError(
         "this federation has no emergency stop",
-        advice='say within which time everybody is told: estop="20ms" of a Federation, or [estop] latency in its file',
-    )
-
-
-def no_emergency() -> UsageError:
-    return UsageError("nobody has called an emergency stop, or it doesn't know of it yet")
-
-
-def not_at_the_beginning() -> UsageError:
-    return UsageError(
-        "`restored` was read too late: it has sent, drawn or asked for something already",
-        advice="read it before anything else, and go on from it",
-    )
-
-
-def not_restorable() -> UsageError:
-    return UsageError(
-        "it offers a snapshot and never reads one, so it couldn't be restored",
-        advice="read `restored` before anything else, and go on from it unless it is None",
-    )
-
-
-def unreadable_snapshot(why: str) -> UsageError:
-    return UsageError(
-        f"its snapshot can't be read ({why})", advice="was it offered by another program, or another version of this?"
+        advice='say within which time all are told: estop="20ms" of a Federation, or [estop] latency in its file',
     )

@@ -1,7 +1,7 @@
 """A participant that is run again: what it says is compared with what it said, and answered as it was.
 
 Sans-IO. The *script* is one participant's conversation with its arbiter, as it was: what it said, in order, and after
-which of it which answer came. Whoever has the script tells it (`said`, `answered`), and tells what the participant says
+which of it which answer came. The script's owner tells it (`said`, `answered`), and tells what the participant says
 now (`hear`). Either may be ahead: of a participant that was killed and has come back the script is ahead, of a twin at
 times the twin. `due` are the answers that the participant is to be given now.
 
@@ -18,10 +18,10 @@ R3. An answer is due when everything has been said again that was said before it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from worldline.history.replay.retelling import SENDS, Reader, Utterance, compared
+from worldline.history.replay.retelling import SENDS, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,
@@ -44,31 +44,11 @@ from worldline.lock.events import (
 )
 from worldline.model.time import FOREVER
 
-EVERYTHING = (
-    Join,
-    Publish,
-    Promise,
-    Subscribe,
-    Unsubscribe,
-    Down,
-    Invite,
-    Stop,
-    Log,
-    Advance,
-    Next,
-    Peek,
-    Leave,
-)
-"""What a participant says again if it is given the same answers (R1)."""
-
-OUTPUTS = (Publish, Log)
-"""What it says again if it is given the same messages, however they were batched into answers."""
-
+# What a participant says again if it is given the same answers (R1).
 _VERBS: dict[type, str] = {
     Join: "joins",
     Publish: SENDS,
     Promise: "promises",
-    Reached: "moves",
     Subscribe: "subscribes",
     Unsubscribe: "unsubscribes",
     Down: "is down",
@@ -83,21 +63,11 @@ _VERBS: dict[type, str] = {
 _MOVES = (Join, Advance, Next)
 
 
-class _Answered:
-    """An answer's place in a script."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-
 class Rehearsal:
     """One participant's script, and how much of it has been said again.
 
-    `kinds` are the events that are compared; others are passed over. `read` reads payloads, and `open_answer` answers
-    that are kept in another form. Both are needed only to say what differs. A participant that doesn't begin at the
-    beginning has `skipped` events at the head of the script behind it, and has `sent` messages by the time `now`.
+    `open_answer` reads answers that are kept in another form, to say what differs. A participant that doesn't begin at
+    the beginning has `skipped` events at the head of the script behind it, and has `sent` messages by the time `now`.
     `advice` goes with what differs.
     """
 
@@ -105,8 +75,6 @@ class Rehearsal:
         self,
         name: str,
         *,
-        kinds: Iterable[type] = EVERYTHING,
-        read: Reader | None = None,
         open_answer: Callable[[Any], Action] = lambda answer: answer,
         skipped: int = 0,
         sent: int = 0,
@@ -115,10 +83,8 @@ class Rehearsal:
     ) -> None:
         self.name = name
         self.repeated = 0  # How many events were said again.
-        self._kinds = frozenset(kinds)
-        self._read = read
         self._open_answer = open_answer
-        self._script: deque[Any] = deque()  # What is still to be said again, and the answers in between.
+        self._script: deque[Any] = deque()  # What is still to be said again, and each answer in between, in a tuple.
         self._early: deque[ParticipantEvent] = deque()  # What it says now, and the script doesn't have yet.
         self._skipped = skipped
         self._advice = advice
@@ -132,7 +98,7 @@ class Rehearsal:
 
     def said(self, event: ParticipantEvent) -> None:
         """Add what the participant said before."""
-        if event.__class__ in self._kinds:
+        if event.__class__ in _VERBS:
             if self._skipped:
                 self._skipped -= 1
                 return
@@ -142,13 +108,13 @@ class Rehearsal:
 
     def answered(self, answer: Any) -> None:
         """Add what it was answered before."""
-        self._script.append(_Answered(answer))
+        self._script.append((answer,))
 
     # --- The participant ---
 
     def hear(self, event: ParticipantEvent) -> None:
         """Take what it says now; raise `NonDeterminism` if it isn't what it said before."""
-        if event.__class__ not in self._kinds:
+        if event.__class__ not in _VERBS:
             if event.__class__ is Reached:
                 self._now = max(self._now, event.now)
             return
@@ -165,8 +131,8 @@ class Rehearsal:
         """Return the answers that it is to be given now, and forget them (R3)."""
         script = self._script
         answers = []
-        while script and script[0].__class__ is _Answered:
-            answers.append(script.popleft().answer)
+        while script and script[0].__class__ is tuple:
+            answers += script.popleft()
         if answers and self._moves:
             self._answer = answers[-1]
         return answers
@@ -195,7 +161,7 @@ class Rehearsal:
 
     def _compare(self) -> None:
         script, early = self._script, self._early
-        while script and early and script[0].__class__ is not _Answered:
+        while script and early and script[0].__class__ is not tuple:
             then, now = script[0], early[0]
             if then != now:
                 self._differ(then, now)
@@ -213,7 +179,7 @@ class Rehearsal:
             self._moves = False
 
     def _differ(self, then: ParticipantEvent | None, now: ParticipantEvent | None) -> None:
-        difference = compared(self.name, self.utterance(then), self.utterance(now), self._read)
+        difference = compared(self.name, self.utterance(then), self.utterance(now))
         if difference is not None:
             raise difference.error(self._advice)
 

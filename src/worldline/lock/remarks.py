@@ -1,4 +1,4 @@
-"""What a run that ended well may still have to tell: that everybody waited in the end, or somebody listened in vain.
+"""What a run that ended well may still have to tell: that all waited in the end, or one listened in vain.
 
 Both are legal, so neither is an error; both are what a misspelled topic looks like. Whatever is noted here follows from
 simulated times and declarations alone, so it is the same in every interleaving.
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from worldline.model.faults.faults import ParticipantFault, order_of
+from worldline.model.faults import ParticipantFault, order_of
 from worldline.model.lifecycle import ESTOP_LINE, EmergencyNote
 from worldline.model.links import ESTOP_TOPIC
 from worldline.model.text import counted
@@ -22,7 +22,7 @@ _COMPARED_MAX = 1000  # Names that one is compared with; each takes about a twen
 
 
 class Standstill(Struct, frozen=True):
-    """From this time on everybody waited for a next message, and none could come.
+    """From this time on all waited for a next message, and none could come.
 
     `waited` is who, by name, and on which topics; `end` is the end that the plan had, if it had one: only then is it
     certain that the run was to go on.
@@ -38,12 +38,12 @@ class Standstill(Struct, frozen=True):
             for name, topics in self.waited.items()
         ]
         ended = "ended" if self.end is None else "ended early"
-        why = "because everybody waited for a message and nobody could send one"
+        why = "because all waited for a message and none could send one"
         return f"{ended} at {format_time(self.at)}, {why}: {_listed(waits, '; ')}"
 
 
 class UnheardTopic(Struct, frozen=True):
-    """A topic that was subscribed to, and that nobody declared or published on.
+    """A topic that was subscribed to, and that none declared or published on.
 
     `meant` is the nearest one. It is looked for only as long as there are few: otherwise it isn't a slip of the pen.
     """
@@ -54,7 +54,7 @@ class UnheardTopic(Struct, frozen=True):
 
     def __str__(self) -> str:
         advice = f" (did you mean {self.meant!r}?)" if self.meant is not None else ""
-        return f"{_listed(self.subscribers)} subscribed to {self.topic!r}, on which nobody published{advice}"
+        return f"{_listed(self.subscribers)} subscribed to {self.topic!r}, on which none published{advice}"
 
 
 class UnmetFault(Struct, frozen=True):
@@ -83,11 +83,11 @@ class Remarks:
         self._unmet: list[UnmetFault] = []
 
     def publishes(self, topic: str) -> None:
-        """Somebody publishes on a topic, or may."""
+        """A participant publishes on a topic, or may."""
         self._published[topic] = None
 
     def left(self, name: str, topics: Iterable[str], waited: int | None) -> None:
-        """Somebody has left who subscribed to these topics; `waited`: since when it waited for more in vain."""
+        """A participant has left that subscribed to these topics; `waited`: since when it waited for more in vain."""
         topics = [topic for topic in topics if topic != ESTOP_TOPIC]  # That one is meant to stay silent.
         if waited is not None:
             self._waited[name] = waited, tuple(topics)
@@ -96,7 +96,7 @@ class Remarks:
                 self._subscribers.setdefault(topic, []).append(name)
 
     def awaited(self, fault: ParticipantFault, count: int) -> None:
-        """Somebody has left for whom a fault waited in vain, for an event of which there were so many."""
+        """A participant has left for which a fault waited in vain, for an event of which there were so many."""
         self._unmet.append(UnmetFault(fault, count))
 
     def unmet(self) -> tuple[UnmetFault, ...]:
@@ -104,7 +104,7 @@ class Remarks:
         return tuple(sorted(self._unmet, key=lambda each: order_of(each.fault)))
 
     def logged(self, name: str, at: int, text: str, kind: str) -> None:
-        """Somebody has written a line, in a run that has an emergency stop."""
+        """A participant has written a line, in a run that has an emergency stop."""
         if kind == ESTOP_LINE:
             self._emergency.append(EmergencyNote(at, name, text))
 
@@ -138,9 +138,9 @@ class Remarks:
 
 
 def said_of_unheard(unheard: Sequence[UnheardTopic]) -> list[str]:
-    """Say which topics were subscribed to in vain, a line for each as long as somebody would read them."""
+    """Say which topics were subscribed to in vain, a line for each as long as a reader would read them."""
     more = len(unheard) - _SHOWN
-    return [*map(str, unheard[:_SHOWN]), *([f"nor did anybody publish on {more:,} more"] if more > 0 else [])]
+    return [*map(str, unheard[:_SHOWN]), *([f"nor did any publish on {more:,} more"] if more > 0 else [])]
 
 
 def _listed(words: Iterable[str], separator: str = ", ") -> str:

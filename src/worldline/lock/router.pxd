@@ -46,7 +46,6 @@ cdef class Router:
     cdef readonly object draws
     cdef object _paths
     cdef readonly long long latest
-    cdef long long _control_latency
     cdef bint _queues
     cdef dict _members
     cdef dict _newcomers
@@ -57,7 +56,6 @@ cdef class Router:
     cdef long long _serial
     cdef readonly object edges
     cdef Py_ssize_t _forget_every
-    cdef Py_ssize_t _topics_kept
 
     @cython.locals(
         publication=_Publication, sequence="long long", number="long long", size=Py_ssize_t, lasting="long long",

@@ -3,20 +3,20 @@
 It keeps the subscriptions, opens the paths and puts each published message into the inboxes that it is for. It also
 **retains** messages for those who subscribe late. A subscription at time t covers arrivals from t on, also of
 messages that were published before the arbiter heard of it; so a message is kept until its last possible arrival lies
-before the earliest time at which anybody can still act, and not a moment of wall-clock time decides.
+before the earliest time at which a participant can still act, and not a moment of wall-clock time decides.
 
 What is kept
 ------------
-R1. A message is kept, and counted for its sender (`Member.outstanding`), as long as somebody may have to be given it:
+R1. A message is kept, and counted for its sender (`Member.outstanding`), as long as one may have to be given it:
     one who listens and hasn't been granted its arrival, or one who may still subscribe by then.
 R2. Usually that is judged in a hurry: the message's *expiry*, after which it can't arrive on any link of the network,
     lies before the least base of all. For a link of ``exponential(1ms, 500ms)`` the expiry is 22 s after the send,
     though hardly a message takes two. So when a sender's messages get too many, they are judged one by one (`relieve`):
-    if nobody can come any more (nobody controls, and nobody is invited), all possible receivers are known, and what
+    if none can come any more (none controls, and none is invited), all possible receivers are known, and what
     the path to each draws for a message can be worked out in advance. A message is forgotten when its last arrival
     at any of them lies before the earliest time at which one of them may act. That isn't the least base of all:
-    nobody receives what it sends itself, so it doesn't matter how far behind the sender is. Why it is the least base of
-    the others, or what the sender can wake one of them by: whoever of the others acts first acts by itself, at its
+    none receives what it sends itself, so it doesn't matter how far behind the sender is. Why it is the least base of
+    the others, or what the sender can wake one of them by: the one of the others that acts first acts by itself, at its
     base, or is woken; not by another of them, since that one would have acted before it; so by the sender, which
     takes the sender's next send and the least latency to a sleeper.
 R3. A topic on which nothing is under way any more is forgotten but for the number of messages that there were, which
@@ -37,7 +37,7 @@ from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
 from worldline.model.draws.table import DrawTable
-from worldline.model.faults.faults import dropouts_of
+from worldline.model.faults import dropouts_of
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
@@ -60,13 +60,13 @@ class Edges:
 
     def __init__(self, paths: Paths, control_latency: int) -> None:
         self._paths = paths
-        self._control_latency = control_latency
+        self.control_latency = control_latency
         self._members: dict[str, Member] = {}
         self._publishers: dict[str | None, dict[str, Member]] = {}  # By topic; None: those who may publish on any.
         self._listeners: dict[str, dict[str, Member]] = {}  # By topic.
         self._ways: dict[str, _Ways] = {}  # By receiver.
         self.controllers: dict[str, Member] = {}
-        self._invites = False  # Whether anybody may, or might have before it left, invite others.
+        self._invites = False  # Whether one may, or might have before it left, invite others.
 
     def admit(self, member: Member) -> None:
         """Take in a participant that listens to nothing yet."""
@@ -77,10 +77,10 @@ class Edges:
                 self._add(member, listener, self._latency(topic, member, listener))
         self._ways[member.name] = {}
         for controller in self.controllers.values():
-            self._add(controller, member, self._control_latency)
+            self._add(controller, member, self.control_latency)
         if member.controls:
             for other in self._members.values():
-                self._add(member, other, self._control_latency)
+                self._add(member, other, self.control_latency)
             self.controllers[member.name] = member
             self._invites = True
         self._members[member.name] = member
@@ -118,13 +118,13 @@ class Edges:
                     del ways[sender.name]
 
     def into(self, receiver: Member) -> list[tuple[Clock, int]]:
-        """Return everybody who can reach the receiver, with the least latency of all its ways."""
+        """Return all who can reach the receiver, each with the least latency of its ways."""
         ways = self._ways.get(receiver.name, {})
         return [(self._members[name], min(counts)) for name, counts in ways.items()]
 
     def controls_into(self, receiver: Member) -> list[tuple[Clock, int]]:
         """Return the edges of the control link alone: all that concerns a newcomer before its start."""
-        return [(sender, self._control_latency) for sender in self.controllers.values() if sender is not receiver]
+        return [(sender, self.control_latency) for sender in self.controllers.values() if sender is not receiver]
 
     def least(self, sender: Member, receiver: Member) -> int:
         """Return the edge's latency; FOREVER if there is no way."""
@@ -134,7 +134,7 @@ class Edges:
         """Return the edge's latency, and the topic that has it; None is the control link."""
         latency, through = FOREVER, None
         if sender.controls:
-            latency = self._control_latency
+            latency = self.control_latency
         for topic, buffer in receiver.subscriptions.items():
             if buffer.limit != 0 and sender.may_publish(topic):
                 least = self._latency(topic, sender, receiver)
@@ -143,17 +143,17 @@ class Edges:
         return latency, through
 
     def reach(self, receiver: Member) -> int:
-        """Return the least time in which anybody could ever reach a receiver that starts; FOREVER if nobody can.
+        """Return the least time in which any sender could ever reach a receiver that starts; FOREVER if none can.
 
-        It depends on the plan and on what was declared at joining, never on who has come or gone by now. If somebody
-        may invite others, nothing is known of those but what the rules say. Otherwise all start together, and whoever
-        can reach it is there.
+        It depends on the plan and on what was declared at joining, never on who has come or gone by now. If one may
+        invite others, nothing is known of those but what the rules say. Otherwise all start together, and all
+        that can reach it are there.
         """
         if not self._invites:
             return min((latency for _, latency in self.into(receiver)), default=FOREVER)
         topics = [topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0]
         fastest = [self._paths.least_into(topic, receiver.name) for topic in topics]
-        return min(self._control_latency, min(fastest, default=FOREVER))
+        return min(self.control_latency, min(fastest, default=FOREVER))
 
     def _publishers_of(self, topic: str) -> Iterable[Member]:
         return (*self._publishers.get(topic, {}).values(), *self._publishers.get(None, {}).values())
@@ -251,7 +251,7 @@ class _Publication:
         return max([*arrivals, *(last for last, _, _ in self.judged)], default=-1)
 
     def floor(self, acts: int) -> int:
-        """Return the time from which on arrivals count, if nobody who isn't given it subscribes before `acts`."""
+        """Return the time from which on arrivals count, if none that isn't given it subscribes before `acts`."""
         for target in self.targets.values():
             if target.listens_from < FOREVER and target.member.granted < acts:
                 acts = target.member.granted  # It has been put into an inbox, and is there still.
@@ -269,7 +269,6 @@ class Router:
         self.draws = DrawTable(plan.seed, plan.draws) if plan.draws else None
         self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=self.draws)
         self.latest = 0  # When the last of all messages so far may arrive.
-        self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))
         self._queues = any(link.bandwidth is not None for link in links)
         self._members: dict[str, Member] = {}
@@ -279,9 +278,8 @@ class Router:
         self._subscribers: dict[str, dict[str, tuple[Member, int]]] = {}  # Topic → name → who, and since when.
         self._departed: list[tuple[int, int, _Publication]] = []  # A heap of what those who have left had under way.
         self._serial = 0
-        self.edges = Edges(self._paths, self._control_latency)
+        self.edges = Edges(self._paths, plan.network.control_latency)
         self._forget_every = tuning.FORGET_EVERY
-        self._topics_kept = tuning.TOPICS_KEPT
 
     # --- Who is there ---
 
@@ -295,10 +293,6 @@ class Router:
                 self._shadow(publication, member)
         for topic in member.subscriptions:
             self._listen(member, topic, member.start)
-
-    def edges_into(self, receiver: Member) -> list[tuple[Clock, int]]:
-        """Return everybody who can reach the receiver, with the least latency over all that they can reach it by."""
-        return self.edges.into(receiver)
 
     # --- Messages ---
 
@@ -358,7 +352,7 @@ class Router:
         """Let it be known that what reaches a participant before `until` is lost, on each topic from its time on.
 
         The participant knows, and is given it all the same: only it can tell how much that is. One such span at a time
-        is enough. Whoever is down again knows all that arrives before; nobody sends anything that does, any more.
+        is enough. One that is down again knows all that arrives before; nothing is sent any more that does.
         """
         for topic, since in lost.items():
             member.downtimes[topic] = (since, until)
@@ -403,11 +397,11 @@ class Router:
         self._clear_away()
 
     def _clear_away(self) -> None:
-        """Forget the publications of those who have left, once nobody can subscribe to the last of them in time."""
+        """Forget the publications of those who have left, once none can subscribe to the last of them in time."""
         floor = self._bounds.floor()
         while self._departed and self._departed[0][0] < floor:
             _, serial, publication = heappop(self._departed)
-            last = publication.last()  # Somebody may have come to whom it is longer under way.
+            last = publication.last()  # One may have come to whom it is longer under way.
             if last < floor:
                 self._strike(publication)
             else:
@@ -429,10 +423,10 @@ class Router:
                 sender.spent[topic] = publication.published
                 del sender.publications[topic]
                 self._strike(publication)
-        sender.sweep_at = max(self._topics_kept, 2 * len(sender.publications))
+        sender.sweep_at = max(tuning.TOPICS_KEPT, 2 * len(sender.publications))
 
     def relieve(self, sender: Member) -> int:
-        """Forget all of a sender's that nobody can be given any more (R2); return about how many bytes are left."""
+        """Forget all of a sender's that none can be given any more (R2); return about how many bytes are left."""
         acts = self._acts(sender)
         known = not (self.edges.controllers or self._newcomers)
         for publication in sender.publications.values():
@@ -442,8 +436,8 @@ class Router:
         return sender.outstanding
 
     def _acts(self, sender: Member) -> int:
-        """Return a time before which nobody but the sender acts (R2), nor anybody whom it may invite."""
-        earliest, nearest = FOREVER, self._control_latency if sender.controls else FOREVER
+        """Return a time before which none but the sender acts (R2), nor any that it may invite."""
+        earliest, nearest = FOREVER, self.edges.control_latency if sender.controls else FOREVER
         for member in (*self._members.values(), *self._newcomers.values()):
             if member is not sender:
                 earliest = min(earliest, member.base)
@@ -452,7 +446,7 @@ class Router:
         return min(earliest, sender.value + nearest)
 
     def _judge(self, publication: _Publication) -> None:
-        """Find out when what is kept arrives last, at those who are there: nobody else can come."""
+        """Find out when what is kept arrives last, at those who are there: no other can come."""
         probes = publication.probes
         if probes is None:
             probes = publication.probes = {}
@@ -494,7 +488,7 @@ class Router:
     def _listen(self, member: Member, topic: str, since: int) -> None:
         """Make a participant a target of a topic, with all that is under way to it."""
         if member.subscriptions[topic].limit == 0:
-            return  # It keeps nothing, so it needn't be sent anything, and nobody holds it up.
+            return  # It keeps nothing, so it needn't be sent anything, and none holds it up.
         self.edges.listen(member, topic)
         self._subscribers.setdefault(topic, {})[member.name] = (member, since)
         for publication in self._by_topic.get(topic, {}).values():
@@ -593,7 +587,7 @@ class Router:
         member.inbox.add(Message(arrival, sent, sender, sequence, copy, topic, payload), arrival, sent, sender)
 
     def _forget(self, publication: _Publication) -> None:
-        """Drop what nobody can subscribe to in time any more."""
+        """Drop what none can subscribe to in time any more."""
         floor = self._bounds.floor()
         publication.forget(publication.floor(floor))
         for target in publication.targets.values():

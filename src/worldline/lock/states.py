@@ -94,7 +94,7 @@ PHASES: dict[Phase, dict[type, Phase]] = {
         Abort: Phase.OVER,
         Over: Phase.OVER,
     },
-    Phase.OVER: {Lost: Phase.OVER, CallOff: Phase.OVER},  # Everybody goes when a run is over: that is no news.
+    Phase.OVER: {Lost: Phase.OVER, CallOff: Phase.OVER},  # All go when a run is over: that is no news.
 }
 
 
@@ -108,7 +108,7 @@ LEGAL: dict[State, frozenset[type]] = {
 class StateRow:
     """A state with what is legal in it and where each move leads: the tables above, joined for quick walking.
 
-    `ended` says that the run has ended for whoever stands here.
+    `ended` says that the run has ended for a participant that stands here.
     """
 
     __slots__ = ("ended", "legal", "moves", "state")
@@ -122,9 +122,9 @@ class StateRow:
 
 ROWS = {state: StateRow(state) for state in State}
 RETIRED = StateRow(State.COMPUTING, ended=True)
-"""Where somebody stands who has been told that the run has ended for it: others go on by that, so it can only leave."""
+"""Where one stands that has been told that the run has ended for it: others go on by that, so it can only leave."""
 GONE = StateRow(State.LEFT, ended=True)
-"""Where somebody is then, or whom the run has ended without."""
+"""Where it is then, or one whom the run has ended without."""
 
 for _row in ROWS.values():
     _row.moves.update({kind: ROWS[target] for kind, target in TRANSITIONS[_row.state].items()})

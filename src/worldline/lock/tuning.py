@@ -1,6 +1,6 @@
 """How much the lock looks at, and keeps, before it tidies up. None of these shows in any result: tests turn them.
 
-Whatever goes by one of them reads it when it is made.
+What goes by one of them reads it when it is made, or when it tidies up.
 """
 
 SLEEPERS_MAX = 8
@@ -20,10 +20,10 @@ FORGET_EVERY = 64
 """Messages of a publication after which those that have arrived everywhere are forgotten."""
 
 TOPICS_KEPT = 64
-"""Topics of a sender up to which nobody looks whether they are in use."""
+"""Topics of a sender up to which it isn't looked whether they are in use."""
 
 GHOSTS_KEPT = 256
-"""Losses at a receiver up to which nobody looks whether they are final."""
+"""Losses at a receiver up to which it isn't looked whether they are final."""
 
 TELL_EVERY = 512
-"""Events after which whoever looks on is told what is settled, if nobody has told it sooner."""
+"""Events after which the observer is told what is settled, if that wasn't told sooner."""

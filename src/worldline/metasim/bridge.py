@@ -6,7 +6,7 @@ period:
 
 Paced
     Whatever the program has published by the time the bridge gets there. The wall clock decides: two runs differ.
-    Everybody else remains deterministic: given the same messages of the program at the same times, a run is the same.
+    All others remain deterministic: given the same messages of the program at the same times, a run is the same.
 
 Answering
     The program only answers: for each message on some channels, it publishes one on another. The bridge gives it one
@@ -16,30 +16,133 @@ Answering
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worldline.federation.participant.client import connect
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program
+from worldline.launch.file.startable import check_command
+from worldline.launch.processes import describe_exit
 from worldline.metasim.driving import Seconds, as_nanoseconds
-from worldline.metasim.ports import LcmPort, LcmProgram, open_port
-from worldline.metasim.public.tcpq import check_channel
-from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shown
+from worldline.metasim.public.broker import TcpqBroker
+from worldline.metasim.public.tcpq import LcmLibraryPort, Received, TcpqPort, check_channel, open_port
+from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shortened, shown
 from worldline.model.message import Message
 from worldline.model.time import SECOND
+from worldline.processes.lifeline import Lifeline
 
 if TYPE_CHECKING:
     from worldline.federation.address import Address
     from worldline.federation.server.server import Server
 
 
+UNTAKEN_BYTES_MAX = 2**26
+"""Bytes that a program may publish before they are received here."""
+
+_MESSAGE_COST = 200  # Bytes that a message takes besides its data; about.
 _LOOK_S = 0.1
-_TAKING_S = 0.05  # How long what has been published is taken, at each period: whoever never pauses is cut short.
+_TAKING_S = 0.05  # How long what has been published is taken, at each period: a program that never pauses is cut short.
+
+
+_GRACE_S = 2.0
+
+
+@contextmanager
+def lcm_program(command: Sequence[str], url: str) -> Iterator[Callable[[], str | None]]:
+    """Run a command with LCM_DEFAULT_URL set, and end it together with the bridge; yield what says how it has ended."""
+    if not command:
+        yield lambda: None
+        return
+    name = shortened(shlex.join(command))
+    check_command(command[0], Path.cwd(), os.environ.get("PATH"))
+    lifeline = Lifeline()
+    try:
+        process = subprocess.Popen(
+            lifeline.tied(command),
+            env={**os.environ, "LCM_DEFAULT_URL": url},
+            stdin=subprocess.DEVNULL,
+            pass_fds=[lifeline.end],
+        )
+    except (OSError, ValueError) as error:
+        lifeline.let_go()
+        raise UsageError(f"{name} can't be started: {error}") from error
+    finally:
+        lifeline.hand_over()
+    try:
+        yield lambda: None if (code := process.poll()) is None else f"{name} {describe_exit(code)}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        lifeline.let_go()
+
+
+class ServedPort:
+    """A broker of its own, which programs connect to. It alone knows what they subscribe to."""
+
+    def __init__(self, address: str, channels: Sequence[str]) -> None:
+        self._channels = frozenset(channels)
+        self._received: deque[Received] = deque()
+        self._size = 0
+        self._overflow = False
+        self._changed = threading.Condition()
+        self._broker = TcpqBroker(address, heard=self._hear).open()
+
+    @property
+    def url(self) -> str:
+        return self._broker.url
+
+    @property
+    def lost(self) -> int:
+        """How many messages programs haven't read in time."""
+        return self._broker.lost
+
+    def publish(self, channel: str, data: bytes) -> None:
+        self._broker.publish(channel, data)
+
+    def receive(self, timeout_s: float) -> Received | None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._received or self._overflow, timeout_s):
+                self._broker.check()
+                return None
+            if self._overflow:
+                raise LossError(f"the program published more than {UNTAKEN_BYTES_MAX:,} bytes at a time")
+            channel, data = self._received.popleft()
+            self._size -= len(data) + _MESSAGE_COST
+            return channel, data
+
+    def wait_for_listeners(self, channels: Iterable[str], timeout_s: float) -> list[str]:
+        return self._broker.wait_for_subscribers(channels, timeout_s)
+
+    def wait_for_program(self, timeout_s: float) -> bool:
+        return self._broker.wait_for_connection(timeout_s)
+
+    def close(self) -> None:
+        self._broker.close()
+
+    def _hear(self, channel: str, data: bytes) -> None:
+        if channel in self._channels:
+            with self._changed:
+                size = len(data) + _MESSAGE_COST
+                self._overflow = self._overflow or self._size + size > UNTAKEN_BYTES_MAX
+                if not self._overflow:
+                    self._received.append((channel, data))
+                    self._size += size
+                self._changed.notify_all()
 
 
 @dataclass(frozen=True)
@@ -109,13 +212,16 @@ class LcmBridge:
             self(me)
 
     def __call__(self, me: Participant) -> None:
-        with closing(open_port(self.url, self.serve, tuple(self.from_program), self.patience_s)) as port:
+        channels = tuple(self.from_program)
+        own = None if self.serve is None else ServedPort(self.serve, channels)
+        with closing(own or open_port(self.url or "", channels, self.patience_s)) as port:
             self.opened(port.url)
-            with LcmProgram(self.command, port.url) if self.command else nullcontext() as process:
-                crossing = _Crossing(self, me, port, process)
-                crossing.await_program()
+            with lcm_program(self.command, port.url) as has_ended:
+                crossing = _Crossing(self, me, port, has_ended)
+                if isinstance(port, ServedPort):
+                    crossing.await_program(port)
                 crossing.run()
-            if port.lost:
+            if isinstance(port, ServedPort) and port.lost:
                 print(
                     f"worldline: {me.name}: LCM programs at {port.url} lost {port.lost:,} messages,"
                     " because they didn't read them in time",
@@ -133,19 +239,25 @@ class LcmBridge:
 class _Crossing:
     """One run of a bridge."""
 
-    def __init__(self, bridge: LcmBridge, me: Participant, port: LcmPort, process: LcmProgram | None) -> None:
+    def __init__(
+        self,
+        bridge: LcmBridge,
+        me: Participant,
+        port: ServedPort | TcpqPort | LcmLibraryPort,
+        has_ended: Callable[[], str | None],
+    ) -> None:
         self._bridge = bridge
         self._me = me
         self._port = port
-        self._process = process
+        self._has_ended = has_ended
         self._period = as_nanoseconds(bridge.period, "a period")
         self._begun, self._begun_at = 0.0, me.now
 
-    def await_program(self) -> None:
-        """Wait until somebody listens to what the program is given, or is there, if it isn't given anything."""
+    def await_program(self, port: ServedPort) -> None:
+        """Wait until a program has subscribed to what it is given, or is there, if it isn't given anything."""
         bridge = self._bridge
         deadline = bridge.clock() + bridge.patience_s
-        while missing := self._missing(self._look_s(deadline)):
+        while missing := self._missing(port, self._look_s(deadline)):
             if bridge.clock() >= deadline:
                 raise LossError(
                     f"no LCM program has {missing} within {bridge.patience_s:g} s",
@@ -154,15 +266,15 @@ class _Crossing:
                     advice=f"start it with LCM_DEFAULT_URL={self._port.url}",
                 )
 
-    def _missing(self, timeout_s: float) -> str:
+    def _missing(self, port: ServedPort, timeout_s: float) -> str:
         """Say what the program hasn't done yet, after that time."""
         if not self._bridge.to_program:
-            return "" if self._port.wait_for_program(timeout_s) else "connected"
-        channels = self._port.wait_for_listeners(self._bridge.to_program, timeout_s)
+            return "" if port.wait_for_program(timeout_s) else "connected"
+        channels = port.wait_for_listeners(self._bridge.to_program, timeout_s)
         return f"subscribed to {', '.join(channels)}" if channels else ""
 
     def run(self) -> None:
-        """Cross at every multiple of the period, until the end. Whoever joins later may begin between two of them."""
+        """Cross at every multiple of the period, until the end. One that joins later may begin between two of them."""
         self._begun = self._bridge.clock()
         me, period = self._me, self._period
         while not me.ended:
@@ -173,10 +285,10 @@ class _Crossing:
 
     def _look_s(self, deadline: float) -> float:
         """Return how long to wait before the next look at the program's process, up to a deadline."""
-        if self._process is not None and (end := self._process.has_ended()):
+        if (end := self._has_ended()) is not None:
             raise LossError(end, participant=self._me.name, at=self._me.now)
         left = max(0.0, deadline - self._bridge.clock())
-        return left if self._process is None else min(left, _LOOK_S)
+        return min(left, _LOOK_S) if self._bridge.command else left
 
     def _take_published(self) -> None:
         """Send into the run what the program has published, until it is time to go on."""
@@ -206,7 +318,7 @@ class _Crossing:
                 f"the LCM program published on {unasked[0]} without being asked",
                 participant=self._me.name,
                 at=self._me.now,
-                advice="nobody can say at which simulated time; use a bridge without answers, or leave the channel out",
+                advice="its simulated time is unknown; use a bridge without answers, or leave the channel out",
             )
 
     def _await_answer(self, question: str, answer: str) -> None:

@@ -24,8 +24,8 @@ from worldline.federation.participant.declaration import Declared
 from worldline.federation.participant.participant import Participant
 from worldline.federation.server.server import Server
 from worldline.launch.file.lcm_types import is_lcm_type
-from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, EventTimes, Monitor
-from worldline.metasim.driving import Grid, Seconds, as_nanoseconds, drive, nanoseconds
+from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, DiagramWires, EventTimes, Monitor
+from worldline.metasim.driving import Seconds, as_nanoseconds, drive, nanoseconds
 from worldline.metasim.server import MetasimServer
 from worldline.model import UNBOUNDED, Buffer, UsageError, format_time
 from worldline.model.errors import shown
@@ -56,7 +56,7 @@ class MetasimClient:
         self._name = name
         self._patience_s = patience_s
         self._credentials = credentials
-        # What its own systems publish and what they receive go separate ways: nobody hears itself.
+        # What its own systems publish and what they receive go separate ways: no diagram hears itself.
         self._outward = DrakeLcm("memq://")
         self._inward = DrakeLcm("memq://")
         self._lcm: DiagramLcm | None = None
@@ -67,6 +67,10 @@ class MetasimClient:
         self._types: dict[str, type[Any]] = {}
         self._subscribers: dict[str, list[Any]] = {}
         self._diagram: DiagramSimulator | None = None
+
+    def __repr__(self) -> str:
+        state = "incomplete" if self._diagram is None else "complete"
+        return f"<MetasimClient {self._name or '(unnamed)'}, {state}>"
 
     # --- While it is incomplete ---
 
@@ -145,8 +149,8 @@ class MetasimClient:
         """Make the simulator of a diagram, and own it from now on; nothing can be added to the client any more.
 
         Set initial conditions in its context; to have a monitor, call `set_monitor` of the client. For a diagram that
-        uses `lcm`, `period` says that it publishes on it at multiples of this time only; without it nobody knows that,
-        and others wait for the client accordingly.
+        uses `lcm`, `period` says that it publishes on it at multiples of this time only; without it that
+        isn't known, and others wait for the client accordingly.
         """
         self._check_incomplete("a diagram")
         if not isinstance(diagram, Diagram):
@@ -162,22 +166,16 @@ class MetasimClient:
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
         simulator = Simulator(diagram)
-        event_times = EventTimes(leaves)
+        event_times = EventTimes(leaves, self._periods if self._is_punctual else None)
         if not simulator.get_context().num_continuous_states():
             _check_periods(self._periods, list(event_times.steps))
         extra = () if self._lcm is None else (self._lcm,)
-        self._diagram = DiagramSimulator(
-            simulator,
-            (self._outward, *extra),
-            (self._inward, *extra),
-            self._subscribers,
-            event_times,
-            sending=[Grid(each) for each in self._periods] if self._is_punctual else None,
-        )
+        wires = DiagramWires((self._outward, *extra), (self._inward, *extra), self._subscribers)
+        self._diagram = DiagramSimulator(simulator, wires, event_times)
         return simulator
 
     def _check_transport(self, leaves: list[System]) -> None:
-        """Refuse a diagram without what was added for it: messages would be sent and received by nobody."""
+        """Refuse a diagram without what was added for it: messages would neither be sent nor received."""
         if not self._transport and self._lcm is None:
             raise UsageError("nothing connects its diagram with the run", advice="add a publisher or a subscriber")
         for added in self._transport:
@@ -194,7 +192,7 @@ class MetasimClient:
                 named = _NAMED.fullmatch(leaf.get_name())
                 if named is None:
                     raise UsageError(
-                        f"nobody knows which channel {leaf.get_name()!r} subscribes to",
+                        f"it isn't known which channel {leaf.get_name()!r} subscribes to",
                         advice="leave the name of an LcmSubscriberSystem as it is: its channel is in it",
                     )
                 self._subscribers.setdefault(named[1], []).append(leaf)

@@ -29,10 +29,9 @@ import functools
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Any, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 from weakref import WeakKeyDictionary
 
 from pydrake.lcm import DrakeLcm
@@ -52,6 +51,7 @@ from worldline.model.time import SECOND
 Monitor = Callable[[Context], Any]
 
 _BESIDE = 4  # Multiples of periods that mean the same differ by fewer floats.
+_ECHO = -1  # What arrives, on an object that serves both ways, isn't sent.
 _GOES_ON = (EventStatus.Severity.kDidNothing, EventStatus.Severity.kSucceeded)
 
 
@@ -66,53 +66,48 @@ class DiagramLcm(DrakeLcm):
             self.tell(channel, buffer, time_sec)
 
 
-class DiagramSimulator:
-    """A diagram with its simulator.
+class DiagramWires(NamedTuple):
+    """The LCM objects of a diagram: `outward` take what it publishes, `inward` give it what arrives.
 
-    `outward` takes what the diagram publishes, `inward` gives it what arrives; `subscribers` are the systems that
-    listen to a channel. `sending` are the times at which it sends, unless nobody knows.
+    `subscribers` are the systems that listen to a channel.
     """
 
-    def __init__(
-        self,
-        simulator: Simulator,
-        outward: Sequence[DrakeLcm],
-        inward: Sequence[DrakeLcm],
-        subscribers: dict[str, list[Any]],
-        event_times: EventTimes,
-        *,
-        sending: Iterable[Grid] | None,
-    ) -> None:
+    outward: Sequence[DrakeLcm]
+    inward: Sequence[DrakeLcm]
+    subscribers: dict[str, list[Any]]
+
+
+class DiagramSimulator:
+    """A diagram with its simulator, as a `MessageSimulator`."""
+
+    def __init__(self, simulator: Simulator, wires: DiagramWires, event_times: EventTimes) -> None:
         self.name = ""  # The participant's, once it is one.
         self.monitor: Monitor | None = None  # The user's own, called after each step.
         self._simulator = simulator
-        self._context = simulator.get_mutable_context()
-        self._outward = outward
-        self._inward = inward
-        self._subscribers = subscribers
+        self._wires = wires
         self._event_times = event_times
-        self._sending = None if sending is None else list(sending)
         self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
         self._told = 0  # The time that it was told to advance to last: it sends nothing before.
-        self._due = -1  # The next time at which anything is published, unless that has passed.
         self._early: list[Message] = []  # What is to take effect 1 ns later.
-        self._stop = EventStatus.ReachedTermination(simulator.get_system(), "")
-        self._echoes = 0  # How many of the messages to be handled next are what arrives.
-        self._noted: deque[tuple[str, bytes, int]] = deque()  # What Python code has published, and when.
-        self._monitored = False
+        # What is to be handled that Python code has published, and when; or what arrives, and _ECHO.
+        self._noted: deque[tuple[str, bytes, int]] = deque()
+        self._step: Literal["asked for", "monitored", "stopped"] = "monitored"
         self._stops_early = False  # Whether the first step that ends at this nanosecond is the last.
-        self._has_stopped = False
         self._twins: list[Simulator] = []
         self._clashing: list[float] = []  # The floats of this instant, if its events clash.
         self._updates = False  # Whether the updates of such an instant are under way.
         # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
         this = weakref.proxy(self)
-        for lcm in outward:
+        for lcm in wires.outward:
             lcm.SubscribeAllChannels(lambda channel, data: this._published(channel, data))
             if isinstance(lcm, DiagramLcm):
                 lcm.tell = lambda channel, data, seconds: this._note(channel, data, seconds)
         simulator.set_monitor(lambda context: this._after_step(context))
+
+    @property
+    def _context(self) -> Context:
+        return self._simulator.get_mutable_context()
 
     # --- As a MessageSimulator ---
 
@@ -127,16 +122,12 @@ class DiagramSimulator:
                 participant=self.name,
                 advice="leave the time of its context to the client",
             )
-        self._send_published()  # By somebody who has initialized it before: that is done again, and now it counts.
+        self._send_published()  # If it was initialized before: that is done again, and now it counts.
         self._send, self._now, self._told = send, now, now
         self._run(self._simulator.Initialize)
 
     def due(self) -> int | None:
-        if self._sending is None:
-            return None
-        if self._due <= self._now:
-            self._due = min((grid.after(self._now) for grid in self._sending), default=TIME_MAX)
-        return self._due
+        return self._event_times.next_send(self._now)
 
     def advance_to(self, time: int) -> None:
         if self._early and time > self._now:
@@ -201,36 +192,37 @@ class DiagramSimulator:
 
     def _take(self, messages: list[Message]) -> None:
         try:
-            for lcm in self._inward:
+            for lcm in self._wires.inward:
                 for message in messages:
                     DrakeLcm.Publish(lcm, message.topic, message.payload)
-                self._echoes = len(messages) if lcm in self._outward else 0
+                    if lcm in self._wires.outward:
+                        self._noted.append((message.topic, message.payload, _ECHO))
                 lcm.HandleSubscriptions(0)
             for last in {message.topic: message for message in messages}.values():  # On each channel, it alone counts.
-                for subscriber in self._subscribers.get(last.topic, ()):
+                for subscriber in self._wires.subscribers.get(last.topic, ()):
                     self._read(subscriber, last)
-            self._send_published()  # By force, by somebody who listens.
+            self._send_published()  # By force, by what listens.
         except (Exception, SystemExit) as error:
             self._blame(error)
 
     def _run(self, step: Callable[..., SimulatorStatus], *given: float) -> None:
-        self._monitored = self._has_stopped = False
+        self._step = "asked for"
         try:
             status = step(*given)
         except (Exception, SystemExit) as error:
             self._blame(error)
-        if not self._monitored:
+        if self._step == "asked for":
             raise UsageError(
-                "its simulator's monitor has been replaced, so nobody knows any more when it publishes",
+                "its simulator's monitor has been replaced, so it isn't known any more when it publishes",
                 participant=self.name,
                 at=self._time(),
                 advice="call set_monitor of the client instead",
             )
-        if not self._has_stopped:
+        if self._step != "stopped":
             _check(status)
 
     def _blame(self, error: BaseException) -> NoReturn:
-        """Say who it was, and when, of whatever was raised in the diagram."""
+        """Raise anew what was raised in the diagram, with the participant and the time."""
         if isinstance(error, WorldlineError) or is_normal_end(error):
             raise error
         # With SystemExit, Drake reports a failed assertion.
@@ -239,7 +231,7 @@ class DiagramSimulator:
         raise ModelError(problem, participant=self.name, at=self._time()) from error
 
     def _after_step(self, context: Context) -> Any:
-        self._monitored = True
+        self._step = "monitored"
         if self._updates:
             self._send_published()
             self._context.SetTime(self._clashing[-1])
@@ -256,12 +248,12 @@ class DiagramSimulator:
             )
         self._send_published()
         if self._stops_early and not _ends(status) and nanoseconds(context.get_time()) == self._now:
-            self._has_stopped = True
-            return self._stop
+            self._step = "stopped"
+            return EventStatus.ReachedTermination(self._simulator.get_system(), "")
         return status
 
     def _send_published(self) -> None:
-        for lcm in self._outward:
+        for lcm in self._wires.outward:
             lcm.HandleSubscriptions(0)
 
     def _note(self, channel: str, data: bytes, seconds: float | None) -> None:
@@ -277,12 +269,11 @@ class DiagramSimulator:
         self._noted.append((channel, data, now))
 
     def _published(self, channel: str, data: bytes) -> None:
-        if self._echoes:
-            self._echoes -= 1  # It is one that arrives, on an object that serves both ways.
-            return
         at = self._time()
         if self._noted and self._noted[0][:2] == (channel, data):
             at = self._noted.popleft()[2]
+            if at == _ECHO:
+                return
         elif self._updates:
             return  # By a step of no length, after what was published at this instant.
         if self._send is not None:
@@ -346,30 +337,27 @@ Times = dict[tuple[float, float], None]
 """Periods and offsets, in seconds."""
 
 
-@dataclass
-class _Declared:
-    publishes: Times = field(default_factory=dict)
-    updates: Times = field(default_factory=dict)
-
-
-_declared: WeakKeyDictionary[System, _Declared] = WeakKeyDictionary()
+_declared: WeakKeyDictionary[System, tuple[Times, Times]] = WeakKeyDictionary()
+"""What systems publish and what they update."""
 
 
 class EventTimes:
     """When the systems of a diagram publish and update something periodically, as far as that is known.
 
     By the run's rule, everything is published before anything is updated at one nanosecond. Drake goes by floats: where
-    an update's lies before a publish's, the two *clash*.
+    an update's lies before a publish's, the two *clash*. `sending` are the periods with which the diagram sends; None:
+    that isn't known.
     """
 
-    def __init__(self, leaves: Iterable[System]) -> None:
+    def __init__(self, leaves: Iterable[System], sending: Iterable[float] | None = None) -> None:
+        self._sending = None if sending is None else [Grid(period) for period in sending]
         publishes: Times = {}
         updates: Times = {}
         self.steps: dict[float, None] = {}  # Periods of the discrete updates that Drake tells of.
         for leaf in leaves:
-            declared, told = _declared.get(leaf, _Declared()), _told(leaf)
-            publishes |= declared.publishes | _tried(leaf)
-            updates |= declared.updates | told
+            (published, updated), told = _declared.get(leaf, ({}, {})), _told(leaf)
+            publishes |= published | _tried(leaf)
+            updates |= updated | told
             self.steps |= {period: None for period, _ in told}
         self.publishes = [Grid(*each) for each in publishes]
         self.updates = [Grid(*each) for each in updates]
@@ -383,6 +371,12 @@ class EventTimes:
         ]
         self._searched = 0
         self._found: int | None = None  # The clash up to which it has searched.
+
+    def next_send(self, now: int) -> int | None:
+        """Return the next time after now at which anything is sent; None if that isn't known."""
+        if self._sending is None:
+            return None
+        return min((grid.after(now) for grid in self._sending), default=TIME_MAX)
 
     def clash(self, now: int, until: int) -> int | None:
         """Return the first time after now, up to another, at which something clashes. Now never goes back."""
@@ -469,8 +463,8 @@ def _noting(declare: Callable[..., Any], kind: str) -> Callable[..., Any]:
         result = declare(self, period_sec, offset_sec, *given, **named)
         event = given[0] if given else named.get("event")
         publishes = isinstance(event, PublishEvent) if kind == "event" else kind == "publish"
-        declared = _declared.setdefault(self, _Declared())
-        (declared.publishes if publishes else declared.updates)[float(period_sec), float(offset_sec)] = None
+        published, updated = _declared.setdefault(self, ({}, {}))
+        (published if publishes else updated)[float(period_sec), float(offset_sec)] = None
         return result
 
     return noting

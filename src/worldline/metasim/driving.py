@@ -9,8 +9,8 @@ and it stops only where something arrives and where it sends.
 
 If it doesn't, it peeks: nothing arrives before the time that the peek returns, so it runs up to there, and what it has
 sent on the way is published with the times at which it was sent. It stops where something arrives, and at least once in
-the time that a message takes to reach it; if nobody can send it anything, at multiples of 100 ms. Where it stops
-depends on the run's plan and messages alone, never on who is quicker: for a simulator that adapts its steps, or
+the time that a message takes to reach it; if no other can send it anything, at multiples of 100 ms. Where it stops
+depends on the run's plan and messages alone, never on which is quicker: for a simulator that adapts its steps, or
 publishes after each, a stop is something that shows.
 
 A simulator lives in its participant's local time: if that has a clock of its own, all times here are those which the
@@ -38,7 +38,7 @@ Send = Callable[[str, bytes, int], None]
 
 
 _STRIDE = 100 * MS
-"""How far one that nobody sends anything goes at a time: others want to hear of it, and a server to hold it."""
+"""How far one that is sent nothing goes at a time: others want to hear of it, and a server to hold it."""
 
 
 class SimulatorEnded(BaseException):
@@ -149,7 +149,7 @@ def _check_clock(participant: Participant) -> None:
 # Times of simulators that count seconds as floats, to and from whole nanoseconds.
 #
 # In this room a float is a number of seconds, as it is for Drake and MuJoCo. A text has its unit with it. A whole
-# number is refused: it is nanoseconds everywhere else in Worldline and seconds everywhere in Drake, so somebody would
+# number is refused: it is nanoseconds everywhere else in Worldline and seconds everywhere in Drake, so one would
 # be wrong.
 
 Seconds = float | str | timedelta
@@ -183,8 +183,8 @@ class Grid:
     """The times offset + k × period, as a simulator computes them, and as whole nanoseconds.
 
     The product of two floats often lies beside the float that is nearest to its nanosecond. A simulator that is sent to
-    the latter stops before its own event, or just after it, once in eight times for a period of 10 ms. So whoever means
-    the event has to name the simulator's own float.
+    the latter stops before its own event, or just after it, once in eight times for a period of 10 ms. So to mean
+    the event is to name the simulator's own float.
     """
 
     def __init__(self, period: float, offset: float = 0.0) -> None:

@@ -1,7 +1,7 @@
 """The server: looks like a simulator, and has none. It is in charge of the time of all its clients' simulators.
 
 It is incomplete while clients connect. `initialize` waits until all are there, and have said what they say at time 0;
-after that nobody may connect. `advance_to` lets everybody run up to a time and returns when all stand there.
+after that no client may connect. `advance_to` lets all run up to a time and returns when all stand there.
 
 A time at which it stops is a barrier in the run, and changes nothing of what happens: ``advance_to(1.0)`` and then
 ``advance_to(2.0)`` is the same history as ``advance_to(2.0)``.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypedDict, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.outcome import FederationOutcome
@@ -35,10 +35,20 @@ from worldline.recording import Recorder, RunRecording, Shelf
 from worldline.recording.output import RecordingTarget
 from worldline.recording.writer import Schema
 
-# Whoever looks on while a metasimulator runs: a recording, the public LCM, and an observer of the user's own.
+# What looks on while a metasimulator runs: a recording, the public LCM, and an observer of the user's own.
 #
 # All that can be refused is refused before the run. The recording begins when all clients are there: their names are
 # part of it, and may not be known before.
+
+
+class Watching(TypedDict, total=False):
+    """How a run is watched: see `MetasimServer`."""
+
+    observer: Observer | None
+    record: Path | str | None
+    types: Mapping[str, type[Any]] | None
+    public: str | Iterable[str]
+    serve_lcm: str | None
 
 
 class Onlookers(SeveralObservers):
@@ -102,10 +112,10 @@ class Onlookers(SeveralObservers):
 _LOOK_S = 0.1
 _SILENCE_S = 10.0  # After that, those who don't connect are named.
 _TELL_EVERY_S = 0.5
-_SHOW_EVERY_S = 0.02  # For whoever looks on: fifty pictures a second.
+_SHOW_EVERY_S = 0.02  # Fifty pictures a second.
 
 Monitor = Callable[[float], object]
-"""Is told a time in seconds at which everybody stands; returns something true to stop there."""
+"""Is told a time in seconds at which all clients stand; returns something true to stop there."""
 
 
 class MetasimServer:
@@ -113,11 +123,11 @@ class MetasimServer:
 
     `clients` are the names of those who take part, or how many they are. `delay` is how long a message takes from any
     client to any other; it may be a link with more to it than a delay. `links` has the same for a sender and a
-    receiver, by a pair of names, either of which may be None for everybody. Where clients connect is `address`, in
+    receiver, by a pair of names, either of which may be None for all. Where clients connect is `address`, in
     which a port of 0 picks a free one.
 
     The run is recorded in the file `record`, which says of channels in `types` of which LCM type their messages are.
-    `public` is where all that is sent and delivered appears on an LCM for everybody, and `serve_lcm` where the server
+    `public` is where all that is sent and delivered appears on an LCM for all, and `serve_lcm` where the server
     is a broker for it: see `PublicLcm`. `token`, `certificate`, `key`, `observer` and `limits` are as for `Server`.
     """
 
@@ -132,12 +142,8 @@ class MetasimServer:
         token: str | Mapping[str, str] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
-        observer: Observer | None = None,
-        record: Path | str | None = None,
-        types: Mapping[str, type[Any]] | None = None,
-        public: str | Iterable[str] = (),
-        serve_lcm: str | None = None,
         limits: Limits | None = None,
+        **watching: Unpack[Watching],
     ) -> None:
         if isinstance(clients, str) or not isinstance(clients, int | Iterable):
             raise UsageError(
@@ -150,14 +156,7 @@ class MetasimServer:
         )
         names = () if isinstance(clients, int) else tuple(clients)
         planned = plan(names, vacancies=vacancies, network=network, seed=seed)
-        self._onlookers = Onlookers(
-            lambda: self.server.host.arbiter.plan,
-            observer=observer,
-            record=record,
-            types=types,
-            public=public,
-            serve_lcm=serve_lcm,
-        )
+        self._onlookers = Onlookers(lambda: self.server.host.arbiter.plan, **watching)
         if self._onlookers.public is not None:
             self._onlookers.public.check(dict.fromkeys(names, ()), {})
         self.server = Server(
@@ -172,12 +171,16 @@ class MetasimServer:
         )
         self.server.known_as = "metasim"
         self.outcome: FederationOutcome | None = None  # Once it has finished.
-        self._reached: int | None = None  # Where everybody stood last; None: it isn't initialized.
-        self._allowed = 0  # How far everybody may have gone: more than that if `advance_to` was interrupted.
+        self._reached: int | None = None  # Where all stood last; None: it isn't initialized.
+        self._allowed = 0  # How far they may have gone: more than that if `advance_to` was interrupted.
         self._rate = 0.0
         self._began = 0.0
         self._monitor: Monitor | None = None
         self._monitor_every = 0
+
+    def __repr__(self) -> str:
+        state = "over" if self.outcome is not None else "incomplete" if self._reached is None else "running"
+        return f"<MetasimServer at {self.address}, {state}, at {format_time(self._reached or 0)}>"
 
     # --- Its life ---
 
@@ -215,11 +218,11 @@ class MetasimServer:
         return self._onlookers.public
 
     def missing(self) -> list[str]:
-        """Return who isn't there yet."""
+        """Return the names of clients that aren't there yet."""
         return self.server.ask(self.server.host.missing)
 
     def why(self) -> list[str]:
-        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names.
+        """Say of all clients that wait what for, and what keeps them waiting: a line each, in the order of names.
 
         Times are those that clients have told last: they don't tell each step on the way.
         """
@@ -228,7 +231,7 @@ class MetasimServer:
     # --- As a simulator ---
 
     def initialize(self, patience_s: float | None = None) -> None:
-        """Wait until all clients are there, and have said what they say at time 0. After that nobody may connect.
+        """Wait until all clients are there, and have said what they say at time 0. After that none may connect.
 
         Those who haven't come when the patience is over are named in an error, and the run ends. Without a patience,
         they are named on stderr after a while.
@@ -252,18 +255,18 @@ class MetasimServer:
         self._began = time.monotonic()
 
     def advance_to(self, boundary: Seconds, patience_s: float | None = None) -> None:
-        """Let everybody run up to a time, and return when all stand there.
+        """Let all clients run up to a time, and return when all stand there.
 
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
-        arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
-        and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
-        that time: by less than a message takes to reach it, or than 100 ms if nobody can send it anything.
+        arrives at it comes next. No simulator stops there for that: each has done all that it does up to then, and
+        waits. One that doesn't know when it sends runs from stop to stop of its own, so it may still be before that
+        time: by less than a message takes to reach it, or than 100 ms if no other can send it anything.
 
         If all clients leave before that time, the run is over: it returns, and `outcome` is there. If it is
-        interrupted, everybody goes on for a moment, as far as they have been allowed to; it can advance again from
-        there, or finish there.
+        interrupted, clients go on for a moment, as far as they have been allowed to; it can advance again from there,
+        or finish there.
 
-        With a patience, it is an error if clients don't connect in that time, or if for that time nobody gets any
+        With a patience, it is an error if clients don't connect in that time, or if for that time none gets any
         farther; the run ends then.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
@@ -288,7 +291,7 @@ class MetasimServer:
                 return
 
     def get_time(self) -> float:
-        """Return the time at which everybody stood last, in seconds; after an interruption, how far everybody is."""
+        """Return the time at which all stood last, in seconds; after an interruption, how far all are."""
         if self._reached is not None and self._reached < self._allowed:
             self._reached = max(self._reached, min(self._allowed, self.server.ask(self.server.host.arbiter.floor)))
         return (self._reached or 0) / SECOND
@@ -296,7 +299,7 @@ class MetasimServer:
     def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
         """Have a function called with the time once in a period, or without one at the end of each `advance_to`.
 
-        Everybody stands at that time then. If it returns something true, `advance_to` returns there.
+        All clients stand at that time then. If it returns something true, `advance_to` returns there.
         """
         every = 0 if period is None else as_nanoseconds(period, "the monitor's period")
         if period is not None and not every:
@@ -323,7 +326,7 @@ class MetasimServer:
         )
 
     def finish(self) -> FederationOutcome:
-        """End the run where everybody stands, for everybody, and return what came of it."""
+        """End the run where all clients stand, for all of them, and return what came of it."""
         if self.outcome is not None:
             return self.outcome
         try:
@@ -343,7 +346,7 @@ class MetasimServer:
         return outcome
 
     def _rest_at(self, stop: int, patience_s: float | None) -> None:
-        """Let everybody run up to a time, or, if that is interrupted, not much farther than they are."""
+        """Let all run up to a time, or, if that is interrupted, not much farther than they are."""
         self._allowed = stop
         try:
             if patience_s is None:
@@ -355,7 +358,7 @@ class MetasimServer:
             raise
 
     def _rest_impatiently(self, stop: int, patience_s: float) -> None:
-        """Do as `rest_at`, but end the run if nobody gets any farther in that time."""
+        """Do as `rest_at`, but end the run if none gets any farther in that time."""
         last: list[tuple[int, int]] = []
         deadline = 0.0
         while not self.server.rest_at(stop, within_s=min(_LOOK_S, patience_s)):
@@ -364,7 +367,7 @@ class MetasimServer:
             elif time.monotonic() > deadline:
                 waits = self.why()
                 advice = f"they wait: {'; '.join(waits)}" if waits else ""
-                self._give_up(LossError(f"nobody has got any farther for {patience_s:g} seconds", advice=advice))
+                self._give_up(LossError(f"no client has got any farther for {patience_s:g} seconds", advice=advice))
 
     def _progress(self) -> list[tuple[int, int]]:
         return [(member.now, member.granted) for member in self.server.host.arbiter.members.values()]
@@ -374,7 +377,7 @@ class MetasimServer:
         raise error
 
     def _hold_here(self) -> int:
-        """In the server's thread: let nobody go farther than is allowed already; return how far that is."""
+        """In the server's thread: let no client go farther than is allowed already; return how far that is."""
         here = max(self._reached or 0, self.server.host.arbiter.farthest())
         self.server.hold_at(here)
         return here
@@ -386,7 +389,7 @@ class MetasimServer:
         self._onlookers.close(None, error)
 
     def _check_public_names(self) -> None:
-        """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
+        """Refuse channels whose names, with those who use them, LCM has no room for; none has gone anywhere yet."""
         if self.public is None:
             return
         members = self.server.ask(lambda: list(self.server.host.arbiter.members.values()))
@@ -420,7 +423,7 @@ def _as_rule(pair: tuple[str | None, str | None], delay: Seconds | Link) -> Rule
 
 
 def _as_link(delay: Seconds | Link, what: str) -> Link:
-    """Return a link with a delay that is at least 1 ns: without one, nobody could ever go first."""
+    """Return a link with a delay that is at least 1 ns: without one, none could ever go first."""
     if isinstance(delay, Link):
         return delay
     nanoseconds = as_nanoseconds(delay, what) if not isinstance(delay, str) else delay

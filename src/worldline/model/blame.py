@@ -2,7 +2,7 @@
 
 The innermost frame of a traceback is mostly in a library that did as it was told. What helps is the innermost one in a
 file that the author could have written: not Worldline's, not Python's, not an installed package's. The algorithms and
-examples that come with Worldline are models like anybody's.
+examples that come with Worldline are models like any other.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def own_line_in(frame: FrameType | None) -> SourceLine | None:
     while frame is not None:
         lines.append(SourceLine(frame.f_code.co_filename, frame.f_lineno, str(frame.f_globals.get("__name__"))))
         frame = frame.f_back
-    called = dropwhile(lambda line: not _is_ours(line), reversed(lines))  # Whoever called Worldline isn't meant.
+    called = dropwhile(lambda line: not _is_ours(line), reversed(lines))  # What called Worldline isn't meant.
     own = [line for line in called if not (_is_ours(line) or _is_pythons(line.file) or _is_installed(line.file))]
     return own[-1] if own else None
 
@@ -89,7 +89,7 @@ def line_of(generator: Any) -> SourceLine | None:
 
 
 def models(error: WorldlineError) -> WorldlineError:
-    """Return an error that the model's code has led to during a run: its author has to act, not whoever runs it.
+    """Return an error that the model's code has led to during a run: its author has to act, not its user.
 
     One that the author's own code has raised stays as it is: it refuses what it was given.
     """

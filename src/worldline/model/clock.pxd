@@ -7,9 +7,7 @@ cdef class RunningClock:
     cdef readonly object described
     cdef readonly bint is_steady
     cdef readonly long long shift
-    cdef long long _every
     cdef object _steps
-    cdef object _key
     cdef object _rates
     cdef object _whole
     cdef object _rest

@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-Simulated time is true time: everybody's, and perfect. A local clock shows something else, by a little. It has an offset
-at time 0, and its rate differs from 1 by a drift in parts per billion, to which a random walk may be added: in each
-segment, a span of `every` nanoseconds, the rate is constant. At stated true times it jumps. With D(t) for the integral
-of drift and walk from 0 to t, which is a whole number of billionths of a nanosecond:
+Simulated time is true time: all participants share it, and it is perfect. A local clock shows something else, by a
+little. It has an offset at time 0, and its rate differs from 1 by a drift in parts per billion, to which a random walk
+may be added: in each segment, a span of `every` nanoseconds, the rate is constant. At stated true times it jumps. With
+D(t) for the integral of drift and walk from 0 to t, which is a whole number of billionths of a nanosecond:
 
     local(t) = t + offset + floor(D(t) / 10^9) + all jumps at t or before
 
@@ -26,6 +26,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from msgspec import MsgspecError, Struct, convert, to_builtins
 
 from worldline.model.draws.distributions import RateLike, as_rate, format_rate
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.latency import Fixed, Latency, Normal, Table, as_spread, spread_text
+from worldline.model.latency import Fixed, Latency, Normal, Table, as_spread, passed_in, spread_text
 from worldline.model.randomness import draw_bits, key_of
 from worldline.model.reading import as_time, as_time_difference
 from worldline.model.time import FOREVER, TIME_MAX, Int64, TimeLike, format_time
@@ -189,7 +190,11 @@ def as_walk(value: RateWalk | str | Mapping[str, Any]) -> RateWalk:
     """Take a random walk as text, ``"walk(1ppm, every=1s, within=20ppm)"``, or as a mapping of the same."""
     if isinstance(value, RateWalk):
         return value
-    given = _walk_text(value) if isinstance(value, str) else value
+    given: Mapping[str, Any] | None = None
+    if not isinstance(value, str):
+        given = value
+    elif call := _WALK.fullmatch(value):
+        given = passed_in(call[1], ("step", "every", "within"))
     if not isinstance(given, Mapping) or sorted(given) != ["every", "step", "within"]:
         raise ConfigurationError(f"{shown(value)} isn't a wander", advice=f'write "{_WALK_FORM}"')
     return RateWalk(
@@ -197,20 +202,6 @@ def as_walk(value: RateWalk | str | Mapping[str, Any]) -> RateWalk:
         every=as_time(given["every"], "the time between two steps of a walk"),
         within=as_rate(given["within"], "a walk's bound"),
     )
-
-
-def _walk_text(text: str) -> dict[str, str] | None:
-    call = _WALK.fullmatch(text)
-    if call is None:
-        return None
-    given: dict[str, str] = {}
-    for place, part in enumerate(call[1].split(",")):
-        before, equals, after = (piece.strip() for piece in part.partition("="))
-        name = before if equals else ("step", "every", "within", "one too many")[min(place, 3)]
-        if name in given:
-            return None
-        given[name] = after if equals else before
-    return given
 
 
 def as_jump(value: ClockJump | Mapping[str, Any]) -> ClockJump:
@@ -284,12 +275,12 @@ class RunningClock:
         assert isinstance(offset, int), "it hasn't been drawn"
         assert isinstance(drift, int), "it hasn't been drawn"
         self.described = described
-        self._steps = steps  # Draws the step of a walk into a segment, if it may be replaced.
         walk = described.wander
+        if walk is not None and steps is None:
+            steps = partial(_step, walk.step, key_of(seed, "clock", name))
+        self._steps = steps  # Draws the step of a walk into a segment.
         self.is_steady = not drift and walk is None and not described.jumps
         self.shift = offset
-        self._every = FOREVER if walk is None else walk.every
-        self._key = 0 if walk is None else key_of(seed, "clock", name)
         # Of each segment: the rate, and what was gained before it, in nanoseconds and billionths of them.
         self._rates = array("q", [drift])
         self._whole = array("q", [0])
@@ -300,16 +291,18 @@ class RunningClock:
 
     def _enter(self, time: int) -> None:
         """Look up the piece that a time is in."""
-        segment = time // self._every
+        walk = self.described.wander
+        every = FOREVER if walk is None else walk.every
+        segment = time // every
         if segment >= len(self._rates):
             self._walk_to(segment)
-        self._origin = segment * self._every
+        self._origin = segment * every
         self._rate = self._rates[segment]
         self._left = self._rest[segment]
         jump = bisect_right(self._ats, time)
         self._ahead = self._shifts[jump] + self._whole[segment]  # At the origin, but for a fraction.
         self._begins = max(self._origin, self._ats[jump - 1] if jump else 0)
-        self._ends = min(self._origin + self._every, self._ats[jump] if jump < len(self._ats) else FOREVER)
+        self._ends = min(self._origin + every, self._ats[jump] if jump < len(self._ats) else FOREVER)
 
     def local(self, time: int) -> int:
         """Return what the clock shows at a true time."""
@@ -374,6 +367,7 @@ class RunningClock:
     def _walk_to(self, segment: int) -> None:
         walk = self.described.wander
         assert walk is not None
+        assert self._steps is not None
         if segment >= SEGMENTS_MAX:
             raise UsageError(
                 f"its clock wanders every {format_time(walk.every)}, and can't be told so far ahead",
@@ -385,15 +379,16 @@ class RunningClock:
         for number in range(len(self._rates), segment + 1):
             more, rest = divmod(rest + (drift + rate) * walk.every, BILLION)
             whole += more
-            if self._steps is None:
-                step = (draw_bits(self._key, number) * (2 * walk.step + 1) >> 64) - walk.step
-            else:
-                step = self._steps(number)
-            rate = max(-walk.within, min(walk.within, rate + step))
+            rate = max(-walk.within, min(walk.within, rate + self._steps(number)))
             self._rates.append(drift + rate)
             self._whole.append(whole)
             self._rest.append(rest)
 
 
+def _step(most: int, key: int, segment: int) -> int:
+    """Draw the step of a walk into a segment."""
+    return (draw_bits(key, segment) * (2 * most + 1) >> 64) - most
+
+
 TRUE_TIME = RunningClock(LocalClock(), 0, "")
-"""The clock of whoever has none of its own."""
+"""The clock of a participant that has none of its own."""

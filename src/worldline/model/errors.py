@@ -6,11 +6,11 @@ class                   who acts
 `UsageError`            the person who called or configured Worldline
 `ModelError`            the author of the simulated model
 `PeerError`             the author of the program at the other end
-`LossError`             whoever looks after processes, machines and cables
+`LossError`             the one who looks after processes, machines and cables
 `InternalError`         us: it is a bug in Worldline
 ======================  =====================================================
 
-`Interrupted` is nobody's fault.
+`Interrupted` is no fault.
 
 An error carries its facts as fields, so that a program can act on them, and says them in its text, so that a person
 can. It survives pickling, because workers and executors hand errors from process to process.
@@ -29,7 +29,7 @@ from worldline.model.time import format_time
 _SHOWN_MAX = 400
 _NEAREST_AMONG_MAX = 10_000  # To compare a name with more takes too long.
 _NEAREST_LENGTH_MAX = 1_000  # So does comparing a longer one: that isn't a misspelled name.
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Of an object in memory: another one each time, and of use to nobody.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Of an object in memory: another one each time, and of no use.
 
 
 FILE_MODULE = "worldline_file_"
@@ -37,7 +37,7 @@ FILE_MODULE = "worldline_file_"
 
 
 def shown(value: object) -> str:
-    """Write a value that somebody gave us into an error's text, however large it is."""
+    """Write a value that was given into an error's text, however large it is."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, FunctionType | BuiltinFunctionType | MethodType):
@@ -54,7 +54,7 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text that somebody gave us, on one line, as much of it as a person can take in."""
+    """Return a text that was given, on one line, as much of it as a person can take in."""
     return printable(text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}...")
 
 
@@ -156,7 +156,7 @@ class BrokenPromise(ModelError):
 
 
 class Stuck(ModelError):
-    """Nobody can go on, and nothing will change that; the text says who waits for whom."""
+    """No participant can go on, and nothing will change that; the text says who waits for whom."""
 
     exit_code = 4
 
@@ -182,13 +182,13 @@ class BrokenOff(LossError):
 
 
 class Interrupted(WorldlineError):
-    """Somebody wanted it to end."""
+    """A user or a signal has ended it."""
 
     exit_code = 130
 
 
 class Unread(Interrupted):
-    """Whoever read what is printed has had enough. The exit code is that of other commands, which a signal ends."""
+    """The reader of what is printed has had enough. The exit code is that of other commands, which a signal ends."""
 
     exit_code = 141
 

@@ -4,7 +4,7 @@ A frame is its length, four bytes, the most significant first, and as many bytes
 whole; what is cut short was never sent.
 
 Where both ends have agreed on it, a body that is too long for one frame comes in several, its *pieces*: the highest bit
-of the length says that the body goes on in the next frame. So whoever reads never waits for a frame without end, and a
+of the length says that the body goes on in the next frame. So a reader never waits for a frame without end, and a
 heartbeat may come in between. Every piece but the last has a size worth its while, or a peer could keep us busy with
 pieces of next to nothing.
 """

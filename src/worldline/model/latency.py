@@ -207,22 +207,25 @@ def _called(kind: str, arguments: str, latency: str) -> Latency:
 
 def _arguments(kind: str, arguments: str, text: str, what: str) -> dict[str, str]:
     """Return what a text passes, by name; to a table, by place."""
-    parts = [part.strip() for part in arguments.split(",")] if arguments.strip() else []
-    passed: dict[str, str] = {}
     if kind == "table":
-        passed = {str(place): part for place, part in enumerate(parts)}
-        names = tuple(passed)
-    else:
-        names = _CALLED[kind][1]
-        for place, part in enumerate(parts):
-            before, equals, after = (piece.strip() for piece in part.partition("="))
-            name = before if equals else names[place] if place < len(names) else "one too many"
-            if name not in names or name in passed:
-                break
-            passed[name] = after if equals else part
-    if len(parts) != len(names) or len(passed) != len(names):
+        parts = arguments.split(",") if arguments.strip() else ()
+        return {str(place): part.strip() for place, part in enumerate(parts)}
+    passed = passed_in(arguments, _CALLED[kind][1])
+    if passed is None:
         raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"write {_FORMS[kind]}")
     return passed
+
+
+def passed_in(arguments: str, names: tuple[str, ...]) -> dict[str, str] | None:
+    """Return what stands between the brackets of a call, by name; None if that isn't each of the names once."""
+    passed: dict[str, str] = {}
+    for place, part in enumerate(arguments.split(",")):
+        before, equals, after = (piece.strip() for piece in part.partition("="))
+        name = before if equals else names[place] if place < len(names) else ""
+        if name not in names or name in passed:
+            return None
+        passed[name] = after if equals else before
+    return passed if len(passed) == len(names) else None
 
 
 def check_latency(latency: Latency, link: str) -> None:

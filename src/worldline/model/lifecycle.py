@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from worldline.model.draws.distributions import BitPlace, Chance
 from worldline.model.draws.names import CORRUPTED_BIT, CORRUPTED_BIT_OF_COPY, CORRUPTION, CORRUPTION_OF_COPY
 from worldline.model.draws.table import DrawSource, DrawTable
-from worldline.model.faults.faults import ParticipantFault, order_of
+from worldline.model.faults import ParticipantFault, order_of
 from worldline.model.latency import Latency
 from worldline.model.links import Network
 from worldline.model.message import Message
@@ -22,7 +22,7 @@ from worldline.model.time import format_time
 
 # Corrupted payloads: of some messages, one bit arrives flipped.
 #
-# It is drawn per receiver and message, and done at the receiver's end: what was sent is the same for everybody else. A
+# It is drawn per receiver and message, and done at the receiver's end: what was sent is the same for all others. A
 # receiver knows a message by its place among all that its sender has sent, on whichever topics, so draws are numbered
 # by that.
 
@@ -93,7 +93,7 @@ class Lifecycle(Struct, frozen=True, kw_only=True):
 
 
 class EmergencyNote(Struct, frozen=True, order=True):
-    """A line about an emergency stop: somebody called it, was told of it, or has done something about it."""
+    """A line about an emergency stop: who called it, was told of it, or has done something about it."""
 
     at: int
     participant: str

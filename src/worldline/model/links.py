@@ -27,8 +27,8 @@ from worldline.model.time import FOREVER, MS, TimeLike, format_time, is_time
 # Buffers: which of the messages that arrive between two sequence points a subscriber gets to see.
 #
 # A buffer looks at the ordered arrivals of its topic, never at the moment they reached a socket, so what it drops is
-# the same in every run. `discard` keeps nothing: nothing is sent to such a subscriber or counted, and nobody holds it
-# up.
+# the same in every run. `discard` keeps nothing: nothing is sent to such a subscriber or counted, and no sender holds
+# it up.
 
 
 class Buffer(Struct, frozen=True):
@@ -112,7 +112,7 @@ def sift(arrivals: list[Message], buffers: dict[str, Buffer]) -> list[Message]:
 
 
 ESTOP_TOPIC = "worldline/estop"
-"""The topic on which everybody is told of an emergency stop; no rule and no outage applies to it."""
+"""The topic on which all participants are told of an emergency stop; no rule and no outage applies to it."""
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ class Outage(Struct, frozen=True, kw_only=True):
 class Network(Struct, frozen=True, kw_only=True):
     """All links of a run. `control_latency` is the minimum time between an invite or a stop and its effect.
 
-    `estop` is the time in which everybody is told of an emergency stop; None: there is none.
+    `estop` is the time in which all participants are told of an emergency stop; None: there is none.
     """
 
     default: Link = Link(latency=Fixed(MS))
@@ -216,7 +216,7 @@ def check_estop_latency(name: str, latency_least: int, estop: int) -> None:
 
 
 def with_estop_latency(network: Network, latency: TimeLike) -> Network:
-    """Return a network over which everybody is told of an emergency stop within a time."""
+    """Return a network over which all participants are told of an emergency stop within a time."""
     return replace(network, estop=as_time(latency, "the latency of an emergency stop"))
 
 

@@ -52,7 +52,7 @@ def check_name(name: object, what: str) -> str:
 
 # The names of those who are made during a run: their maker's name stands before their own.
 #
-# So nobody has to number newcomers for all, only its own, and names are the same whoever runs what. A whole lineage
+# So each member numbers only those that it has made, and names are the same on every executor. A whole lineage
 # would make a long name, though, and generations are without end. Where the name would be longer than names may be, and
 # from there on in all later generations, a hash stands for the maker's: ``place/~hash/own``. The place is the ancestor
 # from before the run, so a name still begins with where it belongs, and it ends with what its maker calls it. The hash
@@ -69,7 +69,7 @@ _SHORT = re.compile(rf"~[0-9a-f]{{{2 * _HASH_SIZE}}}")
 
 
 def descendant(place: str, maker: str, own: str) -> str:
-    """Return the name of whom somebody at a place has made, and calls by a name of its own."""
+    """Return the name of a member that one at a place has made, and calls by a name of its own."""
     whole = f"{maker}{SEPARATOR}{own}"
     if len(whole) <= NAME_LENGTH_MAX and not is_short(maker[len(place) + 1 :].partition(SEPARATOR)[0]):
         return whole
@@ -78,5 +78,5 @@ def descendant(place: str, maker: str, own: str) -> str:
 
 
 def is_short(part: str) -> bool:
-    """Whether this part of a name stands for the name of a maker. Nobody can be given it as a name."""
+    """Whether this part of a name stands for the name of a maker. No member can be given it as a name."""
     return _SHORT.fullmatch(part) is not None

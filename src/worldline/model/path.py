@@ -18,7 +18,7 @@ from typing import Final
 from worldline.model.draws.distributions import Chance, Distribution
 from worldline.model.draws.names import DUPLICATION, LATENCY, LATENCY_OF_COPY, LOSS, LOSS_AT_SENDER
 from worldline.model.draws.table import DrawSource, DrawTable
-from worldline.model.faults.faults import Dropout
+from worldline.model.faults import Dropout
 from worldline.model.latency import Fixed
 from worldline.model.links import ESTOP_TOPIC, Link, Network, Outage, Rule
 from worldline.model.randomness import draw_bits, key_of, unit
@@ -58,9 +58,7 @@ class Path:
         self,
         link: Link,
         seed: int,
-        topic: str,
-        sender: str,
-        receiver: str,
+        names: tuple[str, str, str],
         *,
         outages: tuple[Outage, ...] = (),
         dropouts: tuple[Dropout, ...] = (),
@@ -70,16 +68,16 @@ class Path:
     ) -> None:
         self._link = link
         self._draws = draws
-        self._names = (topic, sender, receiver)
+        self._names = names
         self._outages = outages
         self._dropouts = dropouts
         self._latency_least = latency_least
         self._opened = opened
         self._busy_until = 0
         self._last = 0
-        # Loss at the sender is one draw for all receivers: a datagram that never left its sender reached nobody.
-        self._key_at_sender = key_of(seed, "loss at sender", topic, sender)
-        self._key = key_of(seed, "link", topic, sender, receiver)
+        # Loss at the sender is one draw for all receivers: a datagram that never left its sender reached none.
+        self._key_at_sender = key_of(seed, "loss at sender", *names[:2])
+        self._key = key_of(seed, "link", *names)
         self.latency_min = max(link.latency.minimum, latency_least)
         self.queues = link.bandwidth is not None
         # What most links are, a fixed latency and nothing else, needs no draw: its latency, or 0 if this isn't one.
@@ -224,7 +222,7 @@ class Paths:
         return self._default
 
     def least_into(self, topic: str, receiver: str) -> int:
-        """Return the least latency with which anybody at all may reach a receiver on a topic."""
+        """Return the least latency with which any sender may reach a receiver on a topic."""
         if topic == ESTOP_TOPIC and self._estop is not None:
             return self._estop.latency.minimum
         links = [
@@ -237,7 +235,7 @@ class Paths:
         return Path(
             self.link(topic, sender, receiver),
             self._seed,
-            *(topic, sender, receiver),
+            (topic, sender, receiver),
             outages=self.outages(topic, sender, receiver),
             dropouts=self._dropouts_of(topic, sender),
             latency_least=latency_least,
@@ -256,7 +254,7 @@ class Paths:
         return tuple(each for each in self._dropouts if each.sender == sender and each.topic in (None, topic))
 
     def lifetime(self, topic: str, sender: str, latency_least: int) -> Lifetime:
-        """Return by when a sender's messages on a topic have arrived at whoever there is or may come."""
+        """Return by when a sender's messages on a topic have arrived at all receivers that there are or may be."""
         if topic == ESTOP_TOPIC and self._estop is not None:
             return Lifetime(max(latency_least, self._estop.latency.maximum), (), None, in_order=False)
         rules = self._rules_by_sender.get(sender, []) + self._rules_by_sender.get(None, [])

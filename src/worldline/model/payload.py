@@ -15,7 +15,7 @@ from worldline.model.errors import ModelError, UsageError, shown
 T = TypeVar("T")
 
 PAYLOAD_MAX = 2**27
-"""The largest payload of one message, in bytes, unless somebody has set another limit."""
+"""The largest payload of one message, in bytes, unless another limit is set."""
 
 _json = msgspec.json.Encoder(order="deterministic")
 _msgpack = msgspec.msgpack.Encoder(order="deterministic")

@@ -1,7 +1,7 @@
 """Keyed, stateless randomness.
 
 A draw is a function of its key alone: (run seed, purpose, names, sequence number, draw number). Nothing is consumed, so
-nobody's draws shift when somebody else draws more, joins later or is served in another order.
+no member's draws shift when another draws more, joins later or is served in another order.
 
 The names are hashed once into a 64-bit key (blake2b, well defined on every platform); each draw then mixes the key
 with two counters by SplitMix64's finalizer, which is a handful of integer operations in any language and vectorizes

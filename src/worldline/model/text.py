@@ -14,7 +14,7 @@ def counted(number: int, thing: str, things: str = "") -> str:
 
 # Makes texts of others fit to be shown: what a terminal would obey, or what looks like a line of ours, is escaped.
 #
-# A failure's text, a name in a file or what a participant prints is written by somebody else. Control characters in it
+# A failure's text, a name in a file or what a participant prints is written by others. Control characters in it
 # could move the cursor, overwrite what stands there, or begin a new line that looks like one of ours; so could line
 # separators, and characters that turn the direction of writing make a text look like another. All of them are written
 # as Python would write them in a string: ``\x1b``, ``\u202e``. Letters of any script, blanks and joined emoji stay.
@@ -35,7 +35,7 @@ _IN_JSON = re.compile(rf"(?!\n)[{_HARMFUL}]")
 
 
 def printable(text: str) -> str:
-    """Return somebody else's text on one line that does nothing but stand there."""
+    """Return a text on one line that does nothing but stand there."""
     return text if text.isprintable() else _ANY.sub(_escaped, text)
 
 
@@ -45,7 +45,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_colors(text: str) -> str:
-    """Return a line that a program has printed, with its tabs and colors. Whoever shows it sees that those end."""
+    """Return a line that a program has printed, with its tabs and colors. The caller sees to it that those end."""
     return text if text.isprintable() else _BUT_COLORS.sub(lambda match: match["color"] or _escaped(match), text)
 
 

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults.drawn import calm_from, draw_span, parse_counts
-from worldline.model.faults.faults import Change, is_never_worse
+from worldline.model.faults import Change, calm_from, draw_span, is_never_worse, parse_counts
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time

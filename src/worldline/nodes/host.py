@@ -19,13 +19,13 @@ from functools import partial
 from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
 
-from worldline.history.observer import LOG, META, OUTSIDE, Observer
+from worldline.history.observer import LOG, META, OUTSIDE
 from worldline.history.plain import encoded, plain
 from worldline.kernel.draws import Draws
 from worldline.kernel.entity import Entity
 from worldline.kernel.packing import size_of
 from worldline.model.blame import located, models, said_of
-from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, UsageError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, WorldlineError, shown
 from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
@@ -40,12 +40,13 @@ from worldline.nodes.node import (
     NeighborAdded,
     NeighborRemoved,
     Node,
+    NoHost,
     Protocol,
     Recover,
     Start,
     Timer,
 )
-from worldline.nodes.trace import LINK_DOWN, PARTITIONED, Deliveries, NodeRecord, said
+from worldline.nodes.trace import LINK_DOWN, PARTITIONED, Deliveries, Kind, NodeRecord, said
 from worldline.processes.failures import is_from_outside
 
 DOWN = "the node is down"
@@ -84,7 +85,6 @@ class NodeHost(Entity):
         "_is_calm",
         "_is_plain",
         "_keeps_time",
-        "_numbered",
         "_setting",
         "_timers",
         "_unsent",
@@ -100,7 +100,6 @@ class NodeHost(Entity):
         self.node: Executes | None = None
         self._setting = setting
         self._ends = dict(enumerate(ends))  # Those that there are, by their local ids.
-        self._numbered = len(ends)
         self._by_name = {end.name: end for end in ends}
         self._groups: list[tuple[int, ...]] = []  # Who is cut off from all others, until the repair.
         self._timers = _Timers()
@@ -112,7 +111,7 @@ class NodeHost(Entity):
         self._execute: Callable[[Event], None] | None = None
 
     def __reduce__(self) -> Any:
-        return DetachedContext, (self.id,)  # For what a node that comes back from a worker has of it.
+        return NoHost, (self.id,)  # For what a node that comes back from a worker has of it.
 
     # -- The node
 
@@ -147,14 +146,14 @@ class NodeHost(Entity):
     def _made(self) -> Executes:
         setting = self._setting
         try:
-            node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
+            node = setting.make(setting.num_nodes, self.id, self._num_links, self.transmit, **setting.parameters)
             _check_executes(node)
         except BaseException as error:
             if is_from_outside(error):
                 raise
             blame(error, self.id, self.now, None)
         if isinstance(node, Node):
-            node._surroundings = self
+            node._host = self
         return node
 
     def disturb(self) -> None:
@@ -163,7 +162,7 @@ class NodeHost(Entity):
 
     def _act(self, event: Meta) -> None:
         """Let the node execute what the simulator does to it."""
-        tell_event(self, event)
+        tell_text(self, "received", event, type(event).__name__)
         self._let_execute(event)
         self._has_executed()
 
@@ -211,7 +210,7 @@ class NodeHost(Entity):
         return ModelError(f"it has no link with the number {shown(link)}", advice=advice)
 
     def log(self, text: object) -> None:
-        tell_logged(self, text)
+        tell_text(self, "logged", text)
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         if not isinstance(name, str):
@@ -235,6 +234,11 @@ class NodeHost(Entity):
     @property
     def links(self) -> list[int]:
         return list(self._ends)
+
+    @property
+    def _num_links(self) -> int:
+        """How many links there have been: one that is removed keeps its number."""
+        return 1 + max((end.link for end in self._by_name.values()), default=-1)
 
     # -- What happens to it; these are the handlers of the kernel's messages
 
@@ -262,16 +266,16 @@ class NodeHost(Entity):
     def _receive(self, end: LinkEnd, incoming: Incoming) -> None:
         self.acted_at = self.now
         if not self.is_up:
-            tell_dropped(self, end, incoming, DOWN)
+            tell_reached(self, end, incoming, DOWN)
         elif end.state == "gone" or incoming.sent < end.opened:
-            tell_dropped(self, end, incoming, REMOVED)
+            tell_reached(self, end, incoming, REMOVED)
         elif not self._setting.keeps and incoming.sent <= end.went_down[-1]:
-            tell_dropped(self, end, incoming, UNDERWAY)
+            tell_reached(self, end, incoming, UNDERWAY)
         elif end.state == "down":
             end.held.append(incoming._replace(was_held=True))
             tell_held(self, end, incoming)
         else:
-            tell_received(self, end, incoming)
+            tell_reached(self, end, incoming, "")
             self._let_execute(Protocol(incoming.message, end.link))
             self._has_executed()
 
@@ -288,7 +292,7 @@ class NodeHost(Entity):
         for timer in self._timers.values():
             self.cancel(timer)
         self._timers.clear()
-        tell_done(self, "Crash", "Crash")
+        tell_text(self, "received", "Crash", "Crash")
         self._has_executed()
 
     def on_recover(self, _: None) -> None:
@@ -342,17 +346,16 @@ class NodeHost(Entity):
         """Take a new link; one to a neighbor that was removed before gets a new number too."""
         self.disturb()
         neighbor, weight = added
-        end = self._setting.end(self.id, neighbor, self._numbered, weight)
+        end = self._setting.end(self.id, neighbor, self._num_links, weight)
         end.open(self.now)
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)
         if earlier is not None:
             end.follow(earlier)
         self._ends[end.link] = end
-        self._numbered += 1
         self._by_name[end.name] = end
         if isinstance(self.node, Node):
-            self.node.num_neighbors = self._numbered
+            self.node.num_neighbors = end.link + 1
         self._tell(NeighborAdded(end.link))
 
     def on_remove(self, neighbor: int) -> None:
@@ -362,7 +365,7 @@ class NodeHost(Entity):
         end.close()
         del self._ends[end.link]
         for incoming in end.held:
-            tell_dropped(self, end, incoming, REMOVED)
+            tell_reached(self, end, incoming, REMOVED)
         self._tell(NeighborRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
@@ -371,13 +374,13 @@ class NodeHost(Entity):
         self._groups.append(group)
         for end in self._ends.values():
             end.is_cut = end.is_cut or self._is_cut(end, group)
-        tell_happened(self, f"Partition {' '.join(map(str, group))}")
+        tell_text(self, "happened", f"Partition {' '.join(map(str, group))}", "Partition")
 
     def on_repair(self, _: None) -> None:
         self._groups.clear()
         for end in self._ends.values():
             end.is_cut = False
-        tell_happened(self, "Repair")
+        tell_text(self, "happened", "Repair", "Repair")
 
     def _is_cut(self, end: LinkEnd, group: tuple[int, ...]) -> bool:
         return (end.neighbor in group) != (self.id in group)
@@ -406,21 +409,6 @@ class _Timers(dict[str, Any]):
 
     def __reduce__(self) -> Any:
         return _Timers, ()
-
-
-class DetachedContext:
-    """What a node has for surroundings when it has come back from a worker: it can be looked at, not more."""
-
-    def __init__(self, node: int) -> None:
-        self._node = node
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise UsageError(f"node {self._node} can't act any more", advice="its run is over, in another process")
-
-    def transmit(self, message: Any, link: int) -> NoReturn:
-        self.__getattr__("send")
 
 
 # Says what a node did wrong: which one, when, on what event, and in which line of its author's own code.
@@ -502,51 +490,22 @@ def tell_sent(host: NodeHost, end: LinkEnd, message: Any, delays: tuple[int, ...
         observer.arrives(host.name, number, end.name, at + 1, 0, reason)
 
 
-def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a node gets a message now. That it arrives was told when it was sent, unless it was held."""
+def tell_reached(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
+    """Tell that a node gets a message now, or that it has arrived in vain, for a reason.
+
+    That it arrives was told when it was sent, unless it was held.
+    """
+    if reason:
+        _count(host, host.name, incoming.message, reason)
     if incoming.was_held:
         _count(host, host.name, incoming.message, HELD, -1)
     observer = host._wl_observer
     if observer is None:
         return
-    if incoming.was_held:
-        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, None)
-        observer.lasts(end.name, incoming.number, host.now)
-    _tell_what_became(observer, host, end, incoming, "")
-
-
-def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
-    """Tell that a message has arrived in vain."""
-    _count(host, host.name, incoming.message, reason)
-    if incoming.was_held:
-        _count(host, host.name, incoming.message, HELD, -1)
-    observer = host._wl_observer
-    if observer is None:
-        return
-    observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason)
+    if reason or incoming.was_held:
+        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason or None)
     if incoming.was_held:
         observer.lasts(end.name, incoming.number, host.now)
-    _tell_what_became(observer, host, end, incoming, reason)
-
-
-def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int = 1) -> None:
-    """Count a message that doesn't reach its node; for an outcome, whether anybody observes the run or not."""
-    dropped, key = host._wl_roster.engine.dropped, (receiver, type(message).__name__, reason)
-    dropped[key] = dropped.get(key, 0) + number
-    if not dropped[key]:
-        del dropped[key]
-
-
-def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a message waits where it has arrived, for an unknown time: until then, it is lost."""
-    _count(host, host.name, incoming.message, HELD)
-    observer = host._wl_observer
-    if observer is not None:
-        observer.lasts(end.name, incoming.number, FOREVER)
-        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, HELD)
-
-
-def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
     record = NodeRecord(
         at=host.now,
         kind="dropped" if reason else "received",
@@ -561,34 +520,35 @@ def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming
     observer.noted(host.name, record.what, record.at, None, record)
 
 
-def tell_event(host: NodeHost, event: Meta) -> None:
-    """Tell what the simulator does to a node that it can act on."""
-    if host._wl_observer is not None:
-        tell_done(host, str(event), type(event).__name__)
+def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
+    """Tell that a message waits where it has arrived, for an unknown time: until then, it is lost."""
+    _count(host, host.name, incoming.message, HELD)
+    observer = host._wl_observer
+    if observer is not None:
+        observer.lasts(end.name, incoming.number, FOREVER)
+        observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, HELD)
 
 
-def tell_done(host: NodeHost, text: str, what: str) -> None:
-    """Tell what is done to a node, whether it notices or not."""
-    record = NodeRecord(at=host.now, kind="received", node=host.id, text=text, what=what)
-    _tell_text(host, host.name, META, record)
+def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int = 1) -> None:
+    """Count a message that doesn't reach its node; for an outcome, whether the run is observed or not."""
+    dropped, key = host._wl_roster.engine.dropped, (receiver, type(message).__name__, reason)
+    dropped[key] = dropped.get(key, 0) + number
+    if not dropped[key]:
+        del dropped[key]
 
 
-def tell_happened(host: NodeHost, text: str) -> None:
-    """Tell what happens to the network, to all hosts at once; so one host does it, as if from outside."""
-    if host.id == 0:
-        record = NodeRecord(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
-        _tell_text(host, OUTSIDE, META, record)
+def tell_text(host: NodeHost, kind: Kind, text: object, what: str = "") -> None:
+    """Tell what is done to a node, whether it notices or not; a line that it writes; or what happens to the network.
 
-
-def tell_logged(host: NodeHost, text: object) -> None:
-    """Tell of a line that a node writes."""
-    if host._wl_observer is not None:
-        _tell_text(host, host.name, LOG, NodeRecord(at=host.now, kind="logged", node=host.id, text=str(text)))
-
-
-def _tell_text(host: NodeHost, who: str, topic: str, record: NodeRecord) -> None:
-    if host._wl_observer is not None:
-        host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
+    The last is told to all hosts at once, so one of them tells it, as if from outside.
+    """
+    is_outside = kind == "happened"
+    if host._wl_observer is None or (is_outside and host.id):
+        return
+    record = NodeRecord(at=host.now, kind=kind, node=None if is_outside else host.id, text=str(text), what=what)
+    topic = LOG if kind == "logged" else META
+    who = OUTSIDE if is_outside else host.name
+    host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
 
 
 # The ends of links: how long what goes in here is under way, and whether it is carried at all.
@@ -652,7 +612,7 @@ class LinkEnd:
         self.last = 0  # When that arrives, as far as a script decides it.
         own = name_of(node, num_nodes)
         # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
-        self.path = None if over == Link(latency=over.latency) else Path(over, seed, TOPIC, own, self.name)
+        self.path = None if over == Link(latency=over.latency) else Path(over, seed, (TOPIC, own, self.name))
         self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
 
     def follow(self, earlier: LinkEnd) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol as Interface
 from msgspec import Struct
 
 from worldline.kernel.draws import Draws
-from worldline.model.errors import ModelError
+from worldline.model.errors import ModelError, UsageError
 from worldline.model.randomness import Stream
 from worldline.model.time import TimeLike
 
@@ -100,11 +100,21 @@ class NodeContext(Interface):
     def weight(self, link: int, /) -> int: ...
 
 
-class _Nowhere:
-    """The surroundings of a node that hasn't been started yet."""
+class NoHost:
+    """Stands for the host of a node that hasn't been started yet; or that has come back from a worker (`node`)."""
+
+    def __init__(self, node: int | None = None) -> None:
+        self._node = node
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise ModelError(f"a node has no {name} while it is being created", advice="use it from its Start on")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self._node is None:
+            raise ModelError(f"a node has no {name} while it is being created", advice="use it from its Start on")
+        raise UsageError(f"node {self._node} can't act any more", advice="its run is over, in another process")
+
+    def transmit(self, _message: Any, _link: int) -> NoReturn:
+        self.__getattr__("send")
 
 
 class Node:
@@ -118,13 +128,16 @@ class Node:
 
     stable: ClassVar[tuple[str, ...]] = ()
 
-    _surroundings: NodeContext = _Nowhere()
+    _host: NodeContext = NoHost()
 
     def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
         self.num_nodes = num_nodes
         self.id = id
         self.num_neighbors = num_neighbors
         self.send = send
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id} of {self.num_nodes}, {self.num_neighbors} neighbors)"
 
     def execute(self, event: Event) -> None:
         """Act on an event. It takes no time; what is sent arrives later."""
@@ -145,34 +158,34 @@ class Node:
     @property
     def now(self) -> int:
         """The simulated time, in nanoseconds. For inspection: no algorithm should need it."""
-        return self._surroundings.now
+        return self._host.now
 
     @property
     def random(self) -> Draws:
         """The node's own random draws, like `random.Random`; determined by the run's seed and the node's id."""
-        return self._surroundings.random
+        return self._host.random
 
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
-        return self._surroundings.stream(name)
+        return self._host.stream(name)
 
     @property
     def links(self) -> list[int]:
         """The local links that exist: 0 to `num_neighbors` - 1, except those whose neighbor was removed."""
-        return self._surroundings.links
+        return self._host.links
 
     def log(self, text: object) -> None:
         """Write a line to the trace."""
-        self._surroundings.log(text)
+        self._host.log(text)
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         """Schedule a `Timer` event. Setting a timer of the same name again replaces it."""
-        self._surroundings.set_timer(delay, name)
+        self._host.set_timer(delay, name)
 
     def cancel_timer(self, name: str = "") -> bool:
         """Cancel a timer; return whether it was running."""
-        return self._surroundings.cancel_timer(name)
+        return self._host.cancel_timer(name)
 
     def weight(self, link: int) -> int:
         """The weight of a link, 1 unless the topology says otherwise."""
-        return self._surroundings.weight(link)
+        return self._host.weight(link)

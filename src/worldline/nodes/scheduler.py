@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from worldline.history.guarding import check_observer
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
+from worldline.history.telling import RelayingObserver
 from worldline.kernel.model import KernelOutcome
 from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -16,7 +17,7 @@ from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
-from worldline.model.time import TimeLike
+from worldline.model.time import TimeLike, format_time
 from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import HostSetting, LinkEnd, NodeHost, name_of
@@ -24,7 +25,7 @@ from worldline.nodes.node import Executes
 from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Edge, Topology
 from worldline.nodes.trace import Deliveries, NodeRecord, text_of
-from worldline.processes.executor import Executor, Inline, as_executor
+from worldline.processes.executor import Executor, as_executor
 from worldline.search.properties import Property, Verdicts
 from worldline.search.searching import Expired
 
@@ -33,7 +34,7 @@ from worldline.search.searching import Expired
 _COPIES_MAX = 1_000
 
 
-class HostObserver(Observer):
+class HostObserver(RelayingObserver):
     """An observer of hosts.
 
     A host that drops a message knows it by the kernel's number; that of a copy isn't the message's, and which is which
@@ -46,12 +47,10 @@ class HostObserver(Observer):
         self._copies: dict[tuple[str, int], tuple[int, int, int]] = {}  # → number, which copy, until when.
         self._copies_max = _COPIES_MAX
 
-    def began(self, who: str, at: int) -> None:
-        self._observer.began(who, at)
-
-    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        self._keep(detail)
-        self._observer.sent(who, number, topic, at, payload, until, detail)
+    def relay(self, how: str, what: tuple[Any, ...]) -> None:
+        if self._take is not None and how in ("sent", "noted"):
+            self._take(what[-1])
+        getattr(self._observer, how)(*what)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
         if copy:
@@ -67,25 +66,11 @@ class HostObserver(Observer):
             number = message
         self._observer.lasts(sender, number, until)
 
-    def closed(self, receiver: str, topic: str, at: int) -> None:
-        self._observer.closed(receiver, topic, at)
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        self._keep(detail)
-        self._observer.noted(who, topic, at, payload, detail)
-
-    def ended(self, who: str, at: int, chain: bytes) -> None:
-        self._observer.ended(who, at, chain)
-
     def passed(self, time: int) -> None:
         if len(self._copies) > self._copies_max:
             self._copies = {key: copy for key, copy in self._copies.items() if copy[2] >= time}
             self._copies_max = max(_COPIES_MAX, 2 * len(self._copies))
         self._observer.passed(time)
-
-    def _keep(self, record: NodeRecord) -> None:
-        if self._take is not None:
-            self._take(record)
 
 
 DEFAULT_LINK = as_link(LATENCY)
@@ -96,12 +81,26 @@ EVENTS_MAX = 10_000_000
 _LINKS_OF = ("down", "up", "add", "remove")
 
 
+class SchedulerOptions(TypedDict, total=False):
+    """The keywords of a `Scheduler`."""
+
+    seed: int
+    link: Link | Latency | TimeLike
+    links: Mapping[Edge, Link | Latency | TimeLike]
+    on_link_down: Literal["drop", "keep"]
+    parameters: Mapping[str, Any]
+    faults: Iterable[Fault | str]
+    properties: Iterable[Property]
+    script: Deliveries | None
+    trace: bool | Callable[[NodeRecord], None]
+
+
 class Scheduler:
     """Runs a distributed algorithm: nodes of one class on a topology.
 
     `link` describes all links, or `links` those of individual edges. Every node gets `parameters` as keyword arguments.
-    Messages under way on a link that goes down are dropped, or kept with ``on_link_down="keep"``. With `trace`, what
-    happens is kept in `records`, or passed to a function.
+    Messages under way on a link that goes down are dropped, or kept with ``on_link_down="keep"``. A `script` says how
+    long each message takes. With `trace`, what happens is kept in `records`, or passed to a function.
     """
 
     def __init__(
@@ -109,17 +108,13 @@ class Scheduler:
         num_nodes: int,
         edges: Iterable[Sequence[int]] | Topology,
         node: Callable[..., Executes],
-        *,
-        seed: int = 0,
-        link: Link | Latency | TimeLike = DEFAULT_LINK,
-        links: Mapping[Edge, Link | Latency | TimeLike] | None = None,
-        on_link_down: Literal["drop", "keep"] = "drop",
-        parameters: Mapping[str, Any] | None = None,
-        faults: Iterable[Fault | str] = (),
-        properties: Iterable[Property] = (),
-        script: Deliveries | None = None,
-        trace: bool | Callable[[NodeRecord], None] = False,
+        **options: Unpack[SchedulerOptions],
     ) -> None:
+        for name in options:
+            if name not in SchedulerOptions.__annotations__:
+                raise TypeError(f"Scheduler() got an unexpected keyword argument {name!r}")
+        seed, link, trace = options.get("seed", 0), options.get("link", DEFAULT_LINK), options.get("trace", False)
+        on_link_down, script = options.get("on_link_down", "drop"), options.get("script")
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
         if topology.num_nodes != num_nodes:
             raise ConfigurationError(f"the topology's number of nodes is {topology.num_nodes}, not {shown(num_nodes)}")
@@ -133,10 +128,10 @@ class Scheduler:
         self.last: int | None = None  # Who executed an event last.
         self.is_over = False  # Whether the last run was as long as it should be; only then it is judged as a whole.
         self.is_cut = True  # Whether there may be more at the moment that it is.
-        self._verdicts = Verdicts(properties)
+        self._verdicts = Verdicts(options.get("properties", ()))
         self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
-        others = _links_of_edges(links or {}, topology)
+        others = _links_of_edges(options.get("links") or {}, topology)
         least = min((over.latency.minimum, *(each.latency.minimum for each in others.values())))
         # Hosts say themselves how long each message takes. What the kernel knows is the least: workers live on it.
         network = Network(default=Link(latency=Fixed(least if script is None else 1)))
@@ -145,7 +140,7 @@ class Scheduler:
             num_nodes=topology.num_nodes,
             seed=seed,
             make=node,
-            parameters=dict(parameters or {}),
+            parameters=dict(options.get("parameters") or {}),
             over=over,
             others=others,
             keeps=on_link_down == "keep",
@@ -156,7 +151,7 @@ class Scheduler:
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
-        self._faults = sorted((as_fault(given) for given in faults), key=time_of)
+        self._faults = sorted((as_fault(given) for given in options.get("faults", ())), key=time_of)
         check_faults(self._faults, topology)
         for each in self._faults:
             self._send_out(each)
@@ -166,10 +161,14 @@ class Scheduler:
             self._listen()
 
     @classmethod
-    def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
+    def over(cls, topology: Any, node: Callable[..., Executes], **options: Unpack[SchedulerOptions]) -> Scheduler:
         """Make one over a `Topology`, a text such as ``"ring:8"``, an adjacency list, a networkx graph, or a file."""
-        made = as_topology(topology, seed=seed)
-        return cls(made.num_nodes, made, node, seed=seed, **options)
+        made = as_topology(topology, seed=options.get("seed", 0))
+        return cls(made.num_nodes, made, node, **options)
+
+    def __repr__(self) -> str:
+        name = self.topology.name or f"{self.num_nodes} nodes"
+        return f"Scheduler({name}, seed={self.seed}, now={format_time(self.now)})"
 
     def _ends(self, setting: HostSetting, node: int) -> list[LinkEnd]:
         return [
@@ -361,7 +360,7 @@ class Scheduler:
             check_observer(observer)
             self._observer = observer
             self._listen()
-        if not isinstance(chosen, Inline):
+        if chosen.kind != "inline":
             if self._verdicts.watches:
                 raise UsageError(
                     "properties that hold always or eventually need the inline executor: they are looked at after every"

@@ -356,7 +356,7 @@ def smaller(text: str, least: int = 1) -> Iterator[str]:
         yield shorter
 
 
-def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
+def parse_edges(text: str) -> Topology:
     """Read ``"0-1,0-2,1-2"``, or with weights ``"0-1=5,0-2=3"``; nodes go up to the largest one that is named."""
     edges: list[tuple[int, ...]] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -366,10 +366,9 @@ def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
         if len(ends) != 2 or not all(_NUMBER.fullmatch(number) for number in numbers):
             raise ConfigurationError(f"{shown(word)} isn't an edge", advice="write 0-1,0-2,1-2 or with weights 0-1=5")
         edges.append(tuple(int(number) for number in numbers))
-    if not edges and num_nodes is None:
+    if not edges:
         raise ConfigurationError("there are no edges", advice="write 0-1,0-2,1-2")
-    largest = max((max(edge[:2]) for edge in edges), default=0)
-    return Topology.of_edges(largest + 1 if num_nodes is None else num_nodes, edges, name=text)
+    return Topology.of_edges(max(max(edge[:2]) for edge in edges) + 1, edges, name=text)
 
 
 def read_file(path: Path) -> Topology:

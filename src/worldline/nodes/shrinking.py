@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, shown
 from worldline.model.latency import Latency
+from worldline.model.text import counted
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES, Algorithm
 from worldline.nodes.faults import ENDINGS, Fault, are_milder, check_faults, time_of
@@ -38,7 +39,7 @@ from worldline.nodes.trace import Delays, MessageId, NodeRecord, Script, script_
 from worldline.nodes.trial import Trial
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.searching import SECONDS_MAX, deadline
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, Shrinking, lessened, rounded, usual
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, Shrinking, Shrunk, lessened, rounded, usual
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
@@ -78,47 +79,24 @@ def as_kept(names: str | Iterable[str], algorithm: Algorithm) -> frozenset[str]:
     return kept | frozenset(parameters) if PARAMETERS in kept else kept
 
 
-class Shrunk(Struct, frozen=True, kw_only=True):
-    """A failing trial with little left to remove, and its history.
-
-    `drawn` is what the seed had decided before: how many messages have which latency, and how many faults there are.
-    `day` is what of the kind of day makes a difference to it.
-    `unsure` names what might be smaller if its minimum were stated: no run shows what can work.
-    """
-
-    trial: Trial
-    failure: WorldlineError
-    records: list[NodeRecord]
-    records_before: int
-    drawn: int
-    runs: int
-    day: Day = USUAL_DAY
-    unsure: tuple[str, ...] = ()
-
-    @property
-    def left(self) -> int:
-        """How much of that the failure needs."""
-        return _decisions(self.trial)
-
-    def text(self) -> str:
-        """Describe the schedule in words."""
-        graph, script = self.trial.graph(), self.trial.script
-        exceptions = {} if script is None else script.exceptions
-        day = self.day.words()
-        usual = f"messages take what seed {self.trial.seed} draws{f' on this day: {day}' if day else ''}"
-        if script is not None:
-            usual = f"every message takes {format_time(script.usual[0])}"
-        if exceptions or self.trial.faults:
-            usual += ", but"
-        parameters = "".join(f", {name} = {value}" for name, value in self.trial.parameters.items())
-        size = f"{graph.num_nodes} node{'' if graph.num_nodes == 1 else 's'}"
-        lines = [f"{size}{f' ({graph.name})' if graph.name else ''}{parameters}; {usual}"]
-        for (sender, receiver, number), delays in sorted(exceptions.items()):
-            takes = " and ".join(map(format_time, delays))
-            fate = f"takes {takes}" if delays else "gets lost"
-            lines.append(f"  message {number + 1} from {sender} to {receiver} {fate}")
-        lines += [f"  at {fault}" for fault in self.trial.faults]
-        return "\n".join(lines)
+def in_words(trial: Trial, day: Day) -> list[str]:
+    """Describe a schedule; `day` is what of the kind of day makes a difference to it."""
+    graph, script = trial.graph(), trial.script
+    exceptions = {} if script is None else script.exceptions
+    words = day.words()
+    usual = f"messages take what seed {trial.seed} draws{f' on this day: {words}' if words else ''}"
+    if script is not None:
+        usual = f"every message takes {format_time(script.usual[0])}"
+    if exceptions or trial.faults:
+        usual += ", but"
+    parameters = "".join(f", {name} = {value}" for name, value in trial.parameters.items())
+    name = f" ({graph.name})" if graph.name else ""
+    lines = [f"{counted(graph.num_nodes, 'node')}{name}{parameters}; {usual}"]
+    for (sender, receiver, number), delays in sorted(exceptions.items()):
+        takes = " and ".join(map(format_time, delays))
+        fate = f"takes {takes}" if delays else "gets lost"
+        lines.append(f"  message {number + 1} from {sender} to {receiver} {fate}")
+    return lines + [f"  at {fault}" for fault in trial.faults]
 
 
 def shrink(
@@ -128,7 +106,7 @@ def shrink(
     runs_max: int = RUNS_MAX,
     seconds_max: float | None = SECONDS_MAX,
     progress: Callable[[int], None] | None = None,
-) -> Shrunk:
+) -> Shrunk[Trial]:
     """Return the shortest schedule found that fails in the same way as the trial.
 
     No run that it tries takes longer than `seconds_max`; if the trial itself does, it is `Stuck`, and that is raised.
@@ -169,8 +147,9 @@ def shrink(
         records=_history(trial),
         records_before=records_before,
         drawn=_decisions(before),
+        left=_decisions(trial),
+        lines=in_words(trial, found.day or USUAL_DAY),
         runs=runs.done,
-        day=found.day or USUAL_DAY,
         unsure=unsure,
     )
 

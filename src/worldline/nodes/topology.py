@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
@@ -96,9 +97,13 @@ class Topology:
             found.append(sorted(group))
         return found
 
+    @cached_property
+    def _component_of(self) -> dict[int, list[int]]:
+        return {node: group for group in self.components() for node in group}
+
     def component(self, node: int) -> list[int]:
-        """Return who can be reached from a node, itself too, sorted."""
-        return next(group for group in self.components() if node in group)
+        """Return the nodes that can be reached from one, itself too, sorted."""
+        return self._component_of[node]
 
     def edges_within(self, component: Sequence[int]) -> int:
         """Count the edges of a component."""
@@ -148,7 +153,7 @@ class Topology:
         self.weights[edge] = weight
 
 
-def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]], *, name: str = "") -> Topology:
+def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]]) -> Topology:
     """Make a topology from the neighbors of each node, whose order is that of the local links."""
     rows: Any = adjacency
     if isinstance(adjacency, Mapping):
@@ -162,14 +167,14 @@ def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]
             f"{shown(adjacency)} isn't an adjacency list",
             advice="write for each node its neighbors: [[1, 2], [0], [0]]",
         )
-    return Topology([list(row) for row in rows], name=name)
+    return Topology([list(row) for row in rows])
 
 
 def _is_row(row: object) -> bool:
     return isinstance(row, Iterable) and not isinstance(row, str | bytes | Mapping)
 
 
-def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
+def of_graph(graph: Any) -> Topology:
     """Make a topology from a networkx graph: its nodes in their order become 0 to n - 1."""
     if graph.is_directed() or graph.is_multigraph():
         raise ConfigurationError(
@@ -178,7 +183,7 @@ def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
     numbers = {node: number for number, node in enumerate(graph.nodes)}
     edges = [(numbers[a], numbers[b]) for a, b in graph.edges]
     weights = {
-        (numbers[a], numbers[b]): _whole(facts[weight]) for a, b, facts in graph.edges(data=True) if weight in facts
+        (numbers[a], numbers[b]): _whole(facts["weight"]) for a, b, facts in graph.edges(data=True) if "weight" in facts
     }
     places = [_place(facts.get("pos")) for _, facts in graph.nodes(data=True)]
     positions = [place for place in places if place is not None]
@@ -187,7 +192,7 @@ def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
         edges,
         weights=weights,
         positions=positions if len(positions) == len(places) else None,
-        name=name or graph.name or "",
+        name=graph.name or "",
     )
 
 

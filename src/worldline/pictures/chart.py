@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from worldline.pictures.svg import escaped
+from worldline.pictures.svg import INK, document, path, text_at
 
 WIDTH, LEFT, RIGHT, TOP = 960, 64, 150, 92
 PANEL, GAP, ROW = 140, 40, 24
-INK, PALE, GRID = "#1f2933", "#616e7c", "#e4e7eb"
+PALE, GRID = "#616e7c", "#e4e7eb"
 END = WIDTH - RIGHT  # Where the curves end and their names begin.
 
 
@@ -50,13 +50,7 @@ def chart(title: str, subtitle: str, seconds: Sequence[int], panels: Sequence[Pa
     def x(time: float) -> float:
         return LEFT + (time - seconds[0]) / (seconds[-1] - seconds[0]) * (END - LEFT)
 
-    size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="Helvetica, Arial, sans-serif">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(LEFT, 32, title, size=19),
-        _text(LEFT, 54, subtitle, PALE, size=13),
-    ]
+    parts = [_text(LEFT, 32, title, size=19), _text(LEFT, 54, subtitle, PALE, size=13)]
     for second in seconds:
         parts += [
             _line(x(second), TOP, x(second), axis, GRID),
@@ -69,7 +63,7 @@ def chart(title: str, subtitle: str, seconds: Sequence[int], panels: Sequence[Pa
         middle = rows + (place + 0.5) * ROW
         parts += [_line(x(moment), middle - 7, x(moment), middle + 7, row.color, 1.5) for moment in row.moments]
         parts.append(_text(END + 14, middle + 4, row.label, row.color))
-    return "\n".join((*parts, "</svg>", ""))
+    return document(WIDTH, height, parts, kind="chart", title=title)
 
 
 def _panel(panel: Panel, top: float, x: Callable[[float], float]) -> list[str]:
@@ -90,10 +84,9 @@ def _panel(panel: Panel, top: float, x: Callable[[float], float]) -> list[str]:
             if series.steps and corners:
                 corners.append((x(time), corners[-1][1]))
             corners.append((x(time), y(value)))
-        points = "L".join(f"{across:.1f} {down:.1f}" for across, down in corners)
         height = top + 14 + 20 * place
         if corners:
-            parts.append(f'<path d="M{points}" fill="none" stroke="{series.color}" stroke-width="1.8"/>')
+            parts.append(path(corners, fill="none", stroke=series.color, stroke_width=1.8))
         parts += [
             _line(END + 14, height, END + 34, height, series.color, 2.5),
             _text(END + 42, height + 4, series.label),
@@ -102,10 +95,8 @@ def _panel(panel: Panel, top: float, x: Callable[[float], float]) -> list[str]:
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, color: str, width: float = 1) -> str:
-    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{color}" stroke-width="{width}"/>'
+    return path(((x1, y1), (x2, y2)), stroke=color, stroke_width=width)
 
 
-def _text(x: float, y: float, text: str, color: str = INK, *, size: int = 12, anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}" text-anchor="{anchor}">{escaped(text)}</text>'
-    )
+def _text(x: float, y: float, text: str, color: str = INK, *, size: int = 12, anchor: str | None = None) -> str:
+    return text_at(x, y, text, size=size, fill=color, text_anchor=anchor)

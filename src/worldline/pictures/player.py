@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from worldline.pictures.svg import PALETTE, escaped
 
-# Whatever is in the data, the page asks nobody for anything.
+# Whatever is in the data, the page loads nothing from anywhere.
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 
 # The colors of PALETTE for dark surroundings: those that couldn't be seen there are lighter.

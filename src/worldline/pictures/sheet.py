@@ -1,64 +1,66 @@
-"""What diagrams share: a sheet with a title, a legend and a caption, axes, and samples of lines."""
+"""What diagrams share: a sheet with a title, a legend and a caption; axes; and samples of lines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, US
-from worldline.pictures.plane import fading
-from worldline.pictures.svg import (
-    SOFT,
-    arrow_end,
-    document,
-    element,
-    escaped,
-    fitted,
-    number,
-    path,
-    text_at,
-    text_width,
-)
+from worldline.pictures import svg
+from worldline.pictures.svg import Look, Point, Value
 
 MARGIN = 20.0
-GRID = "#eef1f4"
-_SMALL = 11.5
+SMALL = 10.5
+_CAPTION = 11.5
+_LINE = 17.0
+_GRID = "#eef1f4"
 
 _Chosen = TypeVar("_Chosen")
+Sample = Callable[[float, float], str]
+"""Draws a sample of what stands in a picture, from this x to the right, at the height y."""
+
+Entries = Sequence[tuple[str, Sample]]
+"""What a legend explains: texts, each with its sample."""
 
 
 class Sheet:
-    """A picture's title, the legend below it, and the caption at the bottom; what is drawn begins below `top`.
+    """A picture's title, the legend below it, and the caption at the bottom; what is drawn begins below `top`."""
 
-    `heading` is the title's base line, and `untitled` that of the legend if there is no title.
-    """
-
-    def __init__(
-        self, title: str, width: float, entries: Sequence[Entry] = (), *, heading: float = 28.0, untitled: float = 26.0
-    ) -> None:
+    def __init__(self, title: str, width: float, entries: Entries = ()) -> None:
         self.title = title
         self.width = width
-        self._heading = heading
-        self._legend = Legend(entries, width - 2 * MARGIN)
-        self._legend_top = heading + 24 if title else untitled
-        self.top = self._legend_top + self._legend.height
+        self._legend, self.top = legend(entries, 50.0 if title else 24.0, width)
 
     def text(
-        self, height: float, content: Iterable[str], *, kind: str, untitled: str, definitions: str = "", style: str = ""
+        self,
+        content: Iterable[str],
+        caption: Iterable[str],
+        top: float,
+        *,
+        kind: str,
+        untitled: str,
+        alarms: Iterable[str] = (),
+        definitions: Iterable[str] = (),
+        style: str = "",
     ) -> str:
-        """Write the whole picture. Its kind is its CSS class, and `untitled` what it is called without a title."""
-        size = 15
-        title = text_at(MARGIN, self._heading, fitted(self.title, self.width - 40, size), size=size, font_weight=600)
-        whole = (definitions, title if self.title else "", *self._legend.drawn(MARGIN, self._legend_top), *content)
-        return document(self.width, height, whole, kind=kind, title=self.title or untitled, style=style)
+        """Write the whole picture, with its caption below `top`, which begins with what is alarming.
 
-    def caption(self, lines: Iterable[str], top: float) -> list[str]:
-        """Write lines below the picture, the first with its base line here."""
-        return [
-            text_at(MARGIN, top + 17 * place, fitted(line, self.width - 40, _SMALL), size=_SMALL, fill=SOFT)
-            for place, line in enumerate(lines)
+        Its kind is its CSS class, and `untitled` what it is called without a title.
+        """
+        room = self.width - 2 * MARGIN
+        title = (
+            svg.text_at(MARGIN, 28, svg.fitted(self.title, room, 15), size=15, font_weight=600) if self.title else ""
+        )
+        lines = [(line, svg.ALARM) for alarm in alarms for line in svg.wrapped(alarm, room, _CAPTION)]
+        lines += [(svg.fitted(line, room, _CAPTION), svg.SOFT) for line in caption]
+        written = [
+            svg.text_at(MARGIN, top + _LINE * place, line, size=_CAPTION, fill=color)
+            for place, (line, color) in enumerate(lines)
         ]
+        defined = "".join(definitions)
+        whole = (svg.element("defs", defined) if defined else "", title, *self._legend, *content, *written)
+        height = top + _LINE * len(lines)
+        return svg.document(self.width, height, whole, kind=kind, title=self.title or untitled, style=style)
 
 
 class Lines(NamedTuple):
@@ -68,16 +70,61 @@ class Lines(NamedTuple):
     opacity: float
     head: float
 
+    def drawn(self, arrows: Iterable[Arrow], kind: str) -> Iterator[str]:
+        """Draw arrows of a CSS class, those of one color together."""
+        colored: dict[str, list[str]] = {}
+        for arrow in arrows:
+            colored.setdefault(arrow.look.color, []).append(self._arrow(arrow, kind))
+        for color, lines in colored.items():
+            yield svg.element(
+                "g", lines, fill="none", stroke=color, stroke_width=self.stroke, stroke_opacity=self.opacity
+            )
+
+    def _arrow(self, arrow: Arrow, kind: str) -> str:
+        (start, end), look = arrow.line, arrow.look
+        parts = [svg.hover(arrow.said)]
+        if arrow.is_target:
+            parts.append(svg.path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
+        if arrow.fate in ("received", "absorbed"):
+            head = svg.arrow_end(look.color, self.head) if svg.distance(start, end) > self.head else None
+            parts.append(svg.path((start, end), stroke_dasharray=look.dashes, marker_end=head))
+        elif arrow.fate in ("lost", "dropped"):
+            cross = svg.cross(*end, self.head * 0.48)
+            parts.append(svg.path((start, end), stroke_dasharray="4 3"))
+            parts.append(svg.element("path", d=cross, stroke_width=max(1.4, self.stroke), stroke_opacity=1))
+        else:
+            parts += svg.fading(start, end)
+        return svg.element("g", parts, class_=f"{kind} {arrow.fate.replace(' ', '-')}")
+
+
+class Arrow(NamedTuple):
+    """A message or a lambda: from where to where it is drawn, how, what is said under the mouse, and its fate.
+
+    With `is_target`, it is easy to hit with the mouse.
+    """
+
+    line: tuple[Point, Point]
+    look: Look
+    said: str
+    fate: str
+    is_target: bool = False
+
 
 def chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:
     """Return the first choice that is good for so many."""
     return next(choice for most, choice in choices if count <= most)
 
 
-def upright(x: float, y: float, text: str) -> str:
-    """Write the title of an axis that goes up; its middle is here."""
-    turned = f"matrix(0 -1 1 0 {number(x)} {number(y)})"
-    return element("text", escaped(text), transform=turned, font_size=10.5, text_anchor="middle", font_style="italic")
+def counts(words: Mapping[str, str], fates: Sequence[str]) -> str:
+    """Say how many there are of each fate, in these words; of the first also if there are none."""
+    first = next(iter(words))
+    return ", ".join(f"{fates.count(fate):,} {said}" for fate, said in words.items() if fate == first or fate in fates)
+
+
+def left_out(missing: int) -> list[str]:
+    """Say that names are missing, if they are."""
+    names = "a name is" if missing == 1 else f"{missing:,} names are"
+    return [f"For want of room, {names} left out."] if missing else []
 
 
 # A legend: samples of what stands in a picture, each with a text, in rows.
@@ -85,85 +132,65 @@ def upright(x: float, y: float, text: str) -> str:
 _ROW = 18.0
 
 
-class Entry(NamedTuple):
-    """One thing that the legend explains: `sample` draws it, from this x to the right, at the height y."""
-
-    text: str
-    sample: Callable[[float, float], str]
-
-    @property
-    def width(self) -> float:
-        return 30 + text_width(self.text, 11) + 16
-
-
-class Legend:
-    """Explains what there is in a picture, in as many rows as it takes."""
-
-    def __init__(self, entries: Sequence[Entry], width: float) -> None:
-        self._entries = entries
-        self._rows = _rows([entry.width for entry in entries], width)
-        self.height = _ROW * (max(self._rows, default=-1) + 1)
-
-    def drawn(self, left: float, top: float) -> list[str]:
-        parts = []
-        x, row = left, 0
-        for entry, own_row in zip(self._entries, self._rows, strict=True):
-            if own_row != row:
-                x, row = left, own_row
-            y = top + _ROW * row
-            parts.append(element("g", (entry.sample(x, y - 4), text_at(x + 30, y, entry.text, size=11))))
-            x += entry.width
-        return [element("g", parts, class_="legend")] if parts else []
+def legend(entries: Entries, top: float, width: float, margin: float = MARGIN) -> tuple[list[str], float]:
+    """Explain what there is in a picture, in as many rows as it takes; return that, and where it ends."""
+    parts = []
+    x = margin
+    for text, sample in entries:
+        wide = 46 + svg.text_width(text, 11)
+        if x > margin and x + wide > width - margin:
+            x, top = margin, top + _ROW
+        parts.append(svg.element("g", (sample(x, top - 4), svg.text_at(x + 30, top, text, size=11))))
+        x += wide
+    return ([svg.element("g", parts, class_="legend")], top + _ROW) if parts else ([], top)
 
 
-def _rows(widths: Iterable[float], width_most: float) -> list[int]:
-    """Return for each of some things the row in which it has room."""
-    rows, row, used = [], 0, 0.0
-    for width in widths:
-        if used and used + width > width_most:
-            row, used = row + 1, 0.0
-        rows.append(row)
-        used += width
-    return rows
-
-
-def line_sample(
-    color: str, width: float, dashes: str | None, head: float | None = None
-) -> Callable[[float, float], str]:
+def line_sample(color: str, width: float, dashes: str | None, head: float | None = None) -> Sample:
     """Return how a legend shows a line; with a head, it is an arrow."""
-    end = None if head is None else arrow_end(color, head)
-    return lambda x, y: path(
+    end = None if head is None else svg.arrow_end(color, head)
+    return lambda x, y: svg.path(
         ((x, y), (x + 24, y)), stroke=color, stroke_width=width, stroke_dasharray=dashes, marker_end=end
     )
 
 
-def fading_sample(width: float) -> Callable[[float, float], str]:
-    return lambda x, y: element("g", fading((x, y), (x + 24, y)), stroke=SOFT, stroke_width=width)
+def fading_sample(width: float) -> Sample:
+    return lambda x, y: svg.element("g", svg.fading((x, y), (x + 24, y)), stroke=svg.SOFT, stroke_width=width)
 
 
-# A time axis: where its ticks are, and what is written at them.
-
-_UNITS = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", MS), ("µs", US), ("ns", NS))
+# Axes.
 
 
-def ticks(begin: int, end: int, most: float) -> tuple[str, int, int]:
-    """Return the unit of a time axis, its size, and how far its ticks are apart: 1, 2 or 5 of some power of ten."""
-    unit, size = next(((unit, size) for unit, size in _UNITS if end >= 2 * size), _UNITS[-1])
-    least = max(1.0, (end - begin) / max(1.0, most))
-    step = size
-    while step > least and step % 10 == 0:
-        step //= 10
-    while step < least:
-        step *= 10
-    for part in (5, 2):
-        if step % part == 0 and step // part >= least:
-            return unit, size, step // part
-    return unit, size, step
+def axes(
+    box: tuple[float, float, float, float],
+    columns: Iterable[tuple[float, str]],
+    rows: Sequence[tuple[float, str]],
+    titles: tuple[str, str],
+) -> list[str]:
+    """Draw a grid in a box (left, top, right, bottom), with labels below its columns and to the left of its rows."""
+    left, top, right, bottom = box
+    columns = list(columns)
+    grid = [svg.way(((left, y), (right, y))) for y, _ in rows] + [svg.way(((x, top), (x, bottom))) for x, _ in columns]
+    texts = [svg.text_at(left - 6, y + 3.5, label, size=SMALL, text_anchor="end") for y, label in rows]
+    texts += [svg.text_at(x, bottom + 15, label, size=SMALL, text_anchor="middle") for x, label in columns]
+    turned = f"matrix(0 -1 1 0 {svg.number(left - 16 - label_width(rows))} {svg.number((top + bottom) / 2)})"
+    places: list[dict[str, Value]] = [{"x": (left + right) / 2, "y": bottom + 32}, {"transform": turned}]
+    for title, place in zip(titles, places, strict=True):
+        if title:
+            texts.append(
+                svg.element(
+                    "text", svg.escaped(title), **place, font_size=SMALL, text_anchor="middle", font_style="italic"
+                )
+            )
+    edge = ((left, top), (left, bottom), (right, bottom)) if rows else ((left, bottom), (right, bottom))
+    return [
+        svg.element("path", d="".join(grid), stroke=_GRID, stroke_width=1),
+        svg.path(edge, stroke="#8a96a3", stroke_width=1, fill="none"),
+        svg.element("g", texts, class_="axis", fill=svg.SOFT),
+    ]
 
 
-def decimal(time: int, size: int) -> str:
-    """Write a time in a unit, exactly, if it has up to nine digits behind the point."""
-    return f"{time / size:.9f}".rstrip("0").rstrip(".")
+def label_width(ticks: Iterable[tuple[float, str]]) -> float:
+    return max((svg.text_width(label, SMALL) for _, label in ticks), default=0.0)
 
 
 # An axis of numbers of any size: where its ticks are, and what is written at them.
@@ -181,6 +208,10 @@ class Ticks(NamedTuple):
     labels: list[str]
     exponent: int
     base: float
+
+    def placed(self, place_of: Callable[[float], float]) -> list[tuple[float, str]]:
+        """Return where the ticks are in a picture, and their labels."""
+        return [(place_of(value), label) for value, label in zip(self.values, self.labels, strict=True)]
 
     def titled(self, name: str) -> str:
         """Write what the axis shows: a name, and how labels are meant if not as they are."""

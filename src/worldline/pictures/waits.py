@@ -1,7 +1,7 @@
-"""A situation as a picture: who holds whom, from left to right, with the links between them.
+"""A situation as a picture: which participant holds which, from left to right, with the links between them.
 
-Holders are at the left. Everybody else is as many columns to the right of its root as there are links between them, so
-an arrow always leads from whoever is waited for to whoever waits.
+Holders are at the left. All others are as many columns to the right of their roots as there are links between them, so
+an arrow always leads from the one that is waited for to the one that waits.
 """
 
 from __future__ import annotations
@@ -10,32 +10,15 @@ from worldline.lock.states import State
 from worldline.lock.why.reasons import Cause, Hop, Situation, Standing
 from worldline.lock.why.words import chains, headline, holder_in_words, holds, seconds
 from worldline.model.time import format_time
-from worldline.pictures.plane import Point, between
-from worldline.pictures.svg import (
-    ALARM,
-    FAINT,
-    INK,
-    PALETTE,
-    PAPER,
-    SOFT,
-    arrow_end,
-    arrow_head,
-    document,
-    element,
-    fitted,
-    haloed,
-    hover,
-    path,
-    text_at,
-    text_width,
-)
+from worldline.pictures import svg
+from worldline.pictures.svg import Point
 
 _MARGIN, _TOP = 24.0, 84.0
 _WIDTH, _HEIGHT = 168.0, 48.0
 _ACROSS, _DOWN = 300.0, 84.0
 _NAME, _SMALL, _TITLE = 14.0, 11.0, 16.0
 _HEAD = 9.0
-_WAITS = PALETTE[0]
+_WAITS = svg.PALETTE[0]
 _LABEL_AT = 0.45
 
 
@@ -52,7 +35,7 @@ def situation_svg(situation: Situation) -> str:
     height = _TOP + _DOWN * max(1, *(len(names) for names in columns), 1) + _MARGIN - (_DOWN - _HEIGHT)
     found = holds(situation)
     told = holder_in_words(found[0], situation) if found else "nobody waits"
-    width = max(width, 2 * _MARGIN + text_width(told, _NAME))
+    width = max(width, 2 * _MARGIN + svg.text_width(told, _NAME))
     roots = {hold.root for hold in found}
     boxes = [
         _box(standing, places[standing.name], is_root=standing.name in roots)
@@ -60,14 +43,14 @@ def situation_svg(situation: Situation) -> str:
         if standing.name in places
     ]
     content = [
-        element("defs", arrow_head(SOFT, _HEAD)),
-        text_at(_MARGIN, _MARGIN + _TITLE, headline(situation), size=_TITLE, font_weight="bold"),
-        text_at(_MARGIN, _MARGIN + _TITLE + 22, told, size=_NAME, fill=ALARM if found else SOFT),
+        svg.element("defs", svg.arrow_head(svg.SOFT, _HEAD)),
+        svg.text_at(_MARGIN, _MARGIN + _TITLE, headline(situation), size=_TITLE, font_weight="bold"),
+        svg.text_at(_MARGIN, _MARGIN + _TITLE + 22, told, size=_NAME, fill=svg.ALARM if found else svg.SOFT),
         *(_arrow(hop, places) for hop in hops),
         *boxes,
-        *haloed((_label(hop, places) for hop in hops), class_="links", fill=INK, text_anchor="middle"),
+        *svg.haloed((_label(hop, places) for hop in hops), class_="links", fill=svg.INK, text_anchor="middle"),
     ]
-    return document(width, height, content, kind="why", title=f"{headline(situation)}: {told}")
+    return svg.document(width, height, content, kind="why", title=f"{headline(situation)}: {told}")
 
 
 def _hops(situation: Situation) -> list[Hop]:
@@ -75,13 +58,13 @@ def _hops(situation: Situation) -> list[Hop]:
 
 
 def _columns(situation: Situation) -> list[list[str]]:
-    """Put everybody into a column: as many links from its root as there are on the longest of its chains."""
+    """Put each participant into a column: as many links from its root as there are on the longest of its chains."""
     depth: dict[str, int] = {hold.root: 0 for hold in holds(situation) if hold.root is not None}
-    for chain in sorted(chains(situation.whys), key=lambda each: len(each.whys)):
-        links = [hop for why in reversed(chain.whys) for hop in why.path]
+    for chain in sorted(chains(situation.whys), key=len):
+        links = [hop for why in reversed(chain) for hop in why.path]
         for number, hop in enumerate(links, 1):
             depth[hop.receiver] = max(depth.get(hop.receiver, 0), number)
-        depth.setdefault(chain.who, 0 if chain.cause is not Cause.SENDER else 1)
+        depth.setdefault(chain[0].participant, 0 if chain[-1].cause is not Cause.SENDER else 1)
     for standing in situation.standings:
         if standing.state is not State.LEFT:
             depth.setdefault(standing.name, 0)
@@ -94,19 +77,21 @@ def _columns(situation: Situation) -> list[list[str]]:
 def _box(standing: Standing, place: Point, *, is_root: bool) -> str:
     x, y = place
     waits = standing.state in (State.ADVANCING, State.AWAITING, State.PEEKING, State.JOINED)
-    color = ALARM if is_root else _WAITS if waits else FAINT
+    color = svg.ALARM if is_root else _WAITS if waits else svg.FAINT
     since = standing.activity.seconds
     is_stopped = standing.activity.condition == "stopped"
     state = "lost" if standing.activity.lost else "stopped" if is_stopped else standing.state.value
     below = f"{format_time(standing.now)}, {state}" + ("" if since is None else f" {seconds(since)}")
     inside = _WIDTH - 20
-    return element(
+    return svg.element(
         "g",
         (
-            hover(f"{standing.name}: {below}"),
-            element("rect", x=x, y=y, width=_WIDTH, height=_HEIGHT, rx=6, fill=PAPER, stroke=color, stroke_width=2),
-            text_at(x + 10, y + 20, fitted(standing.name, inside, _NAME), size=_NAME, font_weight="bold"),
-            text_at(x + 10, y + 37, fitted(below, inside, _SMALL), size=_SMALL, fill=SOFT),
+            svg.hover(f"{standing.name}: {below}"),
+            svg.element(
+                "rect", x=x, y=y, width=_WIDTH, height=_HEIGHT, rx=6, fill=svg.PAPER, stroke=color, stroke_width=2
+            ),
+            svg.text_at(x + 10, y + 20, svg.fitted(standing.name, inside, _NAME), size=_NAME, font_weight="bold"),
+            svg.text_at(x + 10, y + 37, svg.fitted(below, inside, _SMALL), size=_SMALL, fill=svg.SOFT),
         ),
     )
 
@@ -129,12 +114,12 @@ def _arrow(hop: Hop, places: dict[str, Point]) -> str:
     ends = _ends(hop, places)
     if ends is None:
         return ""
-    return path(ends, stroke=SOFT, stroke_width=1.5, fill="none", marker_end=arrow_end(SOFT, _HEAD))
+    return svg.path(ends, stroke=svg.SOFT, stroke_width=1.5, fill="none", marker_end=svg.arrow_end(svg.SOFT, _HEAD))
 
 
 def _label(hop: Hop, places: dict[str, Point]) -> str:
     ends = _ends(hop, places)
     if ends is None:
         return ""
-    x, y = between(*ends, _LABEL_AT)
-    return text_at(x, y - 4, f"{hop.topic or 'control'} {format_time(hop.latency)}", size=_SMALL)
+    x, y = svg.between(*ends, _LABEL_AT)
+    return svg.text_at(x, y - 4, f"{hop.topic or 'control'} {format_time(hop.latency)}", size=_SMALL)

@@ -1,7 +1,7 @@
 """Executors: on what a simulation runs. All of them give the same history.
 
 An executor is a value that says it, and has one text: ``"inline"``, ``"processes(4)"``, ``"mpi"``, ``"shuffled(7)"``,
-and for federations ``"in-process"``, ``"tcp"``, ``"unix"``, ``"workers(2)"``. What it takes to run on one is each
+and for federations ``"in-process"``, ``"tcp"``, ``"unix"``. What it takes to run on one is each
 room's own business; a room says which it can use, and what it can't is refused here, in the same words everywhere.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -37,162 +37,108 @@ _WORKERS_MAX = 64
 _TEXT = re.compile(r"\s*([a-z-]+)\s*(?:\(\s*(-?[0-9]{0,19})\s*\))?\s*")
 
 
-def _check_count(count: object) -> None:
-    if type(count) is not int or not 1 <= count <= _WORKERS_MAX:
-        raise ConfigurationError(f"there can't be {shown(count)} workers", advice=f"use 1 to {_WORKERS_MAX}")
+Kind = Literal["inline", "processes", "mpi", "shuffled", "in-process", "tcp", "unix"]
 
 
 class Executor(Struct, frozen=True):
-    """On what a simulation runs."""
+    """On what a simulation runs, by its kind.
+
+    ==========  =======================================================================================
+    inline      in this process; then a simulation of the kernel can be stepped, and run further
+    processes   in `count` worker processes on this machine; participants of a federation, several in each
+    mpi         on the ranks of MPI's world: every rank runs the whole script, and does its share; ranks that
+                have come to a run wait `patience_s` for those that haven't
+    shuffled    in this process, where a draw with `seed` says who runs next: a check that this doesn't matter
+    in-process  all participants of a federation in this process
+    tcp, unix   a process for each participant of a federation; they connect by TCP, or by a Unix socket
+    ==========  =======================================================================================
+
+    What a placement is, says the room that runs on worker processes or ranks.
+    """
+
+    kind: Kind
+    count: int = 1
+    placement: Any = None
+    patience_s: float = PATIENCE_S
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.count) is not int or not 1 <= self.count <= _WORKERS_MAX:
+            raise ConfigurationError(f"there can't be {shown(self.count)} workers", advice=f"use 1 to {_WORKERS_MAX}")
+        patience = self.patience_s
+        if isinstance(patience, bool) or not isinstance(patience, int | float) or not patience > 0:
+            raise ConfigurationError(f"{shown(patience)} isn't a patience", advice="it's a number of seconds above 0")
+        if type(self.seed) is not int:
+            raise ConfigurationError(f"{shown(self.seed)} isn't a seed", advice="it's a whole number: shuffled(7)")
 
     @property
     def is_main(self) -> bool:
         """Whether this process is the one to print: where several run the whole script, one of them is."""
-        return True
-
-
-class Inline(Executor, frozen=True):
-    """In this process; then a simulation of the kernel can be stepped, and run further."""
+        return self.kind != "mpi" or bool(load_mpi().COMM_WORLD.Get_rank() == 0)
 
     def __str__(self) -> str:
-        return "inline"
+        numbers = {"processes": self.count, "shuffled": self.seed}
+        return f"{self.kind}({numbers[self.kind]})" if self.kind in numbers else self.kind
 
 
-class Processes(Executor, frozen=True):
-    """In so many worker processes on this machine. What a placement is the room says that runs on them."""
-
-    count: int
-    placement: Any = None
-
-    def __post_init__(self) -> None:
-        _check_count(self.count)
-
-    def __str__(self) -> str:
-        return f"processes({self.count})"
-
-
-class Mpi(Executor, frozen=True):
-    """On the ranks of MPI's world: every rank runs the whole script, and does its share.
-
-    Ranks that have come to a run wait so many seconds for those that haven't.
-    """
-
-    placement: Any = None
-    patience_s: float = PATIENCE_S
-
-    def __post_init__(self) -> None:
-        patience = self.patience_s
-        if isinstance(patience, bool) or not isinstance(patience, int | float) or not patience > 0:
-            raise ConfigurationError(f"{shown(patience)} isn't a patience", advice="it's a number of seconds above 0")
-
-    @property
-    def is_main(self) -> bool:
-        return bool(load_mpi().COMM_WORLD.Get_rank() == 0)
-
-    def __str__(self) -> str:
-        return "mpi"
-
-
-class Shuffled(Executor, frozen=True):
-    """In this process, where a draw says who runs next: a check that this doesn't matter."""
-
-    seed: int
-
-    def __post_init__(self) -> None:
-        if type(self.seed) is not int:
-            raise ConfigurationError(f"{shown(self.seed)} isn't a seed", advice="it's a whole number: shuffled(7)")
-
-    def __str__(self) -> str:
-        return f"shuffled({self.seed})"
-
-
-class SharedWorkers(Executor, frozen=True):
-    """The participants of a federation in so many processes on this machine, several in each."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        _check_count(self.count)
-
-    def __str__(self) -> str:
-        return f"workers({self.count})"
-
-
-class InProcess(Executor, frozen=True):
-    """All participants of a federation in this process."""
-
-    def __str__(self) -> str:
-        return "in-process"
-
-
-class Tcp(Executor, frozen=True):
-    """A process for each participant of a federation; they connect by TCP."""
-
-    def __str__(self) -> str:
-        return "tcp"
-
-
-class Unix(Executor, frozen=True):
-    """A process for each participant of a federation; they connect by a Unix socket."""
-
-    def __str__(self) -> str:
-        return "unix"
-
-
-_EXAMPLES: dict[type[Executor], str] = {
-    Inline: "inline",
-    Processes: "processes(4)",
-    Mpi: "mpi",
-    Shuffled: "shuffled(7)",
-    InProcess: "in-process",
-    Tcp: "tcp",
-    Unix: "unix",
-    SharedWorkers: "workers(2)",
+_EXAMPLES: dict[Kind, str] = {
+    **{kind: kind for kind in get_args(Kind)},
+    "processes": "processes(4)",
+    "shuffled": "shuffled(7)",
 }
+EVERY: tuple[Kind, ...] = tuple(_EXAMPLES)
+
 _PLAIN: dict[str, Callable[[], Executor]] = {
-    **{text: kind for kind, text in _EXAMPLES.items() if "(" not in text},
-    "processes": Unix,  # A federation has as many as it has participants.
-    "workers": lambda: SharedWorkers(min(cores(), _WORKERS_MAX)),
+    "inline": lambda: Executor("inline"),
+    "mpi": lambda: Executor("mpi"),
+    "in-process": lambda: Executor("in-process"),
+    "tcp": lambda: Executor("tcp"),
+    "unix": lambda: Executor("unix"),
+    "processes": lambda: Executor("unix"),  # A federation has as many as it has participants.
+    "workers": lambda: Executor("processes", min(cores(), _WORKERS_MAX)),
 }
 _NUMBERED: dict[str, Callable[[int], Executor]] = {
-    "processes": Processes,
-    "shuffled": Shuffled,
-    "workers": SharedWorkers,
+    "processes": lambda count: Executor("processes", count),
+    "workers": lambda count: Executor("processes", count),  # Another word for it.
+    "shuffled": lambda seed: Executor("shuffled", seed=seed),
 }
 
-EVERY = tuple(_EXAMPLES)
 
-
-def inline() -> Inline:
+def inline() -> Executor:
     """Run a simulation in this process."""
-    return Inline()
+    return Executor("inline")
 
 
-def processes(workers: int, *, placement: Any = None) -> Processes:
+def processes(workers: int, *, placement: Any = None) -> Executor:
     """Run a simulation in so many processes on this machine.
 
     The placement says which gets what. In the kernel, "links" keeps close entities together (the default if links are
     declared), "round robin" deals them out, and a dict names the worker of each.
     """
-    return Processes(workers, placement)
+    return Executor("processes", workers, placement)
 
 
-def mpi(*, placement: Any = None, patience_s: float = PATIENCE_S) -> Mpi:
+def mpi(*, placement: Any = None, patience_s: float = PATIENCE_S) -> Executor:
     """Run a simulation on the ranks of MPI: ``mpiexec -n 4 python model.py``. Every rank runs the whole script.
 
     Ranks that have come to a run wait so many seconds for those that haven't; then it is said who is missing, and all
     are ended. Without a limit it is `math.inf`.
     """
-    return Mpi(placement, patience_s)
+    return Executor("mpi", placement=placement, patience_s=patience_s)
 
 
-def as_executor(given: Any, allowed: Sequence[type[Executor]] = EVERY) -> Executor:
+def shuffled(seed: int) -> Executor:
+    """Run agents in this process, where a draw says who runs next: a check that this doesn't matter."""
+    return Executor("shuffled", seed=seed)
+
+
+def as_executor(given: Any, allowed: Sequence[Kind] = EVERY) -> Executor:
     """Take an executor or its text; refuse one that isn't of an allowed kind, and say what is."""
     found = readable_executor(given) if isinstance(given, str) else given() if given in (inline, mpi) else given
     advice = "use " + _listed([f'"{_EXAMPLES[kind]}"' for kind in allowed])
     if not isinstance(found, Executor):
         raise ConfigurationError(f"{shown(given)} isn't an executor", advice=advice)
-    if not isinstance(found, tuple(allowed)):
+    if found.kind not in allowed:
         raise ConfigurationError(f"{shown(str(given))} can't be used here", advice=advice)
     return found
 

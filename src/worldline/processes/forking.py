@@ -15,11 +15,12 @@ import signal
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from importlib import import_module
 from multiprocessing import forkserver, process, reduction, resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from worldline.model.errors import UsageError
 from worldline.processes.lifeline import Lifeline, hold_on, tie_to_parent
@@ -65,10 +66,6 @@ def check_guarded() -> None:
     """End this process if it is a worker whose script would start workers: the parent tells. To be called first."""
     if getattr(process.current_process(), "_inheriting", False):
         os._exit(_UNGUARDED)
-
-
-class Closable(Protocol):
-    def close(self) -> None: ...
 
 
 class WorkerProcess(ForkServerProcess):
@@ -135,13 +132,8 @@ class WorkerProcess(ForkServerProcess):
         return {**kept, "_end": reduction.DupFd(self._line.end)}
 
 
-def close_in_forks(*talk: Closable) -> None:
+def close_in_forks(close: Callable[[], object]) -> None:
     """Let processes that a worker's code forks say nothing: it would be taken for the worker's word."""
-
-    def close() -> None:
-        for each in talk:
-            each.close()
-
     os.register_at_fork(after_in_child=close)
 
 
@@ -159,19 +151,13 @@ def end_stray(error: BaseException | None) -> NoReturn:
     os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
-class WorkerContext(ForkServerContext):
-    """Makes worker processes."""
-
-    Process = WorkerProcess
-
-
-def fork_server(preload: str) -> WorkerContext:
-    """Return what makes processes, with its server running; the module is loaded there, if it has just been started.
+def fork_server(preload: str) -> ForkServerContext:
+    """Return what makes pipes to workers, with their server running; if it was just started, it loads the module.
 
     The server is an interpreter of its own, and would look for Python's own modules in the current folder first: a
     user's queue.py there would be the end of it.
     """
-    context = WorkerContext()
+    context = ForkServerContext()
     context.set_forkserver_preload([preload])
     # It may be tied to this process as long as this thread lives, and only the main one does to the end.
     is_main = threading.current_thread() is threading.main_thread()
@@ -179,7 +165,7 @@ def fork_server(preload: str) -> WorkerContext:
     with _environment:
         before = {name: os.environ.get(name) for name in told}
         os.environ.update(told)
-        # Ctrl-C reaches the server too, which isn't ready to ignore it until it has begun: see `fork_server_side.py`.
+        # Ctrl-C reaches the server too, which isn't ready to ignore it until it has begun: see above.
         resource_tracker.ensure_running()  # Here, since it unblocks what it is started with.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:

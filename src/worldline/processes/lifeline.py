@@ -22,7 +22,7 @@ must not outlive that thread either.
 Nothing here runs between fork and exec, so it is safe in programs with threads.
 
 Run as a file, ``python lifeline.py END COMMAND...``, it holds on and becomes any other program, on Linux; elsewhere
-that program isn't tied to anybody.
+that program isn't tied to any.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from worldline.model.errors import LossError
 from worldline.model.frames import Cutter, frame
+from worldline.processes.executor import cores
 
 if TYPE_CHECKING:
     from multiprocessing import connection  # A run in one process has no use for all that it loads.
@@ -60,7 +61,7 @@ class Mesh:
             self._selector.register(end, selectors.EVENT_READ, other)
         self._selector.register(parent, selectors.EVENT_READ)
         # A processor that has slept comes back slowly: a worker that has one to itself asks a while before it sleeps.
-        self._has_core = len(sockets) < _cores()
+        self._has_core = len(sockets) < cores()
 
     def post(self, other: int, body: bytes) -> None:
         """Send a frame, or keep it until the socket takes it."""
@@ -147,10 +148,3 @@ class Mesh:
         if not received:
             raise PeerGone(f"worker {other} is gone", worker=other)
         return [(other, body) for body in self._frames[other].feed(received)]
-
-
-def _cores() -> int:
-    """Return how many processors this process may use, as far as the system says."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -6,16 +6,18 @@ how far it is, whatever else its work has to tell, and what came of it.
 
 from __future__ import annotations
 
+import pickle
 import socket
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from worldline.files.loading import load_module, loaded_files
-from worldline.model.errors import WorldlineError
+from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.processes.failures import Failure, first_error, told
 from worldline.processes.forking import close_in_forks
 from worldline.processes.mesh import Mesh, PeerGone
@@ -35,6 +37,26 @@ def some_of(names: Sequence[str], without: str) -> str:
     """Return the first names and how many more there are; `without`, if there are none."""
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return f"{', '.join(names[:_NAMES_SHOWN]) or without}{more}"
+
+
+def check_loadable(things: Iterable[object], what: str) -> None:
+    """Refuse classes that workers can't load, since their program is no file."""
+    main = sys.modules.get("__main__")
+    if not Path(getattr(main, "__file__", None) or "").is_file() and any(
+        type(each).__module__ == "__main__" for each in things
+    ):
+        raise ConfigurationError(
+            "workers can't load what was typed in, or comes from a pipe", advice=f"put {what} into a file"
+        )
+
+
+def loaded(data: bytes, what: str) -> Any:
+    """Return what was pickled for this worker; refuse what can't be found here."""
+    try:
+        return pickle.loads(data)
+    except (AttributeError, ImportError) as error:
+        advice = f"define their {'functions' if ' or ' in what else 'classes'} at the top level of a module"
+        raise ConfigurationError(f"a worker can't load {what}: {error}", advice=advice) from error
 
 
 class WorkerLine(StatusTimer):
@@ -162,7 +184,7 @@ def _take_part(
 ) -> int | None:
     """Be one of the workers. Its sockets end with its process: by then it has said why, so it isn't taken for lost."""
     mesh = Mesh(sockets, pipe)
-    close_in_forks(mesh)
+    close_in_forks(mesh.close)
     try:
         for file in files:
             load_module(file)

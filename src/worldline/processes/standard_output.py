@@ -1,4 +1,4 @@
-"""Standard output and error that can't be written any more: nobody reads on (`| head -1`), or the disk is full.
+"""Standard output and error that can't be written any more: the reader is gone (`| head -1`), or the disk is full.
 
 What prints then, a command, a model, or a worker, mustn't be blamed for it. So what is raised is an error of ours
 that says what is the matter, once; what is printed after that goes nowhere.

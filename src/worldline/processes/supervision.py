@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import connection
@@ -22,39 +23,8 @@ from worldline.processes.failures import raised_outside
 from worldline.processes.forking import WorkerProcess, check_guarded, close_in_forks, fork_server
 from worldline.processes.standard_output import guard_output
 
-# -- Processes that hold a run up because they were stopped: such a one neither goes on nor ends, and may yet do
-
 STOPPED_EVERY_S = 1.0
 """How often it is looked whether workers are stopped."""
-
-
-class StoppedWorkers:
-    """Looks at workers from time to time, and says on stderr which of them are stopped, once for each time.
-
-    A worker isn't ended for it: what has stopped it may let it go on. `describe(number)` says which one it is.
-    """
-
-    def __init__(self, describe: Callable[[int], str]) -> None:
-        self._describe = describe
-        self._looked = time.monotonic()
-        self._looks: list[int] = []  # How often in a row each was found stopped.
-
-    def look(self, processes: Sequence[WorkerProcess]) -> None:
-        clock = time.monotonic()
-        if clock - self._looked < STOPPED_EVERY_S:
-            return
-        self._looked = clock
-        self._looks += [0] * (len(processes) - len(self._looks))
-        for number, process in enumerate(processes):
-            self._looks[number] = self._looks[number] + 1 if process.is_stopped() else 0
-            if self._looks[number] == 2:  # Not the first time: all may have been stopped, and this one goes on last.
-                print(
-                    f"worldline: {self._describe(number)}, is stopped, and the run waits for it"
-                    f" (kill -CONT {process.pid} lets it go on)",
-                    file=sys.stderr,
-                    flush=True,
-                )
-
 
 LAST_WORDS_S = 5.0
 """How long it may take a process to end that is about to."""
@@ -74,7 +44,8 @@ class Supervision:
     def __init__(self, describe: Callable[[int], str]) -> None:
         self._describe = describe
         self._pipes: list[Pipe] = []
-        self._stops = StoppedWorkers(self._named)
+        self._looked = time.monotonic()
+        self._stops: Counter[int] = Counter()  # How often in a row each was found stopped.
         self.processes: list[WorkerProcess] = []
 
     def start(self, live: Live, tasks: Sequence[tuple[Any, ...]], preload: str) -> None:
@@ -88,7 +59,7 @@ class Supervision:
             for number, task in enumerate(tasks):
                 mine, theirs = context.Pipe()
                 self._pipes.append(mine)
-                process = context.Process(target=_live, args=(live, theirs, task), name=f"worker {number}", daemon=True)
+                process = WorkerProcess(target=_live, args=(live, theirs, task), name=f"worker {number}", daemon=True)
                 self.processes.append(process)
                 process.start()
                 theirs.close()
@@ -116,10 +87,26 @@ class Supervision:
     def hear(self) -> Iterator[tuple[int, Said]]:
         """Wait a while; yield one thing that each worker has said who has said any."""
         ready = connection.wait(self._pipes, STOPPED_EVERY_S)
-        self._stops.look(self.processes)
+        self._look_for_stopped()
         for number, pipe in enumerate(self._pipes):
             if pipe in ready:
                 yield number, self._heard(number)
+
+    def _look_for_stopped(self) -> None:
+        """Say on stderr which workers are stopped, once for each time. None is ended for it: it may yet go on."""
+        clock = time.monotonic()
+        if clock - self._looked < STOPPED_EVERY_S:
+            return
+        self._looked = clock
+        for number, process in enumerate(self.processes):
+            self._stops[number] = self._stops[number] + 1 if process.is_stopped() else 0
+            if self._stops[number] == 2:  # Not the first time: all may have been stopped, and this one goes on last.
+                print(
+                    f"worldline: {self._named(number)}, is stopped, and the run waits for it"
+                    f" (kill -CONT {process.pid} lets it go on)",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     def last_words(self) -> Iterator[tuple[int, Said]]:
         """Yield all that workers have said already."""
@@ -154,7 +141,7 @@ def too_many(count: int, error: Exception) -> UsageError:
 
 
 def say(pipe: Pipe, kind: str, what: object) -> None:
-    """Say the last thing that a worker has to say, if anybody still hears."""
+    """Say the last thing that a worker has to say, if the program still hears."""
     try:
         pipe.send((kind, what))
     except OSError:
@@ -165,7 +152,7 @@ def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
     """Be a worker: the whole life of its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The program is interrupted too, and ends the workers.
     guard_output()
-    close_in_forks(pipe)
+    close_in_forks(pipe.close)
     me = os.getpid()
     exit_code = None
     try:

@@ -1,7 +1,7 @@
 """Compares two recordings: of any room, whole, cut off or broken off.
 
 What both files hold in equal chunks isn't even unpacked (see `walk`); the rest is read once, in step, by
-`history.parting`, as far as each tells everything (see `accounting`).
+`history.parting`, as far as each tells everything (see `reader`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from os import PathLike
 import msgspec
 
 from worldline.history.diff.account import Account, ActionKind
-from worldline.history.diff.difference import Difference, Later, ReplacedDraw, guess
+from worldline.history.diff.difference import Difference, Later, guess
 from worldline.history.diff.parting import Causes, Origin, Partings, explain, part, unseen_before
 from worldline.history.diff.values import FieldDifference, field_differences
 from worldline.history.link_draws import RunDraws
 from worldline.model.draws.distributions import Distribution, DrawnValue, value_text
 from worldline.model.time import format_time
-from worldline.recording.accounting import intact, is_complete, is_cut_off, recorded_account
-from worldline.recording.reader import Recording, story
+from worldline.recording.reader import Recording, intact, is_complete, is_cut_off, recorded_account, story
 from worldline.recording.walk import equal_chunks, sendings
 
 _LATER_MAX = 24  # How many messages a guess is made from,
@@ -71,7 +70,7 @@ def _compared_header(recording: Recording) -> dict[str, object]:
     return {**compared, "settings": settings, "draws": draws}
 
 
-def _replaced_draws(a: Recording, b: Recording) -> tuple[list[ReplacedDraw], int]:
+def _replaced_draws(a: Recording, b: Recording) -> tuple[list[tuple[str, str, str]], int]:
     """Return which draws of links have another value in the other run because a table replaced them.
 
     And how many can't be told: those that a function made. It may not even be here, and a recording isn't trusted to
@@ -92,8 +91,8 @@ def _replaced_draws(a: Recording, b: Recording) -> tuple[list[ReplacedDraw], int
             continue
         also = other[name].drawn if name in other else drawn
         if drawn.value != also.value and (drawn.value != drawn.natural or also.value != also.natural):
-            texts = (value_text(each.distribution, each.value) for each in (drawn, also))
-            found.append(ReplacedDraw(name, *texts))
+            then, now = (value_text(each.distribution, each.value) for each in (drawn, also))
+            found.append((name, then, now))
     return found, len(by_function)
 
 

@@ -34,7 +34,7 @@ from worldline.files.saving import destination, refusal
 from worldline.model.errors import LossError, UsageError
 
 _PREFIX = struct.Struct("<BQ")
-_SKIPPED = 0x80  # The first kind of record that MCAP leaves to anybody.
+_SKIPPED = 0x80  # The first kind of record that MCAP leaves to its users.
 _AT_ONCE = 4096  # Bytes that a pipe with room takes without letting its writer wait: Linux's PIPE_BUF.
 _LOOK_MS = 100
 
@@ -73,7 +73,7 @@ class Output:
         self._tail += len(data)
 
     def give_up(self) -> None:
-        """Wait no more for whoever reads a pipe. May be called from a signal's handler."""
+        """Wait no more for the reader of a pipe. May be called from a signal's handler."""
         self._given_up = True
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Output:
         view = memoryview(data)
         while view:
             if room.poll(_LOOK_MS):
-                with contextlib.suppress(BlockingIOError):  # Whoever shares it with us was quicker.
+                with contextlib.suppress(BlockingIOError):  # Another writer was quicker.
                     view = view[os.write(descriptor, view[:_AT_ONCE]) :]
             elif self._given_up:
                 raise OSError("nobody reads it")
@@ -155,7 +155,7 @@ def _opened(path: Path, *, overwrite: bool) -> tuple[int, bool]:
         return descriptor, False
     try:
         if overwrite:
-            to.file.unlink(missing_ok=True)  # Not emptied: whoever still reads the old one keeps it.
+            to.file.unlink(missing_ok=True)  # Not emptied: a reader of the old one keeps it.
         return os.open(to.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
     except FileExistsError as error:
         raise UsageError(f"{path} already exists", advice="remove it, or choose another name") from error

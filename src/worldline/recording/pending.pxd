@@ -69,10 +69,13 @@ cdef class Pending:
     cpdef _carry_out_closures(self)
 
 
-cdef class Certificate:
+cdef class Contents:
     cdef object _hash
     cdef list _unhashed
     cdef Py_ssize_t _weight
+    cdef dict _counts
+    cdef readonly dict losses
 
+    @cython.locals(count=list, reached=Py_ssize_t)
     cpdef add(self, sent, sender, sequence, topic, payload, list fates)
     cdef _catch_up(self)

@@ -6,13 +6,13 @@ is numbered in the order in which it is told, which is that in which it happened
 
 Invariants
 ----------
-P1. A publication is taken once nobody can act at its expiry or before (expiry < floor), and not before every one that
+P1. A publication is taken once none can act at its expiry or before (expiry < floor), and not before every one that
     precedes it in the order was taken.
 P2. Nothing that comes later precedes what was taken. Why: what was taken expired before the floor, a message doesn't
-    expire before it is sent, and nobody sends before the floor any more.
+    expire before it is sent, and nothing is sent before the floor any more.
 
 So the concatenation of all that is ever taken is the sorted list of all publications, however the calls interleave
-and wherever the floor stood when somebody asked. Ordering by expiry instead would keep less, since a message that is
+and wherever the floor stood when it was asked for. Ordering by expiry instead would keep less, since a message that is
 long under way delays all that were sent after it; but an expiry is only a bound, and may itself depend on luck.
 
 Calls that contradict P1 or P2 are bugs of the caller and raise: a file that silently depended on luck would be worse.
@@ -29,12 +29,13 @@ from worldline.history.diff.account import Fate
 from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
+from worldline.recording.facts import Count
 
 _WEIGHT_OF_A_FATE = 64  # About what a record takes besides its payload.
 
 
 class Publication:
-    """A message that was sent, and what became of it at everybody whom it concerned; or a note, which has no number.
+    """A message that was sent, and what became of it at all whom it concerned; or a note, which has no number.
 
     `sequence` counts what its sender has sent and noted; `number` is what the sender calls it.
     """
@@ -102,7 +103,7 @@ class Publication:
 
 
 class _Sender:
-    """How much somebody has sent and noted, and what of it isn't final, by its own numbers."""
+    """How much a member has sent and noted, and what of it isn't final, by its own numbers."""
 
     __slots__ = ("open", "told")
 
@@ -140,7 +141,7 @@ class Pending:
         self._latest_number = number
 
     def noted(self, who: str, topic: str, at: int, payload: bytes) -> None:
-        """Take in what nobody is sent; it is final when its time has passed."""
+        """Take in what is sent to none; it is final when its time has passed."""
         self._add(self._sender(who), who, topic, at, payload, at, None)
 
     def _sender(self, who: str) -> _Sender:
@@ -155,7 +156,7 @@ class Pending:
         sequence = sender.told
         if at < self._floor:
             raise InternalError(
-                f"message {sequence} was sent though nobody acts before {format_time(self._floor)} any more",
+                f"message {sequence} was sent though none acts before {format_time(self._floor)} any more",
                 participant=who,
                 at=at,
             )
@@ -205,13 +206,13 @@ class Pending:
             )
 
     def closed(self, receiver: str, topic: str, until: int) -> None:
-        # Carried out later, for many at a time: at the end of a run everybody closes everything, and to go through all
+        # Carried out later, for many at a time: at the end of a run all close everything, and to go through all
         # that is pending for each of them would take its square.
         earlier = self._closures.get((receiver, topic), FOREVER)
         self._closures[receiver, topic] = min(until, earlier)
 
     def advance(self, floor: int) -> list[Publication]:
-        """Learn that nobody acts before the floor any more; return what is final, if there is enough to be worth it.
+        """Learn that none acts before the floor any more; return what is final, if there is enough to be worth it.
 
         The floor is remembered, so nothing is lost by not looking each time.
         """
@@ -303,14 +304,16 @@ _HASH_EVERY = 2**16  # Bytes: hashing many messages together costs much less tha
 _WEIGHT_OF_A_MESSAGE = 64  # Besides its payload, at the least.
 
 
-class Certificate:
-    """A running hash over header, messages and outcome."""
+class Contents:
+    """All that a recording says: a running hash over header, messages and outcome, and how much there is of it."""
 
     def __init__(self, header: Mapping[str, str]) -> None:
         self._hash = blake2b(digest_size=_SIZE)
         self._hash.update(_encode(sorted(header.items())))
         self._unhashed: list[tuple[int, str, int, str, bytes, list[Fate]]] = []
         self._weight = 0
+        self._counts: dict[str, list[int]] = {}  # Topic → how many were published, and arrived; bytes.
+        self.losses: dict[tuple[str, str, str], int] = {}  # By receiver, topic and reason.
 
     def add(self, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]) -> None:
         """Go on with the next message; the fates are in their order, and stay as they are."""
@@ -318,8 +321,27 @@ class Certificate:
         self._weight += len(payload) + _WEIGHT_OF_A_MESSAGE
         if self._weight >= _HASH_EVERY:
             self._catch_up()
+        count = self._counts.get(topic)
+        if count is None:
+            count = self._counts[topic] = [0, 0, 0]
+        reached = 0
+        for _, receiver, _, lost in fates:
+            if lost is None:
+                reached += 1
+            else:
+                self.losses[receiver, topic, lost] = self.losses.get((receiver, topic, lost), 0) + 1
+        count[0] += 1
+        count[1] += reached
+        count[2] += len(payload)
 
-    def seal(self, outcome: Mapping[str, str]) -> str:
+    def counts(self) -> dict[str, Count]:
+        """Return how much there is of each topic."""
+        return {
+            topic: Count(published=published, arrivals=arrivals, bytes=size)
+            for topic, (published, arrivals, size) in sorted(self._counts.items())
+        }
+
+    def certificate(self, outcome: Mapping[str, str]) -> str:
         """Return the certificate, in hex, for a recording that ends like this."""
         self._catch_up()
         sealed = self._hash.copy()

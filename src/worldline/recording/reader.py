@@ -5,68 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from functools import cached_property
+from heapq import heappop, heappush
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from mcap.records import Channel, Message
+from mcap.records import Channel
 
-from worldline.history.diff.account import Sending
+from worldline.history.diff.account import NOTES, Account, Membership, Sending
 from worldline.history.journal import run_digest
+from worldline.history.observer import Observer
 from worldline.model.errors import ModelError, UsageError, nearest, shortened, shown
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
-from worldline.recording.pending import Certificate
-from worldline.recording.scan import SHARED_CHANNEL, Damaged, Scan, take_out
-from worldline.recording.walk import lost_of, path_of, sendings
-
-# Reads a file from its first message to its last, and counts and hashes what is in it.
-#
-# What is read is what the recorder was told, so the certificate is computed as the recorder computed it.
+from worldline.recording.facts import (
+    FORMAT,
+    LOST_CHANNEL,
+    Count,
+    Header,
+    LossCount,
+    RunFacts,
+    counted_losses,
+    from_metadata,
+)
+from worldline.recording.pending import Contents
+from worldline.recording.scan import Damaged, Scan
+from worldline.recording.walk import Record, records, sendings
 
 
 class Survey:
-    """What one walk over all records finds, as far as they can be read."""
+    """What one walk over all records finds, as far as they can be read: computed as the recorder computed it."""
 
     def __init__(self, scan: Scan) -> None:
         self.channels: dict[int, Channel] = {}
-        self.certificate = Certificate(scan.header)
+        self.contents = Contents(scan.header)
         self.last_sent: int | None = None
         self.damage: str | None = None
-        self._counts: dict[str, list[int]] = {}
-        self._losses: dict[tuple[str, str, str], int] = {}
         try:
-            for sending in sendings(scan, channels=self.channels):
-                self.last_sent, sender, _, payload, _, sequence = sending
+            for sent, sender, topic, payload, fates, sequence in sendings(scan, channels=self.channels):
+                self.last_sent = sent
                 if payload is not None:
-                    self._add(sending, payload)
+                    self.contents.add(sent, sender, sequence, topic, payload, fates)
                 elif scan.whole:
                     self.damage = f"message {sequence} of {sender} isn't there, only losses of it"
         except Damaged as damage:
             self.damage = str(damage)
-
-    def counts(self) -> dict[str, Count]:
-        return {
-            topic: Count(published=published, arrivals=arrivals, bytes=size)
-            for topic, (published, arrivals, size) in sorted(self._counts.items())
-        }
-
-    def losses(self) -> tuple[LossCount, ...]:
-        return tuple(sorted(LossCount(*key, count) for key, count in self._losses.items()))
-
-    def _add(self, sending: Sending, payload: bytes) -> None:
-        sent, sender, topic, _, fates, sequence = sending
-        self.certificate.add(sent, sender, sequence, topic, payload, fates)
-        count = self._counts.setdefault(topic, [0, 0, 0])
-        count[0] += 1
-        count[2] += len(payload)
-        for _, receiver, _, lost in fates:
-            if lost is None:
-                count[1] += 1
-            else:
-                self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
 
 class Arrival(NamedTuple):
@@ -83,7 +67,7 @@ class Arrival(NamedTuple):
 
 
 class Unheard(NamedTuple):
-    """A message that reached nobody, because nobody listened or because it was lost on the way to everybody."""
+    """A message that reached no receiver, because none listened or because it was lost on the way to all."""
 
     sent: int
     sender: str
@@ -177,26 +161,13 @@ class Recording:
             raise UsageError("topics and receivers must be lists, not a single text")
         self._check_known("topic", topics, self._topics)
         self._check_known("receiver", receivers, self.members)
-        paths = {
-            number: path
-            for number, channel in self._channels.items()
-            if (path := path_of(channel)) is not None
-            and path.receiver
-            and (topics is None or path.topic in topics)
-            and (receivers is None or path.receiver in receivers)
-        }
-        shared = {number: topic for number, topic in self._shared.items() if topics is None or topic in topics}
 
-        def arrival(message: Message) -> Arrival | None:
-            path, payload = paths.get(message.channel_id), message.data
-            if path is None and message.channel_id in shared:
-                path, payload = take_out(shared[message.channel_id], payload)
-                if not path.receiver or (receivers is not None and path.receiver not in receivers):
-                    return None
-            if path is None:
+        def arrival(record: Record) -> Arrival | None:
+            at, sent, sequence, (topic, sender, receiver, copy), payload, _ = record
+            if payload is None or not receiver or (topics is not None and topic not in topics):
                 return None
-            topic, sender, receiver, copy = path
-            at, sent, sequence = message.log_time, message.publish_time, message.sequence
+            if receivers is not None and receiver not in receivers:
+                return None
             return Arrival(at, sent, sender, sequence, receiver, copy, topic, payload)
 
         return self._in_order(arrival, start, end)
@@ -214,8 +185,7 @@ class Recording:
                 raise UsageError(f"{self.path} has no {what} {shown(name)}", advice=nearest(name, there) or listed)
 
     def _topics(self) -> set[str]:
-        paths = (path_of(channel) for channel in self._channels.values())
-        return {path.topic for path in paths if path is not None} | set(self._shared.values())
+        return {channel.topic for channel in self._channels.values() if channel.metadata != LOST_CHANNEL}
 
     def members(self) -> set[str]:
         """Return who took part, or might have."""
@@ -223,33 +193,22 @@ class Recording:
         return {*self.header.roster, *self.header.guests, *came}
 
     def unheard(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Unheard]:
-        """Yield what was sent in [start, end) and reached nobody, in order of sending."""
-        paths = {
-            number: path
-            for number, channel in self._channels.items()
-            if (path := path_of(channel)) is not None and not path.receiver
-        }
+        """Yield what was sent in [start, end) and reached no receiver, in order of sending."""
 
-        def unheard(message: Message) -> Unheard | None:
-            path, payload = paths.get(message.channel_id), message.data
-            if path is None and message.channel_id in self._shared:
-                path, payload = take_out(self._shared[message.channel_id], payload)
-            if path is None or path.receiver:
+        def unheard(record: Record) -> Unheard | None:
+            at, _, sequence, path, payload, _ = record
+            if payload is None or path.receiver:
                 return None
-            return Unheard(message.log_time, path.sender, message.sequence, path.topic, payload)
+            return Unheard(at, path.sender, sequence, path.topic, payload)
 
         return self._in_order(unheard, start, end)
 
     def losses(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Loss]:
         """Yield what was lost on its way and would have arrived in [start, end), in order of arrival."""
-        ours = {number for number, channel in self._channels.items() if channel.metadata == LOST_CHANNEL}
 
-        def loss(message: Message) -> Loss | None:
-            if message.channel_id not in ours:
-                return None
-            lost = lost_of(message)
-            at, sent = message.log_time, message.publish_time
-            return Loss(at, sent, lost.sender, lost.sequence, lost.receiver, lost.copy, lost.topic, lost.reason)
+        def loss(record: Record) -> Loss | None:
+            at, sent, sequence, (topic, sender, receiver, copy), _, reason = record
+            return None if reason is None else Loss(at, sent, sender, sequence, receiver, copy, topic, reason)
 
         return self._in_order(loss, start, end)
 
@@ -269,11 +228,11 @@ class Recording:
 
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""
-        return self._survey.counts()
+        return self._survey.contents.counts()
 
     def loss_counts(self) -> tuple[LossCount, ...]:
         """Return how much was lost, by receiver, topic and reason; if the run is complete, including buffers."""
-        return self._survey.losses() if self.outcome is None else self.outcome.losses
+        return counted_losses(self._survey.contents.losses) if self.outcome is None else self.outcome.losses
 
     def span(self) -> tuple[int, int] | None:
         """Return the earliest and the latest time in the file, None if it contains no message."""
@@ -281,24 +240,22 @@ class Recording:
         return (min(chunk.earliest for chunk in chunks), max(chunk.latest for chunk in chunks)) if chunks else None
 
     def _in_order(
-        self, entry_of: Callable[[Message], _Entry | None], start: TimeLike, end: TimeLike | None
+        self, entry_of: Callable[[Record], _Entry | None], start: TimeLike, end: TimeLike | None
     ) -> Iterator[_Entry]:
         """Yield the entries of a span of time, in order. Only chunks that overlap in time are held at once."""
         begin, stop = as_time(start, "the start"), FOREVER + 1 if end is None else as_time(end, "the end")
         chunks = sorted(chunk for chunk in self._scan.chunks if chunk.latest >= begin and chunk.earliest < stop)
         pool: list[_Entry] = []
-        size = 0
+        channels, size = dict(self._channels), 0
         try:
             with self.path.open("rb") as file:
                 for place, chunk in enumerate(chunks):
-                    for record in self._scan.records(file, chunk):
-                        if isinstance(record, Message) and begin <= record.log_time < stop:
-                            entry = entry_of(record)
-                            if entry is not None:
-                                pool.append(entry)
-                                size += len(entry[-1])  # The payload, or the reason of a loss.
-                                if size > POOL_MAX:
-                                    raise self._too_much(entry[0])
+                    for record in records(self._scan, file, (chunk,), channels):
+                        if begin <= record[0] < stop and (entry := entry_of(record)) is not None:
+                            pool.append(entry)
+                            size += len(entry[-1])  # The payload, or the reason of a loss.
+                            if size > POOL_MAX:
+                                raise self._too_much(entry[0])
                     pool.sort()
                     following = chunks[place + 1].earliest if place + 1 < len(chunks) else FOREVER + 1
                     ready = next((i for i, entry in enumerate(pool) if entry[0] >= following), len(pool))
@@ -322,11 +279,6 @@ class Recording:
     def _channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
-
-    @cached_property
-    def _shared(self) -> dict[int, str]:
-        """The topics of those channels that several paths share."""
-        return {number: each.topic for number, each in self._channels.items() if each.metadata == SHARED_CHANNEL}
 
     # --- Whether it is what was written ---
 
@@ -384,7 +336,7 @@ class Recording:
     def _is_certified(self) -> bool:
         """Whether the messages match their certificate, in the order in which they are read."""
         outcome = self._scan.outcome
-        return outcome is not None and self._survey.certificate.seal(outcome) == outcome.get("certificate")
+        return outcome is not None and self._survey.contents.certificate(outcome) == outcome.get("certificate")
 
 
 def story(outcome: RunFacts) -> str:
@@ -406,3 +358,114 @@ def _digest_of(outcome: RunFacts) -> str | None:
     except ValueError:
         return None
     return run_digest(left).hex()
+
+
+# What a recording tells of its run: whole, broken off or cut off.
+#
+# A file that was cut off, or whose run was, tells everything up to some time; what it holds beyond that isn't told.
+
+# Tells an observer of a recorded run what was told then, in the order in which it happened, at any pace.
+#
+# So whatever looks on at a run can look on at its recording: a public LCM, an observer of a user's own.
+
+
+def narrate(recording: Recording, observer: Observer, pace: Callable[[int], None] = lambda _: None) -> None:
+    """Tell everything that the recording knows; `pace` is called before anything of a later time is told."""
+    account = recorded_account(intact(recording))
+    for name, stay in sorted(account.stays.items()):
+        observer.began(name, stay.began)
+    moments: list[int] = []  # At which something happens that was told; a heap.
+    told = -1
+
+    def pass_until(time: int) -> None:
+        nonlocal told
+        while moments and moments[0] < time:
+            moment = heappop(moments)
+            if moment > told:
+                told = moment
+                pace(moment)
+                observer.passed(moment + 1)
+
+    for at, sender, topic, payload, fates, number in account.sendings:
+        pass_until(at)
+        heappush(moments, at)
+        if topic in NOTES and not fates:
+            observer.noted(sender, topic, at, payload or b"")
+            continue
+        observer.sent(sender, number, topic, at, payload or b"", max((fate[0] for fate in fates), default=at))
+        for arrival, receiver, copy, lost in fates:
+            observer.arrives(sender, number, receiver, arrival, copy, lost)
+            heappush(moments, arrival)
+    pass_until(FOREVER if account.is_complete else account.until + 1)
+    for name, stay in sorted(account.stays.items()):
+        if stay.ended is not None:
+            observer.ended(name, stay.ended, bytes.fromhex(stay.chain or ""))
+
+
+def intact(recording: Recording) -> Recording:
+    """Refuse a file that isn't what was written, before anything in it is taken for a difference."""
+    # A file that isn't whole has no checksums, so there is nothing for it but to unpack it; and that tells the place.
+    # Nor may one that was packed anew.
+    if recording.scan.whole and recording.scan.is_original and recording.damage_in_short() is None:
+        return recording
+    verdict = recording.verify()
+    damage = verdict.text if verdict.condition is Condition.ALTERED else None
+    if damage is not None:
+        raise _altered(recording, damage)
+    return recording
+
+
+def is_complete(recording: Recording) -> bool:
+    """Whether the run came to its end, and all of it is there."""
+    return recording.scan.whole and recording.outcome is not None and recording.outcome.status == "complete"
+
+
+def recorded_account(recording: Recording, skip: int = 0) -> Account:
+    """Return what a recording tells of its run, but for its first chunks."""
+    outcome, roster = recording.outcome, recording.header.roster
+    account = Account((), planned=frozenset(roster), is_complete=is_complete(recording))
+    if outcome is not None and recording.scan.whole:
+        account.stays = {
+            name: Membership(part.started, part.left, part.digest) for name, part in outcome.participants.items()
+        }
+        account.until = FOREVER if outcome.until is None else outcome.until
+    else:
+        account.stays = {name: Membership(0) for name in roster}
+    account.sendings = _told(recording, account, skip)
+    return account
+
+
+def _told(recording: Recording, account: Account, skip: int) -> Iterator[Sending]:
+    """Yield what was sent, as far as all of it is there; then the account's `until` says how far that is."""
+    try:
+        if account.is_complete:
+            yield from sendings(recording.scan, skip)
+            return
+        latest: list[Sending] = []
+        for sending in sendings(recording.scan, skip):
+            if sending[0] >= account.until:
+                break
+            if latest and latest[0][0] != sending[0]:
+                yield from latest
+                latest = []
+            latest.append(sending)
+        if account.until < FOREVER:
+            yield from latest
+        else:  # It was cut off, perhaps among those that were sent at the same time as the last.
+            account.until = latest[0][0] if latest else 0
+    except Damaged as damage:
+        raise _altered(recording, str(damage)) from damage
+
+
+def _altered(recording: Recording, problem: str) -> UsageError:
+    return UsageError(f"{recording.path} was altered: {problem}", advice="record the run again")
+
+
+def shortcoming(recording: Recording) -> str | None:
+    """Say how far a file goes whose end is missing; None for one that is whole."""
+    return f"{recording.path} is {recording.verify()}" if is_cut_off(recording) else None
+
+
+def is_cut_off(recording: Recording) -> bool:
+    """Whether the file's end is missing."""
+    return recording.outcome is None or not recording.scan.whole

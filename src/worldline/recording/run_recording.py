@@ -18,7 +18,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from worldline.files.saving import Destination, destination
 from worldline.history.outcome import Outcome
@@ -32,18 +32,11 @@ from worldline.recording.writer import Recorder
 #
 # A recording is written as NAME.unfinished-PID.mcap beside its place and put there when it is finished; the recording
 # that was there becomes NAME.previous.mcap. Only recordings are treated like that: anything else that has one of the
-# two names is somebody's, and isn't touched unless that is forced. The timing of a recording goes with it. A link is
+# two names is another's, and isn't touched unless that is forced. The timing of a recording goes with it. A link is
 # followed, and stays; a pipe or a device is written to, and has no previous one. All of this is judged before a run,
 # and again after it. What runs that were killed have left unfinished is there until the next recording has its name.
 
 _UNFINISHED = ".unfinished-"
-
-
-class Kept(NamedTuple):
-    """Where a recording is, and what became of what was there before, if anything was."""
-
-    path: Path
-    note: str = ""
 
 
 class Shelf:
@@ -53,7 +46,7 @@ class Shelf:
         if str(path) == "-":
             raise UsageError("a recording can't be named -", advice="standard output is /dev/stdout")
         self._force = force
-        self.kept: Kept | None = None  # What `put` has returned.
+        self.kept: Path | None = None  # Where the recording is, once it has its name.
         self.is_timed = False  # Whether a timing is noted beside it.
         self._destination = destination(path)
         file = self._destination.file
@@ -76,7 +69,7 @@ class Shelf:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody must read it before anything can be written."""
+        """Whether a reader must have opened it before anything can be written."""
         found = self._destination
         return found.is_stream and found.descriptor is None and stat.S_ISFIFO(found.path.stat().st_mode)
 
@@ -85,15 +78,11 @@ class Shelf:
         """Where it was wanted."""
         return self._destination.path
 
-    def put(self) -> Kept:
-        """Give a recording that is finished its name; return where it is, and what else there is to be said."""
-        self.kept = self._put()
-        return self.kept
-
-    def _put(self) -> Kept:
-        path = self.path
+    def put(self) -> str:
+        """Give a recording that is finished its name, if it can have it; return what else there is to be said."""
+        path = self.kept = self.path
         if self._destination.is_stream:
-            return Kept(path)
+            return ""
         try:
             before = self._replaced()
             if before is not None:
@@ -102,12 +91,13 @@ class Shelf:
                 put_aside(self._destination.file.with_suffix(TIMING_SUFFIX))
             self.target.replace(self._destination.file)
         except UsageError as error:  # It wasn't so when the run began.
-            return Kept(self.target, str(error))
+            self.kept = self.target
+            return str(error)
         except OSError as error:
             raise LossError(f"the recording {self.target} can't be named {path}: {error.strerror or error}") from error
         notes = [] if before is None else [f"{path} was {before}; it is now {self._previous}"]
         notes += [f"{each}, of a run that was killed, is removed" for each in self._leftovers()]
-        return Kept(path, "; ".join(notes))
+        return "; ".join(notes)
 
     def _leftovers(self) -> list[Path]:
         """Remove the recordings for this place that processes which are gone have left unfinished; return them."""
@@ -123,7 +113,7 @@ class Shelf:
         return removed
 
     def clear(self) -> None:
-        """Take away what was written, if nobody is to have it."""
+        """Take away what was written, if it isn't to be kept."""
         if not self._destination.is_stream:
             self.target.unlink(missing_ok=True)
 
@@ -200,7 +190,7 @@ class RunRecording:
 
     def __enter__(self) -> Self:
         if self._shelf.waits:
-            self._say(f"waiting for somebody to read {self._shelf.target}")
+            self._say(f"waiting for a reader of {self._shelf.target}")
         output = Output(self._shelf.target, overwrite=True, name=self._shelf.path)
         try:
             self.observer = self._opened(output)
@@ -229,7 +219,7 @@ class RunRecording:
                 abandon()  # Up to there.
 
     def give_up(self) -> None:
-        """Wait no more for whoever reads the recording. May be called from a signal's handler."""
+        """Wait no more for the recording's reader. May be called from a signal's handler."""
         self.observer.give_up()
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -238,10 +228,10 @@ class RunRecording:
         if not self.observer.begun:
             self._shelf.clear()
             return
-        kept = self._shelf.put()
-        if kept.note:
-            (self._say if kept.path == self._shelf.path else self._warn)(kept.note)
-        self._say(f"recorded in {kept.path}")
+        note = self._shelf.put()
+        if note:
+            (self._say if self._shelf.kept == self._shelf.path else self._warn)(note)
+        self._say(f"recorded in {self._shelf.kept}")
 
 
 def _cause(error: BaseException) -> str:

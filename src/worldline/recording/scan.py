@@ -9,7 +9,7 @@ the writer, and in another order, such as that of arrivals. It is still the same
 What a recorder has written itself `is_original`: its order and its sums can be relied on before all of it is read.
 
 Nothing that the file says is believed before it has been held against a limit: a small file can't fill the memory of
-whoever looks at it. What is read at once is at most `CHUNK_MAX`, packed or unpacked; what stands in the file as it is,
+its reader. What is read at once is at most `CHUNK_MAX`, packed or unpacked; what stands in the file as it is,
 and so is no less in the file than in memory, `PLAIN_MAX`; what is kept, `KEPT_MAX`.
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -29,7 +28,7 @@ import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Message, Metadata, Schema
+from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Metadata
 from mcap.writer import MCAP0_MAGIC
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -44,7 +43,7 @@ KEPT_MAX = 2**28
 _PREFIX = struct.Struct("<BQ")  # Opcode and length of every record.
 _SPAN = struct.Struct("<QQ")  # The first fields of a chunk: earliest and latest log time.
 _CHUNK_HEAD = struct.Struct("<QQQII")  # Its span, size and checksum, and how long the name of its packing is.
-_PRIVATE = 0x80  # Opcodes from here on are for anybody's own records.
+_PRIVATE = 0x80  # Opcodes from here on are for its users' own records.
 _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 _MESSAGE = struct.Struct("<HIQQ")
 _LOOSE = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)
@@ -56,7 +55,7 @@ DAMAGE = (McapError, struct.error, ValueError, OverflowError, RuntimeError, Memo
 class Damaged(Exception):  # noqa: N818 - says what was found, as the errors of `model` do.
     """The file isn't what was written; only for this room, which turns it into a verdict or an error.
 
-    What it quotes from the file is somebody else's text.
+    What it quotes from the file is another's text.
     """
 
     def __init__(self, problem: str) -> None:
@@ -260,30 +259,6 @@ class Scan:
         data = self.packed(file, chunk)
         return data if chunk.loose else _unpacked(data, chunk)
 
-    def records(self, file: BinaryIO, chunk: Place) -> Iterator[Schema | Channel | Message]:
-        """Yield the records in a chunk, unpacked and checked."""
-        data = self.unpacked(file, chunk)
-        size = len(data)
-        offset = 0
-        try:
-            while offset < size:
-                opcode, length = _PREFIX.unpack_from(data, offset)
-                offset += _PREFIX.size
-                begin, offset = offset, offset + length
-                if offset > size:
-                    raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
-                if opcode == Opcode.MESSAGE:
-                    if length < _MESSAGE.size:
-                        raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
-                    channel, sequence, log_time, publish_time = _MESSAGE.unpack_from(data, begin)
-                    yield Message(channel, log_time, data[begin + _MESSAGE.size : offset], publish_time, sequence)
-                elif opcode == Opcode.CHANNEL:
-                    yield Channel.read(_stream(data[begin:offset]))
-                elif opcode == Opcode.SCHEMA:
-                    yield Schema.read(_stream(data[begin:offset]))
-        except DAMAGE as error:
-            raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
-
 
 def _unpacked(record: bytes, place: Place) -> bytes:
     """Return what is in a chunk: exactly as many bytes as it claims, and only if those aren't too many."""
@@ -364,7 +339,7 @@ ENVELOPE_SCHEMA = (
 
 
 class RecordedPath(NamedTuple):
-    """What the messages of a path have in common. Receiver "": they reached nobody."""
+    """What the messages of a path have in common. Receiver "": they reached none."""
 
     topic: str
     sender: str

@@ -1,7 +1,7 @@
 """What was sent in a run as tables: rows of plain values, for CSV, Parquet and pandas.
 
 There is a row for each message and receiver, whether it was reached or the message got lost; a message that concerned
-nobody has one without a receiver. They are in the order of the file, by the times of sending.
+no receiver has one without. They are in the order of the file, by the times of sending.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.history.diff.account import Account, Sending
-from worldline.history.diff.steps import NOTES, named
+from worldline.history.diff.account import NOTES, Account, Sending, named
 from worldline.history.diff.values import decoded, is_nothing, payload_text
 from worldline.model.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""The timing of a run: a file that says when its arbiter heard what, for whoever wants to know who waited for whom.
+"""The timing of a run: a file that says when its arbiter heard what, to find out who waited for whom.
 
 It is written while the run goes on, in portions that are compressed one by one, so of a run that was killed all but the
 last second is there. Nothing of it is part of a recording, since wall-clock times are never the same twice. A disk that
@@ -16,19 +16,11 @@ from zlib import crc32
 
 import msgspec
 import zstandard
-from msgspec import Struct
+from msgspec import Struct, json, msgpack
 
 from worldline.files.saving import destination
-from worldline.lock.why.heard import (
-    Heard,
-    TimingHeader,
-    decode_header,
-    decode_heard,
-    encode_header,
-    encode_heard,
-    stripped,
-)
-from worldline.model.errors import LossError, PeerError, UsageError
+from worldline.lock.why.heard import Heard, stripped
+from worldline.model.errors import LossError, UsageError, shortened
 from worldline.model.plan import Plan
 from worldline.recording.timing_file import TIMING_KIND, is_timing, put_aside
 
@@ -40,10 +32,18 @@ _PORTION_MAX = 2**28  # Bytes, unpacked.
 _FLUSH_NS = 1_000_000_000
 
 
-class TimingEnd(Struct, frozen=True, kw_only=True):
-    """How the run has ended: its digest, if it has one."""
+class TimingHeader(Struct, frozen=True, kw_only=True):
+    """What is known of a run before it begins."""
 
-    digest: str | None = None
+    name: str
+    plan: Plan
+
+
+_encode_heard = msgpack.Encoder().encode
+_decode_heard = msgpack.Decoder(list[Heard]).decode
+_encode_json = json.Encoder(order="deterministic").encode
+_decode_header = json.Decoder(TimingHeader).decode
+_decode_end = json.Decoder(dict[str, str | None]).decode
 
 
 class TimingWriter:
@@ -66,7 +66,7 @@ class TimingWriter:
         self._compress = zstandard.ZstdCompressor(level=1).compress
         self._file: BinaryIO | None = _opened(path, force=force)
         self._began = self._flushed = clock()
-        self._write(_HEADER, encode_header(TimingHeader(name=name, plan=plan)), _MAGIC)
+        self._write(_HEADER, _encode_json(TimingHeader(name=name, plan=plan)), _MAGIC)
 
     def hears(self, who: str, events: list[Any]) -> None:
         """Note what is said, for the arbiter whose witness this is."""
@@ -81,7 +81,7 @@ class TimingWriter:
     def close(self, digest: bytes | None = None) -> None:
         """Finish it with how the run has ended."""
         self._flush()
-        self._write(_END, msgspec.json.encode(TimingEnd(digest=None if digest is None else digest.hex())))
+        self._write(_END, _encode_json({"digest": None if digest is None else digest.hex()}))
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -89,7 +89,7 @@ class TimingWriter:
     def _flush(self) -> None:
         heard, self._heard = self._heard, []
         if heard:
-            self._write(_PORTION, self._compress(encode_heard(heard)))
+            self._write(_PORTION, self._compress(_encode_heard(heard)))
 
     def _write(self, kind: bytes, data: bytes, before: bytes = b"") -> None:
         if self._file is None:
@@ -106,35 +106,37 @@ class TimingWriter:
 class Timing:
     """A timing that was noted, or is being noted just now: as much of it as there is.
 
-    Once it has been heard, `end` says how the run ended, and `is_cut_off` whether a part was begun and isn't whole.
+    Once it has been heard, `end` is the digest of the run, empty if it has none, and `is_cut_off` says whether a part
+    was begun and isn't whole.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.end: TimingEnd | None = None
+        self.end: str | None = None
         self.is_cut_off = False
-        parts = self._parts()
-        try:
-            kind, data = next(parts, (b"", b""))
-            if kind != _HEADER:
-                raise self._unreadable("its beginning is missing")
-            self.header = decode_header(data)
-        except PeerError as error:
-            raise self._unreadable(error.problem) from error
+        kind, data = next(self._parts(), (b"", b""))
+        if kind != _HEADER:
+            raise self._unreadable("its beginning is missing")
+        self.header: TimingHeader = self._decoded(_decode_header, data, "its beginning isn't what was noted")
 
     def heard(self) -> Iterator[Heard]:
         """Yield all that was noted."""
         unpacker = zstandard.ZstdDecompressor()
         for kind, data in self._parts():
-            try:
-                if kind == _PORTION:
-                    yield from decode_heard(unpacker.decompress(data, max_output_size=_PORTION_MAX))
-                elif kind == _END:
-                    self.end = msgspec.json.decode(data, type=TimingEnd)
-            except PeerError as error:
-                raise self._unreadable(error.problem) from error
-            except (zstandard.ZstdError, msgspec.MsgspecError) as error:
-                raise self._unreadable(str(error)) from error
+            if kind == _PORTION:
+                try:
+                    unpacked = unpacker.decompress(data, max_output_size=_PORTION_MAX)
+                except zstandard.ZstdError as error:
+                    raise self._unreadable(str(error)) from error
+                yield from self._decoded(_decode_heard, unpacked, "it isn't what was noted")
+            elif kind == _END:
+                self.end = self._decoded(_decode_end, data, "its end isn't what was noted").get("digest") or ""
+
+    def _decoded(self, decode: Callable[[bytes], Any], data: bytes, problem: str) -> Any:
+        try:
+            return decode(data)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise self._unreadable(f"{problem}: {shortened(str(error))}") from error
 
     def _parts(self) -> Iterator[tuple[bytes, bytes]]:
         try:
@@ -155,7 +157,7 @@ class Timing:
                     if crc32(data, crc32(kind)) != checksum:
                         raise self._unreadable(f"it was altered, at byte {place:,} or later")
                     yield kind, data
-                # It is being written just now, or whoever wrote it was killed.
+                # It is being written just now, or its writer was killed.
                 self.is_cut_off = bool(start)
         except OSError as error:
             raise UsageError(f"{self.path} can't be read: {error.strerror or error}") from error

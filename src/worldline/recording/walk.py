@@ -1,8 +1,8 @@
-"""Reads what was sent in a run, in the order of the file, as fast as Python can.
+"""Reads the records of a recording, and what was sent in its run, in the order of the file, as fast as Python can.
 
-Each message is written as several records, one after the other: one for each receiver that it reached or didn't. They
-are put together here. A chunk is unpacked and gone through with one `struct` for every record, which takes a fifth of
-the time that a class for each would.
+Each message is written as several records, one after the other: one for each receiver that it reached or didn't.
+`records` yields them, and `sendings` puts them together. A chunk is unpacked and gone through with one `struct` for
+every record, which takes a fifth of the time that a class for each would.
 
 Two recordings of runs that began alike have the same chunks up to where they part, since chunks are cut by content. So
 who compares two can leave out the equal ones: only the channels that they introduce have to be known. If a message
@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import BinaryIO
 
 import msgspec
 from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
-from mcap.records import Channel, Message
+from mcap.records import Channel
 
 from worldline.history.diff.account import Fate, Sending
 from worldline.recording.facts import LOST_CHANNEL, LostMessage
 from worldline.recording.pending import SEQUENCES
-from worldline.recording.scan import DAMAGE, SHARED_CHANNEL, Damaged, RecordedPath, Scan, take_out
+from worldline.recording.scan import DAMAGE, SHARED_CHANNEL, Damaged, Place, RecordedPath, Scan, take_out
 
 _RECORD = struct.Struct("<BQHIQQ")  # Kind, length; of a message: channel, number, log time, publish time.
 _PREFIX = 9
@@ -38,6 +38,12 @@ _lost_decoder = msgspec.json.Decoder(LostMessage)
 
 ORDERED_MAX = 2**30
 """How many bytes are held at most in order to put messages back into the order in which they were recorded."""
+
+Record = tuple[int, int, int, RecordedPath, bytes | None, str | None]
+"""When it arrived, or would have; when it was sent; its number; its path; payload; and the reason if it got lost.
+
+A plain tuple, since there are millions of them. What got lost has no payload here.
+"""
 
 
 def equal_chunks(a: Scan, b: Scan) -> int:
@@ -53,12 +59,84 @@ def equal_chunks(a: Scan, b: Scan) -> int:
     return min(len(a.chunks), len(b.chunks))
 
 
+def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[int, Channel]) -> Iterator[Record]:
+    """Yield the messages in some chunks; put the channels that are found into the dict of those that are known."""
+    ways: dict[int, RecordedPath | str] = {}  # The path of a channel, or the topic if several paths share it.
+    unpack, is_message, is_channel = _RECORD.unpack_from, int(Opcode.MESSAGE), int(Opcode.CHANNEL)
+    for chunk in chunks:
+        data = scan.unpacked(file, chunk)
+        size, offset = len(data), 0
+        data += _PADDING
+        while offset < size:
+            kind, length, number, sequence, at, sent = unpack(data, offset)
+            start = offset + _PREFIX
+            offset = start + length
+            if offset > size:
+                raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
+            if kind != is_message:
+                if kind == is_channel:
+                    channel = _channel(data[start:offset], chunk)
+                    channels[channel.id] = channel
+                    ways.pop(channel.id, None)
+                continue
+            if length < _FIELDS:
+                raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
+            way = ways.get(number)
+            if way is None:
+                way = ways[number] = _way(number, channels)
+            payload = data[start + _FIELDS : offset]
+            if not isinstance(way, str):
+                yield at, sent, sequence, way, payload, None
+            elif way:
+                path, payload = take_out(way, payload)
+                yield at, sent, sequence, path, payload, None
+            else:
+                lost = _lost(payload, sequence)
+                path = RecordedPath(lost.topic, lost.sender, lost.receiver, lost.copy)
+                yield at, sent, sequence, path, None, lost.reason
+
+
+def _channel(record: bytes, chunk: Place) -> Channel:
+    try:
+        channel: Channel = Channel.read(ReadDataStream(BytesIO(record)))
+    except DAMAGE as error:
+        raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
+    return channel
+
+
+def _way(number: int, channels: dict[int, Channel]) -> RecordedPath | str:
+    """Return the path that a channel is for; its topic if several share it, and "" if it is that of losses."""
+    channel = channels.get(number)
+    if channel is None:
+        raise Damaged(f"a message is on channel {number}, which there isn't")
+    metadata = channel.metadata
+    copy = metadata.get("copy", "0")
+    if "sender" in metadata and "receiver" in metadata and _COPY.fullmatch(copy):
+        return RecordedPath(channel.topic, metadata["sender"], metadata["receiver"], int(copy))
+    if metadata not in (SHARED_CHANNEL, LOST_CHANNEL):
+        raise Damaged(f"channel {number} on {channel.topic} is neither a path's nor that of losses")
+    return str(channel.topic) if metadata == SHARED_CHANNEL else ""
+
+
+def _lost(data: bytes, sequence: int) -> LostMessage:
+    try:
+        lost = _lost_decoder.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Damaged(f"a loss can't be read: {error}") from error
+    if lost.sequence % SEQUENCES != sequence:
+        raise Damaged(f"the loss of message {lost.sequence} of {lost.sender} is numbered {sequence}")
+    return lost
+
+
 def sendings(scan: Scan, skip: int = 0, channels: dict[int, Channel] | None = None) -> Iterator[Sending]:
     """Yield all that was sent, but for what stands in the first chunks; put the channels that are found into a dict."""
     found = {} if channels is None else channels
     with scan.path.open("rb") as file:
-        for channel in _channels_of_skipped(scan, file, skip):
-            found[channel.id] = channel
+        if scan.whole and skip:  # It lists all channels at its end.
+            found.update(scan.index)
+        else:
+            for _ in records(scan, file, scan.chunks[:skip], found):
+                pass
         yield from _reordered(scan, file, found) if scan.is_reordered else _sendings(scan, file, skip, found)
 
 
@@ -81,104 +159,25 @@ def _reordered(scan: Scan, file: BinaryIO, channels: dict[int, Channel]) -> Iter
         yield sent, sender, topic, payload, sorted(fates, key=lambda fate: fate[:3]), number
 
 
-def _channels_of_skipped(scan: Scan, file: BinaryIO, skip: int) -> Iterator[Channel]:
-    """Yield the channels of chunks that are left out; a whole file lists all of them at its end."""
-    if scan.whole and skip:
-        yield from scan.index.values()
-        return
-    for chunk in scan.chunks[:skip]:
-        yield from (record for record in scan.records(file, chunk) if isinstance(record, Channel))
-
-
 def _sendings(scan: Scan, file: BinaryIO, skip: int, channels: dict[int, Channel]) -> Iterator[Sending]:
-    paths = {number: path_of(channel) for number, channel in channels.items()}
-    shared = {number: each.topic for number, each in channels.items() if each.metadata == SHARED_CHANNEL}
-    unpack, is_message, is_channel = _RECORD.unpack_from, int(Opcode.MESSAGE), int(Opcode.CHANNEL)
     time = number = -1
     topic = sender = ""
     payload: bytes | None = None
     fates: list[Fate] = []
-    for chunk in scan.chunks[skip:]:
-        data = scan.unpacked(file, chunk)
-        size, offset = len(data), 0
-        data += _PADDING
-        while offset < size:
-            kind, length, number_of_channel, sequence, at, sent = unpack(data, offset)
-            start = offset + _PREFIX
-            offset = start + length
-            if offset > size:
-                raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
-            if kind != is_message:
-                if kind == is_channel:
-                    channel = _channel(data[start:offset], chunk.offset)
-                    channels[channel.id], paths[channel.id] = channel, path_of(channel)
-                    if channel.metadata == SHARED_CHANNEL:
-                        shared[channel.id] = channel.topic
-                continue
-            if length < _FIELDS:
-                raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
-            path = paths.get(number_of_channel)
-            its_payload: bytes | None = data[start + _FIELDS : offset]
-            if path is None and number_of_channel in shared:
-                path, its_payload = take_out(shared[number_of_channel], data[start + _FIELDS : offset])
-            if path is not None:
-                its_topic, its_sender, receiver, copy = path
-                fate: Fate | None = (at, receiver, copy, None) if receiver else None
-            else:
-                _check_of_losses(number_of_channel, channels)
-                lost = lost_of(Message(number_of_channel, at, data[start + _FIELDS : offset], sent, sequence))
-                its_topic, its_sender, its_payload = lost.topic, lost.sender, None
-                fate = (at, lost.receiver, lost.copy, lost.reason)
-            if sent == time and sequence == number and its_sender == sender and its_topic == topic:
-                if payload is None:
-                    payload = its_payload
-                elif its_payload is not None and its_payload != payload:
-                    raise Damaged(f"message {sequence} of {sender} has two payloads")
-                if fate is not None:
-                    fates.append(fate)
-                continue
+    for at, sent, sequence, path, its_payload, lost in records(scan, file, scan.chunks[skip:], channels):
+        its_topic, its_sender, receiver, copy = path
+        if sent == time and sequence == number and its_sender == sender and its_topic == topic:
+            if payload is None:
+                payload = its_payload
+            elif its_payload is not None and its_payload != payload:
+                raise Damaged(f"message {sequence} of {sender} has two payloads")
+        else:
             if time >= 0:
                 if sent < time and not scan.is_reordered:
                     raise Damaged(f"message {sequence} of {its_sender} stands behind what was sent later")
                 yield time, sender, topic, payload, fates, number
-            time, number, sender, topic, payload = sent, sequence, its_sender, its_topic, its_payload
-            fates = [] if fate is None else [fate]
+            time, number, sender, topic, payload, fates = sent, sequence, its_sender, its_topic, its_payload, []
+        if receiver:
+            fates.append((at, receiver, copy, lost))
     if time >= 0:
         yield time, sender, topic, payload, fates, number
-
-
-def _channel(record: bytes, chunk: int) -> Channel:
-    try:
-        channel: Channel = Channel.read(ReadDataStream(BytesIO(record)))
-    except DAMAGE as error:
-        raise Damaged(f"the chunk at byte {chunk:,} contains something other than records") from error
-    return channel
-
-
-def _check_of_losses(number: int, channels: dict[int, Channel]) -> None:
-    """Refuse messages on channels that are neither a path's nor that of losses."""
-    channel = channels.get(number)
-    if channel is None:
-        raise Damaged(f"a message is on channel {number}, which there isn't")
-    if channel.metadata != LOST_CHANNEL:
-        raise Damaged(f"channel {number} on {channel.topic} is neither a path's nor that of losses")
-
-
-def path_of(channel: Channel) -> RecordedPath | None:
-    """Return the path that a channel is for, None if several share it, if it holds losses or isn't ours."""
-    metadata = channel.metadata
-    copy = metadata.get("copy", "0")
-    if "sender" not in metadata or "receiver" not in metadata or not _COPY.fullmatch(copy):
-        return None
-    return RecordedPath(channel.topic, metadata["sender"], metadata["receiver"], int(copy))
-
-
-def lost_of(message: Message) -> LostMessage:
-    """Return what a record on the topic of losses says."""
-    try:
-        lost = _lost_decoder.decode(message.data)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Damaged(f"a loss can't be read: {error}") from error
-    if lost.sequence % SEQUENCES != message.sequence:
-        raise Damaged(f"the loss of message {lost.sequence} of {lost.sender} is numbered {message.sequence}")
-    return lost

@@ -9,10 +9,11 @@ progress, and that is shown behind the file's end (see `output`), where the chun
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from importlib.metadata import version as version_of
-from typing import Any, NamedTuple, TypedDict
+from time import monotonic
+from typing import Any, NamedTuple
 
 from msgspec import json, structs
 
@@ -30,18 +31,19 @@ from worldline.recording.facts import (
     LOST_SCHEMA_NAME,
     LOST_TOPIC,
     OUTCOME_NAME,
-    Count,
     Header,
-    LossCount,
     LostMessage,
     MemberFacts,
     Provenance,
     RunFacts,
+    counted_losses,
+    float_fingerprint,
+    platform_name,
+    python_name,
     to_metadata,
 )
-from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output, RecordingTarget
-from worldline.recording.pending import SEQUENCES, Certificate, Pending, Publication
+from worldline.recording.pending import SEQUENCES, Contents, Pending, Publication
 from worldline.recording.scan import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, RecordedPath, put_in
 
 PATHS_MAX = 65_000
@@ -62,15 +64,9 @@ class Schema(NamedTuple):
     data: bytes
 
 
-class _Tally:
-    """What has happened on a topic."""
-
-    __slots__ = ("arrivals", "bytes", "published")
-
-    def __init__(self) -> None:
-        self.published = 0
-        self.arrivals = 0
-        self.bytes = 0
+# The schema, topic and metadata of channels that many paths share.
+_ENVELOPES = Schema(ENVELOPE_SCHEMA_NAME, "jsonschema", ENVELOPE_SCHEMA), "", SHARED_CHANNEL
+_LOSSES = Schema(LOST_SCHEMA_NAME, "jsonschema", LOST_SCHEMA), LOST_TOPIC, LOST_CHANNEL
 
 
 class Recorder(Observer):
@@ -78,7 +74,7 @@ class Recorder(Observer):
 
     `encodings` says how the payloads on a topic are encoded, ``{"pose": "json"}``, and `encoding` how those on all
     others are; none means plain bytes. `schemas` says, by topic, what they contain. `provenance` says what is run, and
-    which code that is. The clock only decides when a file shows what isn't a whole chunk yet.
+    which code that is.
     """
 
     def __init__(
@@ -87,14 +83,12 @@ class Recorder(Observer):
         plan: Plan,
         *,
         federation: str = "",
-        version: str | None = None,
         encodings: Mapping[str, str] | None = None,
         encoding: str = "",
         schemas: Mapping[str, Schema] | None = None,
         provenance: Provenance | None = None,
         overwrite: bool = False,
         chunk_size: int = CHUNK_SIZE,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if chunk_size > CHUNK_SIZE_MAX:
             raise UsageError(f"a chunk can't have {chunk_size:,} bytes", advice=f"use at most {CHUNK_SIZE_MAX:,}")
@@ -103,10 +97,10 @@ class Recorder(Observer):
                 raise UsageError(f"the schema of {topic} is longer than {SCHEMA_MAX:,} bytes")
         header = to_metadata(
             Header(
-                version=version_of("worldline") if version is None else version,
+                version=version_of("worldline"),
                 python=python_name(),
                 platform=platform_name(),
-                byte_order=byte_order(),
+                byte_order=sys.byteorder,
                 float_fingerprint=float_fingerprint(),
                 federation=federation,
                 seed=plan.seed,
@@ -120,22 +114,19 @@ class Recorder(Observer):
             )
         )
         self._pending = Pending(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.
-        self._certificate = Certificate(header)
+        self._contents = Contents(header)
         self._encodings = dict(encodings or {})
         self._encoding = encoding
         self._schemas = dict(schemas or {})
         self._schema_numbers: dict[Schema, int] = {}
         self._channels: dict[tuple[str, str, str, int], int] = {}  # By `RecordedPath`.
-        self._shared: dict[str, int] = {}  # By topic, for paths that have come too late for one of their own.
-        self._lost_channel = 0
+        # By topic, for paths that have come too late for one of their own; that of losses by "".
+        self._shared: dict[str, int] = {}
         self._parts: dict[str, MemberFacts] = {}
-        self._tallies: dict[str, _Tally] = {}  # By topic.
-        self._losses: dict[tuple[str, str, str], int] = {}
         self._end = FOREVER if plan.end is None else plan.end
         self._closed = False
         self._gap: int | None = None  # When the first message was sent that couldn't be written.
-        self._clock = clock
-        self._shows_at = clock() + SHOW_EVERY_S
+        self._shows_at = monotonic() + SHOW_EVERY_S
         self._output = target if isinstance(target, Output) else Output(target, overwrite=overwrite)
         try:
             self._file = ChunkedFile(self._output, library=f"worldline {header['version']}", chunk_size=chunk_size)
@@ -180,18 +171,18 @@ class Recorder(Observer):
         process.
         """
         if self._gap is not None or self._output.broken:
-            return  # Whoever was told of it will abandon this; nothing may follow what is missing.
+            return  # The caller was told, and will abandon this; nothing may follow what is missing.
         self._write(self._pending.advance(time))
-        if self._output.has_tail and (now := self._clock()) >= self._shows_at:
+        if self._output.has_tail and (now := monotonic()) >= self._shows_at:
             self._write(self._pending.take())
             self._file.show()
-            after = self._clock()
+            after = monotonic()
             self._shows_at = after + max(SHOW_EVERY_S, (after - now) / _LOOKING_SHARE)
 
     # --- What its owner does ---
 
     def give_up(self) -> None:
-        """Stop waiting for whoever reads the recording, if it is a pipe. May be called from a signal handler."""
+        """Stop waiting for the recording's reader, if it is a pipe. May be called from a signal handler."""
         self._output.give_up()
 
     def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int | None = None) -> None:
@@ -213,15 +204,14 @@ class Recorder(Observer):
             for name, part in self._parts.items()
             if part.left is not None and part.digest
         ]
-        losses = {**(dropped or {}), **self._losses}
-        self._finish(RunFacts(status="complete", digest=run_digest(left).hex(), **self._counted(losses)))
+        self._finish({**(dropped or {}), **self._contents.losses}, status="complete", digest=run_digest(left).hex())
 
     def abandon(
         self, cause: str, *, participant: str | None = None, at: int | None = None, end: int | None = None
     ) -> None:
         """Finish the file of a run that was broken off: what is final is kept, and the file says who and why.
 
-        With an `end`, everything that was reported is final, as in `close`: whoever gives it knows that nothing else
+        With an `end`, everything that was reported is final, as in `close`: the caller knows that nothing else
         happened.
 
         Does nothing if the recorder is closed already, so it can be called wherever things may go wrong.
@@ -235,14 +225,12 @@ class Recorder(Observer):
         if self._gap is None:
             self._write(self._pending.take() if end is None else self._pending.finish(end))
         self._finish(
-            RunFacts(
-                status="broken off",
-                cause=cause.encode(errors="replace").decode(),  # It may quote anything, and must fit into UTF-8.
-                participant=participant or "",
-                at=at,
-                until=self._gap if self._gap is not None else self._pending.complete_until() if end is None else end,
-                **self._counted(self._losses),
-            )
+            self._contents.losses,
+            status="broken off",
+            cause=cause.encode(errors="replace").decode(),  # It may quote anything, and must fit into UTF-8.
+            participant=participant or "",
+            at=at,
+            until=self._gap if self._gap is not None else self._pending.complete_until() if end is None else end,
         )
 
     # --- Writing ---
@@ -250,19 +238,16 @@ class Recorder(Observer):
     def _write(self, publications: list[Publication]) -> None:
         """Write all records of each publication, or, where that fails, none of it and nothing after it."""
         for publication in publications:
-            sent, topic, payload = publication.sent, publication.topic, publication.payload
-            sequence = publication.sequence % SEQUENCES
+            sent, sequence = publication.sent, publication.sequence % SEQUENCES
             fates = publication.fates()
             try:
-                reached = self._write_records(publication, sent, sequence, fates)
+                self._write_records(publication, sent, sequence, fates)
             except WorldlineError:
                 self._gap = sent
                 raise
-            self._certificate.add(sent, publication.sender, sequence, topic, payload, fates)
-            self._count(topic, len(payload), reached, fates)
+            self._contents.add(sent, publication.sender, sequence, publication.topic, publication.payload, fates)
 
-    def _write_records(self, publication: Publication, sent: int, sequence: int, fates: list[Fate]) -> int:
-        """Write the records of a publication, and return how many it reached."""
+    def _write_records(self, publication: Publication, sent: int, sequence: int, fates: list[Fate]) -> None:
         sender, topic, payload = publication.sender, publication.topic, publication.payload
         if len(payload) > MESSAGE_MAX:
             raise UsageError(
@@ -272,30 +257,17 @@ class Recorder(Observer):
                 advice=f"a recording has room for {MESSAGE_MAX:,} in one message",
             )
         records: list[tuple[int, int, bytes]] = []  # All of them before any is written: to make a channel may fail.
-        reached = 0
+        is_heard = False
         for arrival, receiver, copy, lost in fates:
             if lost is None:
-                reached += 1
+                is_heard = True
                 records.append(self._record(topic, sender, receiver, copy, arrival, payload))
             else:
-                records.append((self._channel_of_losses(), arrival, _lost(publication, receiver, copy, lost)))
-        if not reached:
+                records.append((self._shared_channel(""), arrival, _lost(publication, receiver, copy, lost)))
+        if not is_heard:
             records.insert(0, self._record(topic, sender, "", 0, sent, payload))
         for channel, at, data in records:
             self._file.add_message(channel, at, data, sent, sequence)
-        return reached
-
-    def _count(self, topic: str, size: int, reached: int, fates: list[Fate]) -> None:
-        tally = self._tallies.get(topic)
-        if tally is None:
-            tally = self._tallies[topic] = _Tally()
-        tally.published += 1
-        tally.arrivals += reached
-        tally.bytes += size
-        if reached < len(fates):
-            for _, receiver, _, lost in fates:
-                if lost is not None:
-                    self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
     def _record(
         self, topic: str, sender: str, receiver: str, copy: int, at: int, payload: bytes
@@ -310,7 +282,7 @@ class Recorder(Observer):
         return channel, at, payload
 
     def _new_channel(self, path: RecordedPath) -> int:
-        """Make the channel of a path. A link's duplicates have one of their own, or nobody could tell them apart."""
+        """Make the channel of a path. A link's duplicates have one of their own, or they couldn't be told apart."""
         topic, sender, receiver, copy = path
         metadata = {"sender": sender, "receiver": receiver}
         if copy:
@@ -318,10 +290,12 @@ class Recorder(Observer):
         return self._register(topic, self._encodings.get(topic, self._encoding), self._schema(topic), metadata)
 
     def _shared_channel(self, topic: str) -> int:
+        """Return the channel of all paths of a topic that have none of their own; or of losses, without a topic."""
         channel = self._shared.get(topic)
         if channel is None:
-            schema = self._schema_number(Schema(ENVELOPE_SCHEMA_NAME, "jsonschema", ENVELOPE_SCHEMA))
-            channel = self._shared[topic] = self._register(topic, "json", schema, SHARED_CHANNEL)
+            schema, name, metadata = _ENVELOPES if topic else _LOSSES
+            number = self._schema_number(schema)
+            channel = self._shared[topic] = self._register(name or topic, "json", number, metadata)
         return channel
 
     def _schema(self, topic: str) -> int:
@@ -335,14 +309,8 @@ class Recorder(Observer):
             number = self._schema_numbers[schema] = self._file.add_schema(*schema)
         return number
 
-    def _channel_of_losses(self) -> int:
-        if not self._lost_channel:
-            schema = self._schema_number(Schema(LOST_SCHEMA_NAME, "jsonschema", LOST_SCHEMA))
-            self._lost_channel = self._register(LOST_TOPIC, "json", schema, LOST_CHANNEL)
-        return self._lost_channel
-
     def _register(self, topic: str, encoding: str, schema: int, metadata: dict[str, str]) -> int:
-        if len(self._channels) + len(self._shared) + bool(self._lost_channel) >= CHANNELS_MAX:
+        if len(self._channels) + len(self._shared) >= CHANNELS_MAX:
             raise UsageError(
                 f"the run has more topics than an MCAP file can hold besides {PATHS_MAX:,} paths",
                 advice="use fewer topics, or run without a recording",
@@ -350,32 +318,17 @@ class Recorder(Observer):
             )
         return self._file.add_channel(topic, encoding, schema, metadata)
 
-    def _counted(self, losses: Mapping[tuple[str, str, str], int]) -> _Counted:
-        """Return what all outcomes tell. Names are sorted when it is encoded."""
-        return {
-            "participants": self._parts,
-            "topics": {
-                topic: Count(published=tally.published, arrivals=tally.arrivals, bytes=tally.bytes)
-                for topic, tally in self._tallies.items()
-            },
-            "losses": tuple(sorted(LossCount(*key, count) for key, count in losses.items() if count)),
-        }
-
-    def _finish(self, outcome: RunFacts) -> None:
+    def _finish(self, losses: Mapping[tuple[str, str, str], int], **facts: Any) -> None:
+        """Finish the file with how the run has ended; names are sorted when that is encoded."""
         self._closed = True
-        texts = to_metadata(outcome)
-        texts["certificate"] = self._certificate.seal(texts)
+        counts = self._contents.counts()
+        texts = to_metadata(RunFacts(participants=self._parts, topics=counts, losses=counted_losses(losses), **facts))
+        texts["certificate"] = self._contents.certificate(texts)
         try:
             self._file.add_metadata(OUTCOME_NAME, texts)
             self._file.finish()
         finally:
             self._output.close()
-
-
-class _Counted(TypedDict):
-    participants: dict[str, MemberFacts]
-    topics: dict[str, Count]
-    losses: tuple[LossCount, ...]
 
 
 def _lost(publication: Publication, receiver: str, copy: int, reason: str) -> bytes:

@@ -1,7 +1,8 @@
 """Properties: what must hold in a run, and when.
 
 A check is a function of the run that returns whether the property holds; an assertion that fails in it says why not. A
-check that has to remember something is a class: each run makes one of it, and calls that.
+check that has to remember something takes a dict as well, which is its own and empty when a run begins; or it is a
+class: each run makes one of it, and calls that.
 
 A federation's run is judged by its story, one happening after the other. It is made of the participants' journals, so
 it tells what their programs have seen and done, and when that was for them. Its order is that of times, of names at the
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from types import FunctionType
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -25,6 +28,7 @@ from worldline.history.observer import LOG
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, shown
 from worldline.model.payload import from_json
+from worldline.model.time import format_time
 from worldline.processes.failures import is_from_outside
 
 
@@ -120,7 +124,7 @@ class Verdicts:
                 raise ConfigurationError(
                     f"{shown(each)} isn't a property", advice='decorate it: @always("..."), @eventually or @at_end'
                 )
-            places[each.when].append((each, _fresh(each) if isinstance(each.check, type) else each.check))
+            places[each.when].append((each, _fresh(each)))
 
     @property
     def watches(self) -> bool:
@@ -140,7 +144,19 @@ class Verdicts:
             _demand(each, check, run, during=False)
 
 
+def remembers(check: object) -> bool:
+    """Whether a check takes a dict besides the run."""
+    return isinstance(check, FunctionType) and check.__code__.co_argcount - len(check.__defaults__ or ()) == 2
+
+
 def _fresh(each: Property) -> Check:
+    """Return a property's check, with a memory of its own if it has one."""
+    if remembers(each.check):
+        memory: dict[Any, Any] = {}
+        return lambda run: each.check(run, memory)
+    if not isinstance(each.check, type):
+        found: Check = each.check
+        return found
     try:
         check: Check = each.check()
     except Exception as error:
@@ -174,8 +190,9 @@ def _complaint(each: Property, check: Check, run: JudgedRun) -> str | None:
             f"the check of {each.text!r} raised {said_of(error)}", participant=run.actor, at=run.now
         ) from error
     if not _is_truth(holds):
+        returned = "nothing" if holds is None else shown(holds)
         raise BrokenCheck(
-            f"the check of {each.text!r}, {_name_of(check)}, returned {'nothing' if holds is None else shown(holds)}",
+            f"the check of {each.text!r}, {_name_of(each.check)}, returned {returned}",
             participant=run.actor,
             at=run.now,
             advice="it has to return True or False; an assertion can say why not",
@@ -198,6 +215,7 @@ def _name_of(check: Any) -> str:
 HappeningKind = Literal["sent", "received", "noted", "befell"]
 
 
+@dataclass(eq=False)
 class Happening:
     """One participant has sent, received or noted something.
 
@@ -205,13 +223,12 @@ class Happening:
     the like `befell` it.
     """
 
-    def __init__(self, at: int, who: str, kind: HappeningKind, topic: str, payload: bytes, sender: str) -> None:
-        self.at = at
-        self.who = who
-        self.kind = kind
-        self.topic = topic
-        self.payload = payload
-        self.sender = sender
+    at: int
+    who: str
+    kind: HappeningKind
+    topic: str
+    payload: bytes
+    sender: str
 
     @cached_property
     def value(self) -> Any:
@@ -223,9 +240,6 @@ class Happening:
         """What was noted, or the payload as text."""
         return self.payload.decode("utf-8", "replace")
 
-    def __repr__(self) -> str:
-        return f"Happening({self.at}, {self.who!r}, {self.kind!r}, {self.topic!r}, {self.payload!r}, {self.sender!r})"
-
 
 class Story:
     """What has happened so far. `last` happened just now; at the end it is None."""
@@ -236,6 +250,9 @@ class Story:
         self.happenings: list[Happening] = []
         self._by_kind: dict[HappeningKind, list[Happening]] = {}  # What always has to hold asks for one kind each time.
         self.ends: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Story(now={format_time(self.now)}, {len(self.happenings)} happenings)"
 
     @property
     def actor(self) -> str | None:

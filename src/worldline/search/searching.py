@@ -28,6 +28,7 @@ from worldline.model.errors import ConfigurationError, Stuck, UsageError, Worldl
 from worldline.processes.failures import BreakOff
 from worldline.processes.supervision import WorkerFarm
 from worldline.search.day import Day
+from worldline.search.properties import Property
 
 # A trial: one run with everything that it depends on, so that it can be had again; and what comes of it.
 
@@ -42,6 +43,9 @@ class Tried(Protocol):
 
     @property
     def day(self) -> Day | None: ...
+
+    @property
+    def properties(self) -> Sequence[Property]: ...
 
     def with_seed(self, seed: int) -> Self:
         """Return it with another seed, and on the day which that seed draws unless it has one."""
@@ -165,16 +169,8 @@ Recipe = Callable[[], Tried]
 """How another process makes the trial: a `partial` of a module's function, which can be sent there."""
 
 
-class _Block(Struct):
-    """What came of some seeds: of all, or those up to the first that fails."""
-
-    seeds: int
-    events: int
-    faults: int
-    faults_in_vain: int
-    digests: bytes
-    failed: int
-    failure: TrialOutcome | None
+_Block = list[TrialOutcome]
+"""What came of some seeds: of all, or those up to the first that fails."""
 
 
 def search_seeds(
@@ -208,15 +204,17 @@ def search_seeds(
     )
     with closing(results):
         for block in results:
-            tried += block.seeds
-            events += block.events
-            faults += block.faults
-            in_vain += block.faults_in_vain
-            hashed.update(block.digests)
+            tried += len(block)
+            for outcome in block:
+                events += outcome.events
+                faults += outcome.faults
+                in_vain += outcome.faults_in_vain
+                hashed.update(outcome.digest)
+                if outcome.failure is not None:
+                    failed += 1
+                    failure = failure or outcome
             if progress is not None:
                 progress(tried)
-            failed += block.failed
-            failure = failure or block.failure
             if failure is not None and not keeps_going:
                 break
     return Report(
@@ -231,19 +229,11 @@ def search_seeds(
 
 
 def _try_block(trial: Tried, seeds: Sequence[int], seconds_max: float | None, keeps_going: bool) -> _Block:
-    block = _Block(0, 0, 0, 0, b"", 0, None)
+    block: _Block = []
     for seed in seeds:
-        outcome = _tried(trial.with_seed(seed), seconds_max)
-        block.seeds += 1
-        block.events += outcome.events
-        block.faults += outcome.faults
-        block.faults_in_vain += outcome.faults_in_vain
-        block.digests += outcome.digest
-        if outcome.failure is not None:
-            block.failed += 1
-            block.failure = block.failure or outcome
-            if not keeps_going:
-                break
+        block.append(_tried(trial.with_seed(seed), seconds_max))
+        if block[-1].failure is not None and not keeps_going:
+            break
     return block
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from worldline.model.blame import described, own_line
 from worldline.model.draws.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue, checked_value
@@ -138,6 +139,31 @@ T = TypeVar("T")
 F = TypeVar("F")  # Faults of a room.
 K = TypeVar("K", bound=Hashable)  # What its draws are named by.
 V = TypeVar("V")  # What they are.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shrunk(Generic[T]):
+    """A failing trial with little left to remove, and the records of what happens in it, in the words of its room.
+
+    There were so many `records_before`, and the seed had `drawn` so much, of which so much is `left`; faults count as
+    draws or by themselves. `lines` say how things are in general, and one by one what is out of the ordinary. `unsure`
+    names what might be smaller if its minimum were stated: no run shows what can work.
+    """
+
+    trial: T
+    failure: WorldlineError
+    records: list[Any]
+    records_before: int
+    drawn: int
+    left: int
+    faults_before: int = 0
+    lines: list[str]
+    runs: int
+    unsure: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Describe in words what it takes."""
+        return "\n".join(self.lines)
 
 
 class CountedRuns:

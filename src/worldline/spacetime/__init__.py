@@ -1,7 +1,7 @@
 """Spacetime: agents with trajectories, that send each other functions at the speed of light."""
 
 from worldline.builds import build
-from worldline.processes.executor import Shuffled
+from worldline.processes.executor import shuffled as Shuffled  # noqa: N812 - It was a class.
 from worldline.spacetime.agent import Agent, AgentWrapper, Channel, RemoteReference, current
 from worldline.spacetime.boundary import Boundary, above, below, box
 from worldline.spacetime.core import ClosedError

@@ -8,6 +8,8 @@ between, the target can't get past what might still be sent from there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,13 +32,18 @@ if TYPE_CHECKING:
 # -- References: what stands for an agent elsewhere, and introduces agents to each other
 
 
-class _Moving:
-    """Says that agents are being moved, from or to a core: then their channels go along, and are copied only then."""
-
-    core: Core | None = None
+_moving: Core | None = None
 
 
-moving = _Moving()
+@contextmanager
+def moving(core: Core) -> Iterator[None]:
+    """Let agents be moved meanwhile, from or to a core: then their channels go along, and are copied only then."""
+    global _moving
+    before, _moving = _moving, core
+    try:
+        yield
+    finally:
+        _moving = before
 
 
 class RemoteReference:
@@ -91,7 +98,7 @@ class RemoteReference:
             self._core.dropped.append(lane)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if moving.core is not None:
+        if _moving is not None:
             told = None if self._lane is None else lane_told(self._lane)
             return _moved_reference, (self._body.name, self._body.home, told, self._is_end, self._channel)
         core = self._core
@@ -121,16 +128,16 @@ def lane_told(lane: Lane) -> tuple[Any, ...]:
 def _moved_reference(
     body: str, home: int, told: tuple[Any, ...] | None, is_end: bool, channel: ChannelEnd | None
 ) -> RemoteReference:
-    assert moving.core is not None
+    assert _moving is not None
     lane = None if told is None else lane_found(*told)
-    return RemoteReference(moving.core, lane, moving.core.body(body, home), is_end=is_end, channel=channel)
+    return RemoteReference(_moving, lane, _moving.body(body, home), is_end=is_end, channel=channel)
 
 
 def lane_found(
     name: str, source: str = "", target: str = "", home: int = 0, is_open: bool = True, told: bool = False
 ) -> Lane:
     """Return the lane of a channel that has moved here with its agent; one that is closed is no other's."""
-    core = moving.core
+    core = _moving
     assert core is not None
     if is_open and name in core.lanes:
         return core.lanes[name]
@@ -241,7 +248,7 @@ class Agent:
         is_bound = not core.setting_up or any(lane.sent for lane in self._wl_body.outs)
         if is_bound and not self.space.can_reach(goal, self.position):
             raise ModelError(
-                f"{goal} isn't in the future of {self.position}, so nobody can jump there",
+                f"{goal} isn't in the future of {self.position}, so no agent can jump there",
                 participant=self.name,
                 advice="a jump may not be faster than light",
             )
@@ -292,7 +299,7 @@ class Agent:
             if body.done and core.acting in (None, body):  # Otherwise it is luck whether it is so already.
                 why = "it is dead" if body.death is not None else "the run is over"
                 raise ModelError(f"{self.name} can't {what}: {why}")
-            who = "nobody acts now" if core.acting is None else f"{core.acting.name} acts now"
+            who = "no agent acts now" if core.acting is None else f"{core.acting.name} acts now"
             raise UsageError(
                 f"{self.name} can't {what}: {who}",
                 advice=f"send it a function that does it, over a channel to {self.name}",
@@ -409,7 +416,7 @@ class Channel(ChannelEnd):
         raise _not_copied()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if moving.core is None:
+        if _moving is None:
             raise _not_copied()
         return _moved_channel, (self.lane.name,) if self.lane.open else lane_told(self.lane)
 
@@ -434,8 +441,8 @@ def _present(core: Core, agent: Agent) -> Body:
 
 def _moved_channel(*told: Any) -> Channel:
     channel = Channel.__new__(Channel)
-    assert moving.core is not None
-    channel.core, channel.lane = moving.core, lane_found(*told)
+    assert _moving is not None
+    channel.core, channel.lane = _moving, lane_found(*told)
     channel.lane.handle = id(channel)  # One that stayed behind means nothing any more.
     return channel
 

@@ -23,6 +23,7 @@ class Boundary:
     """
 
     is_end = False
+    """Whether it is the end of the run."""
 
     def __init__(
         self, normal: Point, offset: float, action: Action = "remove", *, name: str = "", period: Point | None = None
@@ -62,14 +63,15 @@ class Boundary:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        return f"<Boundary {self.name}>"
 
-class EndOfTime(Boundary):
-    """The last moment of lab time, which takes all agents out of the run."""
 
-    is_end = True
-
-    def __init__(self, n: int, until: float) -> None:
-        super().__init__([-1.0] + [0.0] * (n - 1), until, "remove", name=f"the end, at {until:g}")
+def end_of_time(n: int, until: float) -> Boundary:
+    """Return the last moment of lab time, which takes all agents out of the run."""
+    made = Boundary([-1.0] + [0.0] * (n - 1), until, name=f"the end, at {until:g}")
+    made.is_end = True
+    return made
 
 
 def below(n: int, axis: int, limit: float, action: Action = "remove", **options: Any) -> Boundary:

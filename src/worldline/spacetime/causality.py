@@ -177,7 +177,7 @@ def _check_sending(stories: dict[str, list[AgentRecord]], absorbed: list[AgentRe
     for record in absorbed:
         source = sent.get((record.channel, record.order))
         if source is None:
-            yield CausalityViolation("sending", record, f"nobody sent number {record.order} on {record.channel}")
+            yield CausalityViolation("sending", record, f"no agent sent number {record.order} on {record.channel}")
         elif (source.agent, source.peer, source.what) != (record.peer, record.agent, record.what):
             yield CausalityViolation(
                 "sending",

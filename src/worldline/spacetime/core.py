@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
 # cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
 """The core of one worker: its agents' bodies, the lanes between them, and what happens next.
 
 It lets every agent run until it would pass the light cone of another that may still send to it.
@@ -39,7 +40,18 @@ one as long as anything refers to it.
 
 In a run of several workers a core has the bodies of one. Others stand in it as bodies that aren't here (`is_here`),
 whose positions come with frames; what is sent to them goes to the `outbox`. They stand in it as long as a lane or a
-reference leads to or from them.
+reference leads to or from them. A letter in the outbox, for a body of another worker, is a tuple of one of these forms:
+
+========  ============================================  ==============================================================
+letter    with                                          what it says
+========  ============================================  ==============================================================
+lambda    lane, source, its home, target, and the parts  a lambda is under way on a lane; `new_lambda` makes it again
+gone      lane, target                                  nothing can be sent on a lane any more
+watch     body, news, watcher, its worker               a body elsewhere waits for this one: it wants its positions and,
+                                                        on the lane `news`, if any, to hear of its death
+watched   news                                          it is watched; nothing it told before is missing on that lane
+unwatch   body, news                                    news of a body aren't waited for any more
+========  ============================================  ==============================================================
 
 All of this is one module: spread over several, between which C can't inline anything, `benchmarks/spacetime.py` lost 4
 to 10 % of its events per second. Compiled, its C types are those in `core.pxd`; what is marked `cython.` means nothing
@@ -65,7 +77,6 @@ from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
 from worldline.spacetime.lanes import Body, Lambda, Lane
-from worldline.spacetime.worker_messages import LambdaInFlight, LaneGone, Letter, UnwatchFor, WatchFor
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -114,10 +125,11 @@ _NOT_THERE = cython.declare(object, (False, False, False, None))
 # C variables: to look up a module's own names takes longer.
 _Parcel = cython.declare(object, PackedCopy)
 _Closure = cython.declare(object, Closure)
-_Flying = cython.declare(object, LambdaInFlight)
 _Function = cython.declare(object, FunctionType)
 _seal = cython.declare(object, seal)
 _fingerprint = cython.declare(object, fingerprint)
+
+Letter = tuple[Any, ...]
 
 _current = cython.declare(object, cast("Core | None", None))  # The core whose agents act now, in this process.
 
@@ -461,9 +473,10 @@ class Core:
         elif target.is_here:
             self._push(lane, item)
         else:
-            names = lane.name, lane.source.name, lane.source.home, target.name
+            source: Body = lane.source
             parts = item.at, item.order, item.kind, item.function, item.arguments, int(item.content), item.ends
-            self.outbox.append((target, _Flying(*names, *parts)))
+            names = "lambda", lane.name, source.name, source.home, target.name
+            self.outbox.append((target, names + parts))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -656,7 +669,7 @@ class Core:
         if lane is None:
             lane = body.timer = self.lane(f"{body.name}:timer", body, body)
             lane.timers = []
-            lane.attached = lane.exact = True
+            lane.exact = True
             add_lane(body, lane, _NEVER)
         return lane
 
@@ -719,7 +732,6 @@ class Core:
 
     def attach(self, lane: Lane) -> None:
         """Let a lane's target look at it from now on."""
-        lane.attached = True
         lane.exact = False
         add_lane(lane.target, lane, lane.target.last)
 
@@ -763,7 +775,7 @@ class Core:
         """Attach a lane whose source's end is elsewhere."""
         self.attach(lane)
         if not lane.source.is_here:
-            self.outbox.append((lane.source, WatchFor(lane.source.name, "", lane.target.name, self.me)))
+            self.outbox.append((lane.source, ("watch", lane.source.name, "", lane.target.name, self.me)))
         self.note("attached", lane.target, lane.name, lane.source.name)
 
     def take_end(self, name: str, target: str, home: int) -> Lane:
@@ -823,7 +835,7 @@ class Core:
             return
         self.lanes.pop(name, None)
         if not target.is_here:
-            self.outbox.append((target, LaneGone(name, target.name)))
+            self.outbox.append((target, ("gone", name, target.name)))
 
     def end(self, body: Body, silently: bool) -> None:
         """Take a body out. At the end of everything that is silent: no agent could hear of it."""
@@ -878,7 +890,7 @@ class Core:
             self.tell_death(target, news)
         else:
             news.asked = True
-            self.outbox.append((target, WatchFor(target.name, news.name, lane.source.name, self.me)))
+            self.outbox.append((target, ("watch", target.name, news.name, lane.source.name, self.me)))
 
     def unwatch(self, lane: Lane) -> None:
         """Let the source of a lane no longer wait for news of its target."""
@@ -889,7 +901,7 @@ class Core:
             if news in news.source.outs:
                 news.source.outs.remove(news)
             if not news.source.is_here:
-                self.outbox.append((news.source, UnwatchFor(news.source.name, news.name)))
+                self.outbox.append((news.source, ("unwatch", news.source.name, news.name)))
             self._wake(lane.source)
 
     def tell_death(self, body: Body, news: Lane) -> None:
@@ -925,7 +937,7 @@ class Core:
         """Refuse to send on a lane that is closed, or that isn't the acting agent's."""
         source: Body = lane.source
         if not self.acts(source) and self.acting is not source:
-            who = "nobody acts now" if self.acting is None else f"{self.acting.name} acts now"
+            who = "no agent acts now" if self.acting is None else f"{self.acting.name} acts now"
             raise UsageError(
                 f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
                 advice="an agent sends on channels of its own, in its own events",
@@ -1073,7 +1085,6 @@ class Core:
         for lane in list(self.lanes.values()):
             if not lane.target.is_here:
                 lane.clear()
-                lane.attached = False
                 if not lane.source.is_here:
                     del self.lanes[lane.name]
 
@@ -1083,7 +1094,7 @@ def _lane_told(lane: Lane, half: cython.int) -> tuple[Any, ...]:
     flags: Any = _NOT_THERE
     under_way: Any = ()
     if half & _TARGETS_HALF:
-        flags = lane.attached, lane.gone, lane.asked, lane.floor
+        flags = lane.place >= 0, lane.gone, lane.asked, lane.floor
         if lane.head is not None:
             under_way = [
                 (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
@@ -1180,24 +1191,27 @@ def put_due(body: Body, lane: Lane, due: cython.double) -> cython.int:
 
 
 @cython.cfunc
-def _sift_up(body: Body, place: cython.Py_ssize_t) -> cython.int:
-    lane: Lane = body.lanes[place]
-    due: cython.double = body.dues[place]
-    above: cython.Py_ssize_t
-    other: Lane
-    while place > 0:
-        above = (place - 1) // 2
-        if body.dues[above] <= due:
-            break
-        other = body.lanes[above]
-        body.lanes[place] = other
-        body.dues[place] = body.dues[above]
-        other.place = place
-        place = above
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _set_place(body: Body, place: cython.Py_ssize_t, lane: Lane, due: cython.double) -> cython.int:
     body.lanes[place] = lane
     body.dues[place] = due
     lane.place = place
     return 0
+
+
+@cython.cfunc
+def _sift_up(body: Body, place: cython.Py_ssize_t) -> cython.int:
+    lane: Lane = body.lanes[place]
+    due: cython.double = body.dues[place]
+    above: cython.Py_ssize_t
+    while place > 0:
+        above = (place - 1) // 2
+        if body.dues[above] <= due:
+            break
+        _set_place(body, place, body.lanes[above], body.dues[above])
+        place = above
+    return _set_place(body, place, lane, due)
 
 
 @cython.cfunc
@@ -1206,7 +1220,6 @@ def sift_down(body: Body, place: cython.Py_ssize_t) -> cython.int:
     due: cython.double = body.dues[place]
     size: cython.Py_ssize_t = len(body.lanes)
     below: cython.Py_ssize_t
-    other: Lane
     while True:
         below = 2 * place + 1
         if below >= size:
@@ -1215,15 +1228,9 @@ def sift_down(body: Body, place: cython.Py_ssize_t) -> cython.int:
             below += 1
         if body.dues[below] >= due:
             break
-        other = body.lanes[below]
-        body.lanes[place] = other
-        body.dues[place] = body.dues[below]
-        other.place = place
+        _set_place(body, place, body.lanes[below], body.dues[below])
         place = below
-    body.lanes[place] = lane
-    body.dues[place] = due
-    lane.place = place
-    return 0
+    return _set_place(body, place, lane, due)
 
 
 @cython.cfunc

@@ -3,92 +3,57 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from worldline.history.outcome import Watch
 from worldline.model.errors import ConfigurationError, WorldlineError
-from worldline.processes.executor import Mpi, Processes
+from worldline.processes.executor import Executor
 from worldline.processes.failures import Failure, begin_run, first_error, told
 from worldline.processes.forking import check_guarded
 from worldline.processes.mesh import PeerGone, Peers
-from worldline.processes.pool import WorkerPool, some_of
+from worldline.processes.pool import WorkerPool, check_loadable, loaded, some_of
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
 from worldline.spacetime.core import Core
-from worldline.spacetime.outcome import (
-    HeldBack,
-    SpacetimeOutcome,
-    Tally,
-    combined,
-    failed,
-    living,
-    records_of,
-    stood_still,
-    tally_of,
-    waits_of,
-)
+from worldline.spacetime.outcome import CoreReport, SpacetimeOutcome, outcome_of, records_of, report_of
 from worldline.spacetime.placement import Placing, as_placing, resident_of
-from worldline.spacetime.worker import SpacetimeWorker, bring_back, packed, states_of, unpacked
-from worldline.spacetime.worker_messages import packed_frame
+from worldline.spacetime.worker import SpacetimeWorker, bring_back, packed, packed_frame, states_of, unpacked
 
+_SETTING = "the boundaries or the placement"
 
-class Task(NamedTuple):
-    """What a worker is given: the setting, and its agents, packed."""
-
-    workers: int
-    setting: bytes
-    homes: dict[str, int]
-    bodies: bytes
-
-
-class WorkerSummary(NamedTuple):
-    """What a worker tells at the end. Who still waits does so for ever."""
-
-    tally: Tally
-    states: list[Any]
-    waits: dict[str, HeldBack]
-    alive: list[str]
-    failure: Failure | None
+_Task = tuple[int, bytes, dict[str, int], bytes]  # How many workers, the setting, homes, and its agents, packed.
 
 
 def run_elsewhere(
-    executor: Processes | Mpi, core: Core, until: float, watch: Watch | None, shown_end: int
+    executor: Executor, core: Core, until: float, watch: Watch | None, shown_end: int
 ) -> SpacetimeOutcome:
     """Run what was set up in a core on other workers, and bring the agents' states back."""
-    if isinstance(executor, Processes):
+    if executor.kind == "processes":
         reports = _on_processes(executor, core, telling(watch, shown_end))
     else:
         reports = _on_ranks(executor, core, looks(watch, shown_end))
     error = first_error(reports)
     if error is not None:
         raise error
-    heard = [report for report in reports if isinstance(report, WorkerSummary)]
-    before = Tally(0, [], records_of(core.trace or ()))
-    outcome = combined([before, *(report.tally for report in heard)], until, is_traced=core.trace is not None)
-    failures = [report.failure for report in heard if report.failure is not None]
-    if failures:
-        first = min(failures, key=lambda failure: failure.key)
-        return failed(outcome, first.error, first.key[0])
-    alive = [name for report in heard for name in report.alive]
-    if alive:
-        return stood_still(outcome, {name: wait for report in heard for name, wait in report.waits.items()}, alive)
-    bring_back(core, (state for report in heard for state in report.states))
+    heard = [report for report in reports if isinstance(report, CoreReport)]
+    before = CoreReport(0, [], records_of(core.trace or ()), {}, [])
+    outcome = outcome_of([before, *heard], until, is_traced=core.trace is not None)
+    if outcome.failure is None:
+        bring_back(core, (state for report in heard for state in report.states))
     return outcome
 
 
-def is_said_by_any(executor: Mpi, said: bool) -> bool:
+def is_said_by_any(executor: Executor, said: bool) -> bool:
     """Return whether one of the ranks says yes, on all of them."""
     return True in gathered(lambda _: said, executor.patience_s)
 
 
 def _on_processes(
-    executor: Processes, core: Core, reached: Callable[[int, int], None]
-) -> Sequence[WorkerSummary | Failure]:
+    executor: Executor, core: Core, reached: Callable[[int, int], None]
+) -> Sequence[CoreReport | Failure]:
     check_guarded()
-    _check_main(core)
+    check_loadable((body.agent for body in core.bodies.values()), "the agents' classes")
     placing = as_placing(executor.placement, core.n)
     homes = _placed(core, placing, executor.count)
     setting = _setting(core, placing, core.trace is not None)
@@ -101,10 +66,10 @@ def _on_processes(
         return pool.watch(reached)
 
 
-def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[WorkerSummary | Failure]:
+def _on_ranks(executor: Executor, core: Core, look: Look) -> Sequence[CoreReport | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(ranks: RankGroup) -> WorkerSummary | Failure:
+    def work(ranks: RankGroup) -> CoreReport | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
         is_traced = any(ranks.exchanged(core.trace is not None))  # A script may trace on one of them alone.
@@ -117,32 +82,33 @@ def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[WorkerSummary |
     return gathered(work, executor.patience_s)
 
 
-def _work(number: int, peers: Peers, task: Task, look: Look) -> WorkerSummary | Failure:
+def _work(number: int, peers: Peers, task: _Task, look: Look) -> CoreReport | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
         return _worked(number, peers, task, look)
     except PeerGone:
         raise
     except WorldlineError as error:
-        for other in range(task.workers):
+        for other in range(task[0]):
             if other != number:
                 peers.post(other, packed_frame(error))
         raise
 
 
-def _worked(number: int, peers: Peers, task: Task, look: Look) -> WorkerSummary | Failure:
+def _worked(number: int, peers: Peers, task: _Task, look: Look) -> CoreReport:
     begin_run()
-    space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)
+    workers, setting, homes, bodies = task
+    space, field, boundaries, seed, placing, is_traced = loaded(setting, _SETTING)
     core = Core(space, field, boundaries, seed, number)
-    core.homes.update(task.homes)
-    unpacked(core, task.bodies)
+    core.homes.update(homes)
+    unpacked(core, bodies)
     if is_traced:
         core.trace = []
-    SpacetimeWorker(core, peers, task.workers, placing).run(look)
-    if core.failures:
-        lab, name, error = min(core.failures, key=lambda failure: failure[:2])
-        return WorkerSummary(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
-    return WorkerSummary(tally_of(core), states_of(core), waits_of(core), living(core), None)
+    SpacetimeWorker(core, peers, workers, placing).run(look)
+    report = report_of(core)
+    if report.failure is not None:
+        return report._replace(failure=told(report.failure))
+    return report._replace(states=states_of(core))
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:
@@ -166,31 +132,10 @@ def _setting(core: Core, placing: Placing, is_traced: bool) -> bytes:
         return pickle.dumps(setting, protocol=5)
     except Exception as error:  # What a boundary does is the user's own.
         raise ConfigurationError(
-            f"the boundaries or the placement can't be sent to a worker: {error}",
+            f"{_SETTING} can't be sent to a worker: {error}",
             advice="define their functions at the top level of a module",
         ) from error
 
 
-def _loaded(setting: bytes) -> Any:
-    try:
-        return pickle.loads(setting)
-    except (AttributeError, ImportError) as error:
-        raise ConfigurationError(
-            f"a worker can't load the boundaries or the placement: {error}",
-            advice="define their functions at the top level of a module",
-        ) from error
-
-
-def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> Task:
-    own: Iterable[Any] = [body for body in core.bodies.values() if homes[body.name] == number]
-    return Task(count, setting, homes, packed(core, own))
-
-
-def _check_main(core: Core) -> None:
-    main = sys.modules.get("__main__")
-    if not Path(getattr(main, "__file__", None) or "").is_file() and any(
-        type(body.agent).__module__ == "__main__" for body in core.bodies.values()
-    ):
-        raise ConfigurationError(
-            "workers can't load what was typed in, or comes from a pipe", advice="put the agents' classes into a file"
-        )
+def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> _Task:
+    return count, setting, homes, packed(core, [body for body in core.bodies.values() if homes[body.name] == number])

@@ -226,7 +226,7 @@ def new_doubles(n: cython.Py_ssize_t) -> cython.p_double:
 
 @cython.cfunc
 def blank_vector(n: cython.Py_ssize_t) -> Vector:
-    """Return a vector whose coordinates the caller fills in, before anybody else sees it."""
+    """Return a vector whose coordinates the caller fills in, before any other code sees it."""
     made: Vector = Vector.__new__(Vector)
     made.n = n
     if cython.compiled:
@@ -337,6 +337,9 @@ class Trajectory:
         self.velocity = velocity
         self._square_high, self._square_low = product(velocity, velocity)
         self.stretch = velocity.x[0] + sqrt(max(0.0, velocity.x[0] * velocity.x[0] - 1.0))
+
+    def __repr__(self) -> str:
+        return f"<Trajectory from {self.start} with {self.velocity}>"
 
     def at(self, tau: float) -> Vector:
         """Return the point after so much local time."""

@@ -29,11 +29,9 @@ cdef class Lane:
     cdef public bint gone
     cdef public bint asked
     cdef public bint is_news
-    cdef public bint attached
     cdef public bint open
     cdef public bint told
-    cdef list rest
-    cdef Py_ssize_t first
+    cdef object rest
     cdef readonly unsigned long long key
     cdef public long long sent
     cdef readonly object name

@@ -7,6 +7,7 @@ A lane is a queue of lambdas in the order of emission, from one body to another.
 
 from __future__ import annotations
 
+from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ if not cython.compiled:
     from worldline.spacetime.geometry import new_doubles
 
 _NEVER = cython.declare(cython.double, inf)
-_EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 
 @cython.final
@@ -172,14 +172,11 @@ class Lane:
         self.source = source
         self.target = target
         self.floor: Vector | None = None
-        # What is at the front; the rest, of which there is rarely any, from place `first` on.
         self.head: Lambda | None = None
-        self.rest: list[Lambda] | None = None
-        self.first = 0
+        self.rest: deque[Lambda] | None = None  # What comes after it: there is rarely any.
         self.sent = 0
-        self.place = -1  # Among the target's lanes.
+        self.place = -1  # Among the target's lanes, once it is attached there.
         self.exact = False
-        self.attached = False  # To the target.
         self.open = True  # As far as the source knows.
         self.gone = False  # Nothing can be sent on it any more; what is under way arrives.
         self.is_news = False
@@ -190,9 +187,7 @@ class Lane:
 
     def under_way(self) -> list[Lambda]:
         """Return what has been sent and not absorbed."""
-        if self.head is None:
-            return []
-        return [self.head] if self.rest is None else [self.head, *self.rest[self.first :]]
+        return [] if self.head is None else [self.head, *(self.rest or ())]
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -200,7 +195,7 @@ class Lane:
         if self.head is None:
             self.head = item
         elif self.rest is None:
-            self.rest = [item]
+            self.rest = deque([item])
         else:
             self.rest.append(item)
         return 0
@@ -208,22 +203,11 @@ class Lane:
     @cython.cfunc
     def pop(self) -> Lambda:
         item: Lambda = self.head  # type: ignore[assignment] # There is one, or the lane wouldn't be due.
-        if self.rest is None:
-            self.head = None
-            return item
-        self.head = self.rest[self.first]
-        self.first += 1
-        if self.first == len(self.rest):
-            self.rest = None
-            self.first = 0
-        elif self.first > _EMPTY_MAX and 2 * self.first > len(self.rest):
-            del self.rest[: self.first]
-            self.first = 0
+        self.head = self.rest.popleft() if self.rest else None
         return item
 
     def clear(self) -> list[Lambda]:
         """Return what is under way, and let it be no longer."""
         found = self.under_way()
         self.head = self.rest = None
-        self.first = 0
         return found

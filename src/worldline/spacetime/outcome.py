@@ -16,6 +16,7 @@ from worldline.history.plain import encoded
 from worldline.kernel.packing import PackedCopy
 from worldline.model.errors import Stuck, UsageError, WorldlineError
 from worldline.model.time import SECOND, TIME_MAX
+from worldline.processes.failures import Failure, first_failure
 from worldline.spacetime.agent import kind_of
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.core import Core
@@ -153,48 +154,70 @@ class SpacetimeOutcome(Outcome):
         return self.kept
 
 
-class Tally(NamedTuple):
-    """What one worker has to tell of its agents: how many events they had, how they ended, their records."""
+Wait = tuple[str, Coordinates]
+"""For which agent another waits, and where that one stands."""
+
+
+class CoreReport(NamedTuple):
+    """What one worker tells at the end.
+
+    How many events its agents had, how they ended, their records; which of them wait for which, for ever, and which
+    haven't ended; the first failure, at a lab time and of an agent; what has become of their attributes.
+    """
 
     events: int
     ends: list[tuple[str, End]]
     records: list[AgentRecord]
+    waits: dict[str, Wait]
+    alive: list[str]
+    failure: Failure | None = None
+    states: list[Any] = []  # noqa: RUF012 - It is never changed.
 
 
-def tally_of(core: Core) -> Tally:
+def report_of(core: Core) -> CoreReport:
     """Return what a core has to tell, at the end: its graves, of which there may be many, are cleared on the way."""
     ends = [(body.name, _end(body.point, body.chain, body.events)) for body in core.bodies.values()]
     while core.graves:
         name, grave = core.graves.popitem()
         ends.append((name, _end(*grave)))
-    return Tally(core.events, ends, records_of(core.trace or ()))
+    living = [body for body in core.bodies.values() if not body.done]
+    waits = {
+        body.name: (body.blocked_by.source.name, body.position(core.n))
+        for body in living
+        if body.blocked_by is not None
+    }
+    failures = [Failure((lab, name), error) for lab, name, error in core.failures]
+    return CoreReport(
+        core.events, ends, records_of(core.trace or ()), waits, [body.name for body in living], first_failure(failures)
+    )
 
 
 def _end(point: Vector, chain: int, events: int) -> End:
     return End(round(point[0] * SECOND), b"%x %x" % (chain, events))
 
 
-def combined(tallies: Iterable[Tally], until: float, *, is_traced: bool) -> SpacetimeOutcome:
-    """Put together what the workers tell."""
-    told = list(tallies)
-    members = dict(sorted(end for tally in told for end in tally.ends))
-    return SpacetimeOutcome(
+def outcome_of(reports: Sequence[CoreReport], until: float, *, is_traced: bool) -> SpacetimeOutcome:
+    """Put together what the workers tell. If it hasn't come to its end, the outcome says why not."""
+    members = dict(sorted(end for report in reports for end in report.ends))
+    outcome = SpacetimeOutcome(
         digest=run_digest((name, *end) for name, end in members.items()),
         now=round(until * SECOND),
-        events=sum(tally.events for tally in told),
+        events=sum(report.events for report in reports),
         members=members,
         until=until,
-        kept=in_order(record for tally in told for record in tally.records) if is_traced else None,
+        kept=in_order(record for report in reports for record in report.records) if is_traced else None,
     )
+    first = first_failure(report.failure for report in reports)
+    if first is not None:  # What others did later is left out: how far they got is luck.
+        before = [record for record in outcome.kept or () if record.at[0] <= first.key[0]]
+        return _broken_off(outcome, first.error, before)
+    alive = [name for report in reports for name in report.alive]
+    if alive:
+        return _stood_still(outcome, {name: wait for report in reports for name, wait in report.waits.items()}, alive)
+    return outcome
 
 
-def failed(outcome: SpacetimeOutcome, error: WorldlineError, lab: float) -> SpacetimeOutcome:
-    """Return that an agent has failed at this lab time. What others did later is left out: how far they got is luck."""
-    before = [record for record in outcome.kept or () if record.at[0] <= lab]
-    return broken_off(outcome, error, before)
-
-
-def broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequence[AgentRecord]) -> SpacetimeOutcome:
+def _broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequence[AgentRecord]) -> SpacetimeOutcome:
     """Return that a run has got no further than these records."""
     until = max((record.at[0] for record in records), default=0.0)
     kept = None if outcome.kept is None else in_order(records)
@@ -204,30 +227,10 @@ def broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequen
 # -- Which agent waits for which, when none can go on any more
 
 
-class HeldBack(NamedTuple):
-    """For whom an agent waits, and where it stands."""
-
-    waits_for: str
-    at: tuple[float, ...]
-
-
-def waits_of(core: Core) -> dict[str, HeldBack]:
-    """Return what each agent here waits for."""
-    return {
-        body.name: HeldBack(body.blocked_by.source.name, body.position(core.n))
-        for body in core.bodies.values()
-        if not body.done and body.blocked_by is not None
-    }
-
-
-def living(core: Core) -> list[str]:
-    """Return who hasn't ended."""
-    return [body.name for body in core.bodies.values() if not body.done]
-
-
-def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, HeldBack], alive: Sequence[str]) -> SpacetimeOutcome:
+def _stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, Wait], alive: Sequence[str]) -> SpacetimeOutcome:
     """Return that a run can't go on, with where all wait, and which agents are the cause of it."""
-    error = stuck(waits, alive)
+    error = _stuck(waits, alive)
+    culprits = error.facts["agents"]
     lasts: dict[str, AgentRecord] = {}
     for record in outcome.kept or ():
         if record.agent not in lasts or record.number > lasts[record.agent].number:
@@ -236,16 +239,16 @@ def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, HeldBack], alive:
         AgentRecord(
             name,
             lasts[name].number + 1,
-            "failed" if name in error.facts["agents"] else "waits",
-            wait.at,
-            lasts[name].local_time + _passed(lasts[name].at, wait.at),
-            what=f"waits for {wait.waits_for}, at {_point(wait.at)}" if name in error.facts["agents"] else "",
-            peer=wait.waits_for,
+            "failed" if name in culprits else "waits",
+            at,
+            lasts[name].local_time + _passed(lasts[name].at, at),
+            what=f"waits for {waits_for}, at {_point(at)}" if name in culprits else "",
+            peer=waits_for,
         )
-        for name, wait in waits.items()
+        for name, (waits_for, at) in waits.items()
         if name in lasts
     ]
-    return broken_off(outcome, error, [*(outcome.kept or ()), *found])
+    return _broken_off(outcome, error, [*(outcome.kept or ()), *found])
 
 
 def _passed(start: Coordinates, end: Coordinates) -> float:
@@ -254,7 +257,7 @@ def _passed(start: Coordinates, end: Coordinates) -> float:
     return sqrt(max(0.0, (end[0] - start[0] - across) * (end[0] - start[0] + across)))
 
 
-def stuck(waits: Mapping[str, HeldBack], alive: Sequence[str]) -> Stuck:
+def _stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
     """Return the error that says why some are still alive when nothing can happen any more.
 
     If they wait, there is a circle of those who wait for each other.
@@ -269,12 +272,12 @@ def stuck(waits: Mapping[str, HeldBack], alive: Sequence[str]) -> Stuck:
     name = min(waits)
     while name in waits and name not in seen:
         seen.append(name)
-        name = waits[name].waits_for
+        name = waits[name][0]
     circle = seen[seen.index(name) :] if name in seen else seen
     first = circle.index(min(circle))
     circle = circle[first:] + circle[:first]
-    told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
-    where = waits[circle[0]].at
+    told = ", and ".join(f"{each} waits for {waits[each][0]}" for each in circle)
+    where = waits[circle[0]][1]
     return Stuck(
         f"nobody can go on: {told}, at {_point(where)}; there lambdas between them take less time than floats can tell",
         advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",

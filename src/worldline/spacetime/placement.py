@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import dist, inf
 from typing import Any, NamedTuple
 
-from worldline.kernel.topology import grouped
+from worldline.kernel.roster import grouped
 from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.lanes import Body
@@ -128,20 +128,13 @@ def _cut(group: Sequence[Resident], share: float) -> int:
 def _by_channels(residents: Sequence[Resident], count: int) -> dict[str, int]:
     where = {resident.name: resident.at for resident in residents}
     links = [
-        (_distance(where[source], resident.at), source, resident.name)
+        (dist(where[source][1:], resident.at[1:]), source, resident.name)
         for resident in residents
         for source in resident.sources
         if source in where
     ]
     names = sorted(where)
     return dict(zip(names, grouped(names, links, count), strict=True))
-
-
-def _distance(a: tuple[float, ...], b: tuple[float, ...]) -> float:
-    square = 0.0
-    for x, y in zip(a[1:], b[1:], strict=True):
-        square += (x - y) * (x - y)
-    return sqrt(square)
 
 
 _RULES: dict[str, Rule] = {BY_POSITIONS: _by_positions, BY_CHANNELS: _by_channels}
@@ -174,52 +167,51 @@ _SHARE = 0.02
 _WORTHWHILE = 1.15  # A move must promise at least so much less work for the busiest, or as much fewer cut channels.
 
 
-class BalanceTimer:
-    """When a worker wishes that all be looked at."""
+class Balance:
+    """When agents are looked at, as one worker sees it: after a while it wishes for that; the leader grants it or not.
 
-    def __init__(self, every_s: float | None, now_s: float) -> None:
-        self._every_s = every_s
-        self._since_s = now_s
-        self._events = -1
-
-    def is_due(self, now_s: float, events: int) -> bool:
-        """Whether to wish for it, after so many events; if so, not again for a while."""
-        if self._every_s is None or now_s - self._since_s < self._every_s:
-            return False
-        if events == self._events:  # Moves alone make nothing happen, and there must be an end of them.
-            return False
-        self._since_s, self._events = now_s, events
-        return True
-
-    def granted(self, now_s: float) -> None:
-        """Begin to wait anew: all were looked at."""
-        self._since_s = now_s
-
-
-class Grants:
-    """When the leader grants that: some have more to do than others, or more is sent between workers than at first.
-
-    If it isn't known what agents are placed by, it always is.
+    `events` is how many there were at each worker, `events_of` at each agent here when that was last asked for, and
+    `letters` how many this one has sent.
     """
 
     def __init__(self, placing: Placing, count: int, now_s: float) -> None:
-        self._is_known = isinstance(placing.by, str)
-        self._every_s = placing.moves_every_s or 0.0
-        self._since_s = now_s
-        self._events = [0] * count
-        self._letters = 0
+        self.placing = placing
+        self.events = [0] * count
+        self.events_of: dict[str, int] = {}
+        self.letters = 0
+        self._every_s = placing.moves_every_s if count > 1 else None
+        self._wished_s = self._granted_s = now_s
+        self._events_at_wish = -1
+        self._events_before = [0] * count
+        self._letters_before = 0
         self._share_min = inf
 
-    def is_worth_it(self, now_s: float, events: Sequence[int], letters: int, own: int) -> bool:
-        """Whether to stand still, after so many events at each worker, and letters that this one, `own`, has sent."""
-        if not self._is_known:
-            return True
-        if now_s - self._since_s < self._every_s / 2:  # Several may wish for it at a time.
+    def is_due(self, now_s: float, events: int) -> bool:
+        """Whether to wish for it, after so many events; if so, not again for a while."""
+        if self._every_s is None or now_s - self._wished_s < self._every_s:
             return False
-        self._since_s = now_s
-        lately = [now - before for now, before in zip(events, self._events, strict=True)]
-        share = (letters - self._letters) / (1 + lately[own])
-        self._events, self._letters = list(events), letters
+        if events == self._events_at_wish:  # Moves alone make nothing happen, and there must be an end of them.
+            return False
+        self._wished_s, self._events_at_wish = now_s, events
+        return True
+
+    def restart(self, now_s: float) -> None:
+        """Begin to wait anew: all were looked at."""
+        self._wished_s = now_s
+
+    def is_worth_it(self, now_s: float, leader: int) -> bool:
+        """Whether to stand still: some have more to do than others, or more is sent between workers than at first.
+
+        If it isn't known what agents are placed by, it always is.
+        """
+        if not isinstance(self.placing.by, str):
+            return True
+        if now_s - self._granted_s < (self._every_s or 0.0) / 2:  # Several may wish for it at a time.
+            return False
+        self._granted_s = now_s
+        lately = [now - before for now, before in zip(self.events, self._events_before, strict=True)]
+        share = (self.letters - self._letters_before) / (1 + lately[leader])
+        self._events_before, self._letters_before = list(self.events), self.letters
         self._share_min = min(share, self._share_min)
         is_uneven = max(lately) * len(lately) > _WORTHWHILE * sum(lately)
         return is_uneven or share > _WORTHWHILE * self._share_min + _SHARE

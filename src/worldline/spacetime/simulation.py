@@ -13,11 +13,12 @@ from worldline.history.outcome import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, nearest, shown
 from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
-from worldline.processes.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
+from worldline.model.text import counted
+from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.failures import begin_run, is_from_outside
 from worldline.processes.status_timer import Look, looks
 from worldline.spacetime.agent import Agent
-from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
+from worldline.spacetime.boundary import Boundary, check_boundaries, end_of_time
 from worldline.spacetime.core import Core, make_current
 from worldline.spacetime.functions import blamed
 from worldline.spacetime.geometry import COORDINATE_MAX, LambdaField
@@ -26,20 +27,16 @@ from worldline.spacetime.outcome import (
     Scene,
     SpacetimeOutcome,
     check_end,
-    combined,
-    failed,
-    living,
+    outcome_of,
+    report_of,
     scene_of,
-    stood_still,
-    tally_of,
     tell,
-    waits_of,
 )
 from worldline.spacetime.space import Minkowski, nanoseconds, shown_time
 
 _LOOK_EVERY = 10_000
 
-EXECUTORS = (Inline, Processes, Mpi, Shuffled)
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi", "shuffled")
 """What agents run on."""
 
 
@@ -136,6 +133,9 @@ class ForwardSimulation:
         agent: Agent = self._core.bodies[name].agent
         return agent
 
+    def __repr__(self) -> str:
+        return f"<ForwardSimulation of {counted(len(self._core.bodies), 'agent')} in {self.space}>"
+
     def scene(self, until: float) -> Scene:
         """Return what a run until then takes place in."""
         return scene_of(self.space.n, self.field, self.boundaries, until)
@@ -179,7 +179,7 @@ class ForwardSimulation:
         begin_run()
         self._is_over = True
         if until is not None:
-            core.boundaries = [EndOfTime(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
+            core.boundaries = [end_of_time(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
         outcome = self._executed(end, watch)
         if observer is not None:
             self._tell(observer, outcome)
@@ -191,8 +191,8 @@ class ForwardSimulation:
         return outcome
 
     def _is_observed(self, observer: Observer | None) -> bool:
-        """Whether anybody observes the run: under MPI on any rank, since they all have to look at the same."""
-        if not isinstance(self._executor, Mpi):
+        """Whether the run is observed: under MPI on any rank, since they all have to look at the same."""
+        if self._executor.kind != "mpi":
             return observer is not None
         from worldline.spacetime.executing import is_said_by_any
 
@@ -209,7 +209,7 @@ class ForwardSimulation:
 
     def _executed(self, end: float, watch: Watch | None) -> SpacetimeOutcome:
         shown_end = shown_time(end)
-        if not isinstance(self._executor, Processes | Mpi):
+        if self._executor.kind not in ("processes", "mpi"):
             return self._run_inline(end, looks(watch, shown_end))
         from worldline.spacetime.executing import run_elsewhere
 
@@ -217,7 +217,7 @@ class ForwardSimulation:
 
     def _run_inline(self, end: float, look: Look) -> SpacetimeOutcome:
         core = self._core
-        if isinstance(self._executor, Shuffled):
+        if self._executor.kind == "shuffled":
             core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
         self._run_down(look)
         steps = -1
@@ -225,13 +225,7 @@ class ForwardSimulation:
             steps = core.steps
             gc.collect()  # A channel that is only garbage holds no agent up, whenever it is found to be.
             self._run_down(look)
-        outcome = combined([tally_of(core)], end, is_traced=core.trace is not None)
-        if core.failures:
-            lab, _, error = min(core.failures, key=lambda failure: failure[:2])
-            return failed(outcome, error, lab)
-        if core.live:
-            return stood_still(outcome, waits_of(core), living(core))
-        return outcome
+        return outcome_of([report_of(core)], end, is_traced=core.trace is not None)
 
     def _run_down(self, look: Look) -> None:
         while self._core.run(_LOOK_EVERY):

@@ -2,8 +2,8 @@
 
 Theory of operation
 -------------------
-`worker_messages` has what is said, and `take` takes in what concerns single bodies. A position never arrives before
-what was sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
+Workers write each other frames; `take` takes in the letters in them, which concern single bodies. A position never
+arrives before what was sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
 
 Worker 0 leads. It finds out when nothing can happen any more (`conclusion`).
 
@@ -20,50 +20,24 @@ import pickle
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from worldline.kernel.model import LeftBehind, restored, state_of
+from worldline.kernel.model import final_state, packed_state, restored, state_of
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.processes.mesh import Peers
+from worldline.processes.pool import loaded
 from worldline.processes.status_timer import Look
 from worldline.spacetime.agent import Agent, AgentWrapper, moving
-from worldline.spacetime.core import Core
+from worldline.spacetime.core import Core, Letter
 from worldline.spacetime.lanes import Body, new_lambda
-from worldline.spacetime.placement import BalanceTimer, Grants, Placing, Resident, moves, resident_of
+from worldline.spacetime.placement import Balance, Placing, Resident, moves, resident_of
 from worldline.spacetime.space import shown_time
-from worldline.spacetime.worker_messages import (
-    Dispatch,
-    Gathering,
-    IdleReport,
-    LambdaInFlight,
-    LaneGone,
-    Letter,
-    Order,
-    Pause,
-    UnwatchFor,
-    Update,
-    WatchedFor,
-    WatchFor,
-    opened_frame,
-    packed_frame,
-)
 
 # -- Agents on their way from one core to another, with all that belongs to them: at the start, and when they move
 #
 # What the core knows of them it packs itself; here it is put together with what users' code has a part in.
 
 _OWN = ("_wl_body", "_wl_core")
-
-
-@contextmanager
-def _moving(core: Core) -> Iterator[None]:
-    """Let channels be copied meanwhile."""
-    before = moving.core
-    moving.core = core
-    try:
-        yield
-    finally:
-        moving.core = before
 
 
 @contextmanager
@@ -82,7 +56,7 @@ def packed(core: Core, bodies: Iterable[Body]) -> bytes:
     """Return bodies with their agents and lanes, as bytes; refuse what can't be sent."""
     core.let_go()
     chosen = {body.name: body for body in bodies}
-    with _moving(core), _uncollected():
+    with moving(core), _uncollected():
         told = [_packed_body(body) for body in chosen.values()]
         return pickle.dumps((told, core.lanes_of(chosen)), protocol=5)
 
@@ -106,14 +80,15 @@ def _is_able(core: Core, body: Body) -> bool:
 
 def unpacked(core: Core, data: bytes) -> None:
     """Let packed bodies live in a core. Its `homes` say where others do, whatever it was when these were packed."""
-    with _moving(core), _uncollected():
+    with moving(core), _uncollected():
         bodies, lanes = _loaded(data)
         arrived = [(core.arrive(name, state), rest) for name, state, *rest in bodies]
         core.take_lanes(lanes)
-        for body, (timers, kind, state) in arrived:
+        for body, (timers, agent) in arrived:
             if timers is not None:
-                _take_timers(core, body, *timers)
-            _take_agent(core, body, kind, _loaded(state))
+                lane = core.timer_of(body)
+                lane.sent, lane.timers = timers
+            _take_agent(core, body, *_loaded(agent))
             core.wake(body)
         for body, _ in arrived:
             for each in list(body.outs):
@@ -123,11 +98,9 @@ def unpacked(core: Core, data: bytes) -> None:
 
 def _loaded(data: bytes) -> Any:
     try:
-        return pickle.loads(data)
-    except (AttributeError, ImportError) as error:
-        raise ConfigurationError(
-            f"a worker can't load the agents: {error}", advice="define their classes at the top level of a module"
-        ) from error
+        return loaded(data, "the agents")
+    except WorldlineError:
+        raise
     except Exception as error:  # An attribute's own code may raise anything.
         raise ConfigurationError(
             f"a worker can't load the agents: {type(error).__name__}: {error}", advice="can they be pickled?"
@@ -136,47 +109,13 @@ def _loaded(data: bytes) -> Any:
 
 def _packed_body(body: Body) -> tuple[Any, ...]:
     timers = None if body.timer is None else (body.timer.sent, body.timer.timers)
-    _check_kind(body)
-    return body.name, body.state(), timers, type(body.agent), _packed_state(body.agent)
-
-
-def _packed_state(agent: Agent) -> bytes:
-    """Return the attributes of an agent; say which it is that can't go."""
-    state = own_state(agent)
-    try:
-        return pickle.dumps(state, protocol=5)
-    except Exception:  # An attribute's own code may raise anything; which one it was is found now.
-        for attribute, value in state.items():
-            try:
-                pickle.dumps(value, protocol=5)
-            except Exception as error:
-                reason = error.problem if isinstance(error, WorldlineError) else str(error)
-                raise ConfigurationError(
-                    f"its attribute {attribute} can't be sent to a worker: {reason}",
-                    participant=agent.name,
-                    advice="keep what can be pickled, and channels to other agents",
-                ) from error
-        raise
-
-
-def _check_kind(body: Body) -> None:
-    try:
-        pickle.dumps(type(body.agent))
-    except Exception as error:  # A class of classes may have code of its own.
-        raise ConfigurationError(
-            f"its class can't be sent to a worker: {error}",
-            participant=body.name,
-            advice="define it at the top level of a module",
-        ) from error
+    advice = "keep what can be pickled, and channels to other agents"
+    agent = packed_state(type(body.agent), own_state(body.agent), body.name, advice, is_opened=False)
+    return body.name, body.state(), timers, agent
 
 
 def own_state(agent: Agent) -> dict[str, Any]:
     return {name: value for name, value in state_of(agent, Agent).items() if name not in _OWN}
-
-
-def _take_timers(core: Core, body: Body, sent: int, timers: list[Any]) -> None:
-    lane = core.timer_of(body)
-    lane.sent, lane.timers = sent, timers
 
 
 def _take_agent(core: Core, body: Body, kind: type[Agent], state: dict[str, Any]) -> None:
@@ -196,38 +135,28 @@ def restored_agent(agent: Agent, state: dict[str, Any]) -> None:
 # -- After a run
 
 
-def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes]]:
+def states_of(core: Core) -> list[tuple[str, tuple[Any, ...], bytes | None]]:
     """Return what has become of the agents here; what can't leave the process is said to be left behind."""
-    with _moving(core), _uncollected():
-        return [(body.name, type(body.agent), body.state(), _final_state(body.agent)) for body in core.bodies.values()]
+    with moving(core), _uncollected():
+        return [
+            (body.name, body.state(), final_state(type(body.agent), own_state(body.agent), is_opened=False))
+            for body in core.bodies.values()
+        ]
 
 
-def _final_state(agent: Agent) -> bytes:
-    state = own_state(agent)
-    try:
-        return pickle.dumps(state, protocol=5)
-    except Exception:  # As above.
-        return pickle.dumps({name: _sendable(value) for name, value in state.items()}, protocol=5)
-
-
-def _sendable(value: Any) -> Any:
-    try:
-        pickle.dumps(value, protocol=5)
-    except Exception as error:  # As above.
-        return LeftBehind(str(error))
-    return value
-
-
-def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, ...], bytes]]) -> None:
+def bring_back(core: Core, states: Iterable[tuple[str, tuple[Any, ...], bytes | None]]) -> None:
     """Give agents the state that they had at the end, in whichever process they were."""
-    with _moving(core), _uncollected():
-        for name, kind, state, attributes in states:
+    with moving(core), _uncollected():
+        for name, state, packed_agent in states:
+            if packed_agent is None:
+                continue
+            kind, attributes = pickle.loads(packed_agent)
             body = core.house(name)
             body.restore(state)
             if body.agent is None:
-                _take_agent(core, body, kind, pickle.loads(attributes))
+                _take_agent(core, body, kind, attributes)
             else:
-                _bring_back(body, pickle.loads(attributes))
+                _bring_back(body, attributes)
 
 
 def _bring_back(body: Body, attributes: dict[str, Any]) -> None:
@@ -243,47 +172,49 @@ def _bring_back(body: Body, attributes: dict[str, Any]) -> None:
         body.receiver = agent.object
 
 
-# -- Letters that other workers have written to bodies of this one
+# -- Letters that other workers have written to bodies of this one: see `core.py` for what each says
 
 
 def take(core: Core, letter: Letter) -> None:
-    match letter:
-        case LambdaInFlight():
-            _take_lambda(core, letter)
-        case LaneGone(lane, target):
-            core.lose(lane, core.body(target, core.me))
-        case WatchFor():
-            _be_watched(core, letter)
-        case WatchedFor(news):
-            lane_of_news = core.lanes.get(news)
-            if lane_of_news is not None:
-                lane_of_news.asked = False
-                core.wake(lane_of_news.target)
-        case UnwatchFor(name, news):
-            lane_of_news = core.lanes.pop(news, None)
+    kind, *said = letter
+    match kind:
+        case "lambda":
+            _take_lambda(core, *said)
+        case "gone":
+            lane_name, target = said
+            core.lose(lane_name, core.body(target, core.me))
+        case "watch":
+            _be_watched(core, *said)
+        case "watched":
+            news = core.lanes.get(said[0])
+            if news is not None:
+                news.asked = False
+                core.wake(news.target)
+        case "unwatch":
+            name, news_name = said
+            news = core.lanes.pop(news_name, None)
             body = core.body(name, core.me)
-            if lane_of_news is not None and lane_of_news in body.outs:
-                body.outs.remove(lane_of_news)
+            if news is not None and news in body.outs:
+                body.outs.remove(news)
 
 
-def _take_lambda(core: Core, letter: LambdaInFlight) -> None:
-    name, source, home, target, *parts = letter
+def _take_lambda(core: Core, name: str, source: str, home: int, target: str, *parts: Any) -> None:
     if name.endswith("!") and name not in core.lanes:
         return  # News that aren't waited for any more.
     lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, core.me))
     core.deliver(lane, new_lambda(*parts))
 
 
-def _be_watched(core: Core, letter: WatchFor) -> None:
-    body = core.body(letter.body, core.me)
-    assert body.is_here, f"{letter.body} is thought to be here"  # Otherwise the watcher would take it for dead.
-    if letter.news:
-        lane = core.lane(letter.news, body, core.body(letter.watcher, letter.worker))
+def _be_watched(core: Core, name: str, news: str, watcher: str, worker: int) -> None:
+    body = core.body(name, core.me)
+    assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
+    if news:
+        lane = core.lane(news, body, core.body(watcher, worker))
         lane.is_news = True
         core.tell_death(body, lane)
-        core.outbox.append((lane.target, WatchedFor(letter.news)))
-    body.partners[letter.worker] = True
-    core.moved[letter.body] = body
+        core.outbox.append((lane.target, ("watched", news)))
+    body.partners[worker] = True
+    core.moved[name] = body
 
 
 def watch_sources(core: Core) -> None:
@@ -293,7 +224,58 @@ def watch_sources(core: Core) -> None:
         source = lane.source
         if lane.target.is_here and not source.is_here and not lane.gone and source.name not in asked:
             asked[source.name] = True
-            core.outbox.append((source, WatchFor(source.name, "", lane.target.name, core.me)))
+            core.outbox.append((source, ("watch", source.name, "", lane.target.name, core.me)))
+
+
+# -- Frames between two workers. They keep their order; that is all that is asked of what carries them.
+
+
+class Update(NamedTuple):
+    """What is for bodies of the other worker, and then where those are that bodies there wait for (None: gone).
+
+    A position never arrives before what was sent until then. `cap` is the lab time after which nothing counts, since
+    an agent has failed; `events` is how many there were at the sender's.
+    """
+
+    letters: list[Letter]
+    positions: list[tuple[str, tuple[float, ...] | None]]
+    cap: float
+    events: int
+
+
+class IdleReport(NamedTuple):
+    """Nothing can happen at a worker, which has sent and taken in that many updates to and from each other.
+
+    `is_alive`: an agent hasn't ended there, though it should have. `is_swept`: garbage was collected since.
+    """
+
+    sent: tuple[int, ...]
+    received: tuple[int, ...]
+    is_alive: bool
+    is_swept: bool
+
+
+class Gathering(NamedTuple):
+    """What a worker says to all others at a step of a round of moves, while they stand still; `begin` only begins it.
+
+    Rounds are counted.
+    """
+
+    number: int
+    step: str
+    told: Any
+
+
+Order = Literal["sweep", "finish", "balance"]
+"""What the leader tells all others: to collect garbage, since a channel that is only that holds no agent up; to stop,
+since nothing can happen any more. And a worker the leader: to look whether agents would be better off elsewhere."""
+
+Frame = Update | IdleReport | Gathering | Order | WorldlineError
+"""An error is that of a worker that can't go on."""
+
+
+def packed_frame(frame: Frame) -> bytes:
+    return pickle.dumps(frame, protocol=5)
 
 
 # -- When a run on several workers is over
@@ -316,9 +298,8 @@ def conclusion(said: Sequence[IdleReport | None]) -> Order | None:
         for there, other in enumerate(idle):
             if one.sent[there] != other.received[here]:
                 return None
-    if any(each.is_alive for each in idle) and not all(each.is_swept for each in idle):
-        return Order.SWEEP
-    return Order.FINISH
+    is_stuck = any(each.is_alive for each in idle) and not all(each.is_swept for each in idle)
+    return "sweep" if is_stuck else "finish"
 
 
 _SLICE = 512
@@ -331,17 +312,12 @@ class SpacetimeWorker:
     def __init__(self, core: Core, peers: Peers, count: int, placing: Placing) -> None:
         self._core = core
         self._peers = peers
-        self._count = count
-        self._me = core.me
         self._others = [other for other in range(count) if other != core.me]
-        self._placing = placing
         self._is_over = False
-        # What was said.
+        # Updates that were sent to and received from each, and the last `cap` that was told.
         self._sent = [0] * count
         self._received = [0] * count
-        self._letters = 0
         self._told_cap = core.cap
-        self._events = [0] * count
         # The end.
         self._idle: list[IdleReport | None] = [None] * count  # What each has said when it was idle last.
         self._is_swept_now = False
@@ -351,9 +327,7 @@ class SpacetimeWorker:
         self._round_wanted = 0
         self._is_moving = False
         self._unheard: list[tuple[int, Gathering]] = []
-        self._wishes = BalanceTimer(placing.moves_every_s if count > 1 else None, time.monotonic())
-        self._grants = Grants(placing, count, time.monotonic())
-        self._events_before: dict[str, int] = {}
+        self._balance = Balance(placing, count, time.monotonic())
 
     def run(self, look: Look) -> None:
         """Do all that happens here."""
@@ -367,30 +341,33 @@ class SpacetimeWorker:
             self._tell()
             self._is_swept_now = False
             if is_busy:
-                self._idle[self._me] = None
+                self._idle[core.me] = None
                 self._consider_moves()
             else:
                 self._say_idle()
             if self._round_wanted > self._round:
                 self._move()
             elif not self._is_over and not self._is_swept_now:
-                for other, frame in self._peers.poll() if is_busy else self._peers.wait():
-                    self._hear(other, opened_frame(frame))
+                self._hear_all(self._peers.poll() if is_busy else self._peers.wait())
 
     # -- What is said
 
-    def _post(self, other: int, frame: Dispatch) -> None:
+    def _post(self, other: int, frame: Frame) -> None:
         self._peers.post(other, packed_frame(frame))
+
+    def _post_all(self, frame: Frame) -> None:
+        for other in self._others:
+            self._post(other, frame)
 
     def _tell(self) -> None:
         """Send all others what is for them."""
         core = self._core
-        letters: list[list[Letter]] = [[] for _ in range(self._count)]
-        positions: list[list[Any]] = [[] for _ in range(self._count)]
+        letters: list[list[Letter]] = [[] for _ in self._sent]
+        positions: list[list[Any]] = [[] for _ in self._sent]
         while core.outbox:
             outbox, core.outbox = core.outbox, []
             for body, letter in outbox:
-                if body.home == self._me:  # It has moved here meanwhile.
+                if body.home == core.me:  # It has moved here meanwhile.
                     take(core, letter)
                 else:
                     letters[body.home].append(letter)
@@ -406,55 +383,53 @@ class SpacetimeWorker:
             if letters[other] or positions[other] or is_news:
                 self._post(other, Update(letters[other], positions[other], core.cap, core.events))
                 self._sent[other] += 1
-                self._letters += len(letters[other])
+                self._balance.letters += len(letters[other])
 
     def _say_idle(self) -> None:
         """Tell the leader that nothing can happen here, unless it knows."""
-        is_alive = self._core.live > 0 and not self._core.failures
-        is_swept = self._core.steps <= self._steps_at_sweep
+        core = self._core
+        is_alive = core.live > 0 and not core.failures
+        is_swept = core.steps <= self._steps_at_sweep
         said = IdleReport(tuple(self._sent), tuple(self._received), is_alive, is_swept)
-        if said != self._idle[self._me]:
-            self._idle[self._me] = said
-            if self._me == _LEADER:
+        if said != self._idle[core.me]:
+            self._idle[core.me] = said
+            if core.me == _LEADER:
                 self._conclude()
             else:
                 self._post(_LEADER, said)
 
-    def _order(self, order: Order) -> None:
-        """Tell all workers to do something, as the leader, and do it."""
-        for other in self._others:
-            self._post(other, order)
-        self._hear(self._me, order)
-
     # -- What is heard
 
-    def _hear(self, other: int, frame: Dispatch) -> None:
+    def _hear_all(self, frames: Iterable[tuple[int, bytes]]) -> None:
+        for other, frame in frames:
+            self._hear(other, pickle.loads(frame))
+
+    def _hear(self, other: int, frame: Frame) -> None:
         match frame:
             case Update():
                 self._take_in(other, frame)
             case IdleReport():
                 self._idle[other] = frame
                 self._conclude()
-            case Order.SWEEP:
+            case "sweep":
                 gc.collect()
                 self._is_swept_now = True
                 self._steps_at_sweep = self._core.steps
-            case Order.FINISH:
+            case "finish":
                 self._is_over = True
-            case Order.BALANCE:
+            case "balance":
                 self._grant()
-            case Pause(number):
+            case Gathering(number, step):  # Its sender may be ahead: the leader's wish may have come to it earlier.
                 self._round_wanted = max(self._round_wanted, number)
-            case Gathering(number):  # The sender is ahead: the leader's wish may have come to it earlier.
-                self._round_wanted = max(self._round_wanted, number)
-                self._unheard.append((other, frame))
+                if step != "begin":
+                    self._unheard.append((other, frame))
             case WorldlineError():
                 raise frame
 
     def _take_in(self, other: int, update: Update) -> None:
         core = self._core
         self._received[other] += 1
-        self._events[other] = update.events
+        self._balance.events[other] = update.events
         for letter in update.letters:
             take(core, letter)
         for name, position in update.positions:
@@ -464,57 +439,58 @@ class SpacetimeWorker:
 
     def _conclude(self) -> None:
         """If nothing can happen any more, anywhere, let the run be over; not while others wait for a move, though."""
-        own = self._idle[self._me]
+        own = self._idle[self._core.me]
         if self._is_moving or self._round_wanted > self._round or own is None:
             return
         if (own.sent, own.received) != (tuple(self._sent), tuple(self._received)):  # It was so, and isn't any more.
             return
         order = conclusion(self._idle)
         if order is not None:
-            self._order(order)
+            self._post_all(order)
+            self._hear(_LEADER, order)
 
     # -- Moves
 
     def _consider_moves(self) -> None:
         """Ask now and then whether agents would be better off elsewhere."""
-        if self._wishes.is_due(time.monotonic(), self._core.events):
-            if self._me == _LEADER:
+        if self._balance.is_due(time.monotonic(), self._core.events):
+            if self._core.me == _LEADER:
                 self._grant()
             else:
-                self._post(_LEADER, Order.BALANCE)
+                self._post(_LEADER, "balance")
 
     def _grant(self) -> None:
         """Let the run stand still, as the leader, unless that is about to happen, or isn't worth it."""
         if self._round_wanted != self._round or self._is_over:
             return
-        self._events[self._me] = self._core.events
-        if self._grants.is_worth_it(time.monotonic(), self._events, self._letters, self._me):
+        self._balance.events[_LEADER] = self._core.events
+        if self._balance.is_worth_it(time.monotonic(), _LEADER):
             self._round_wanted += 1
-            for other in self._others:
-                self._post(other, Pause(self._round_wanted))
+            self._post_all(Gathering(self._round_wanted, "begin", None))
 
     def _move(self) -> None:
         """Stand still together with all others, and let agents go where they are better off."""
         self._round += 1
         self._is_moving = True
         self._tell()
-        self._gathered("paused", [None] * self._count)
+        everyone = range(len(self._sent))
+        self._gathered("paused", [None for _ in everyone])
         residents = self._residents()
-        told = self._gathered("residents", [residents if other == _LEADER else None for other in range(self._count)])
-        chosen = moves(self._placing, told) if self._me == _LEADER else None
-        agreed = self._gathered("moves", [chosen] * self._count)[_LEADER]
+        told = self._gathered("residents", [residents if other == _LEADER else None for other in everyone])
+        chosen = moves(self._balance.placing, told) if self._core.me == _LEADER else None
+        agreed = self._gathered("moves", [chosen for _ in everyone])[_LEADER]
         if agreed:
             self._exchange(agreed)
-        self._wishes.granted(time.monotonic())
+        self._balance.restart(time.monotonic())
         self._is_moving = False
-        if self._me == _LEADER:
+        if self._core.me == _LEADER:
             self._conclude()
 
     def _gathered(self, step: str, own: Sequence[Any]) -> list[Any]:
         """Tell each other something; wait until all have told theirs. Whatever else comes in between is taken in."""
         for other in self._others:
             self._post(other, Gathering(self._round, step, own[other]))
-        found = {self._me: own[self._me]}
+        found = {self._core.me: own[self._core.me]}
         while True:
             unheard, self._unheard = self._unheard, []
             for other, said in unheard:
@@ -522,22 +498,21 @@ class SpacetimeWorker:
                     found[other] = said.told
                 else:
                     self._unheard.append((other, said))
-            if len(found) == self._count:
-                return [found[number] for number in range(self._count)]
-            for other, frame in self._peers.wait():
-                self._hear(other, opened_frame(frame))
+            if len(found) == len(own):
+                return [found[number] for number in range(len(own))]
+            self._hear_all(self._peers.wait())
 
     def _residents(self) -> list[Resident]:
         """Return who is here, each with how many events it has had since this was asked last."""
         core = self._core
         living = [body for body in core.bodies.values() if not body.done]
-        before, self._events_before = self._events_before, {body.name: body.events for body in living}
+        before, self._balance.events_of = self._balance.events_of, {body.name: body.events for body in living}
         return [resident_of(body, core.n, body.events - before.get(body.name, body.events)) for body in living]
 
     def _exchange(self, agreed: dict[str, int]) -> None:
         """Let agents go, and take in those that come."""
         core = self._core
-        leaving: list[list[Body]] = [[] for _ in range(self._count)]
+        leaving: list[list[Body]] = [[] for _ in self._sent]
         for name, worker in agreed.items():
             body = core.bodies.get(name)
             if body is not None:
@@ -547,7 +522,7 @@ class SpacetimeWorker:
             for name in names:
                 core.depart(core.bodies[name], worker)
         leavers = [name for names, _ in ready for name in names]
-        for gone in self._gathered("leaving", [leavers] * self._count):
+        for gone in self._gathered("leaving", [leavers for _ in ready]):
             core.homes.update((name, agreed[name]) for name in gone)
         for body in core.all_bodies():
             body.home = core.homes.get(body.name, body.home)
@@ -555,10 +530,10 @@ class SpacetimeWorker:
         core.forget_lanes()
         # Here, while all stand still: who is faster goes on, and says new things, before this one has settled.
         core.moved = {}
-        self._idle = [None] * self._count
+        self._idle = [None for _ in ready]
         for arrived in self._gathered("bodies", [data for _, data in ready]):
             unpacked(core, arrived)
-        self._gathered("settled", [None] * self._count)  # Until then nothing may be sent to an agent on the move.
+        self._gathered("settled", [None for _ in ready])  # Until then nothing may be sent to an agent on the move.
         watch_sources(core)
         self._tell()
         core.wake_all()

@@ -1,6 +1,6 @@
 """Federations, ready to run: from their file in processes, or in this one; from Python in this one.
 
-Who asks whether something is a federation, and it isn't, doesn't need what runs one: that is loaded where it is used.
+To find out that a target is no federation doesn't take what runs one: that is loaded where it is used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,39 +21,38 @@ from msgspec.structs import replace as replace_fields
 from worldline.files.loading import Definition
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome, Watch
+from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model.draws.checks import check_own_draws, check_topics
 from worldline.model.draws.table import DrawInputs, Drawn, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown
-from worldline.model.faults.drawn import (
+from worldline.model.faults import (
     DeclaredTopics,
+    ParticipantFault,
+    as_faults,
     draw_participant_faults,
     parse_fault_kinds,
     said_of_drawn,
     said_of_undrawn,
 )
-from worldline.model.faults.faults import ParticipantFault, as_faults
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
-from worldline.processes.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
+from worldline.processes.executor import Executor, Kind, as_executor, readable_executor
 from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of
 
 if TYPE_CHECKING:
-    from worldline.federation.address import Address
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.participant.program import Federation, Program
     from worldline.launch.file.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.file.topics import Topic
-    from worldline.launch.launcher import Launch
-    from worldline.launch.processes import Hear, KeeperClient
-    from worldline.launch.roles import SpecialRoles, Terminal
+    from worldline.launch.launcher import Launch, LaunchOptions
+    from worldline.launch.roles import SpecialRoles
     from worldline.lock.arbiter import Arbiter
-    from worldline.lock.events import Witness
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
 
 
-# Reads the table of draws that somebody gives to a command: a file, or a function that replaces draws.
+# Reads the table of draws that a command is given: a file, or a function that replaces draws.
 
 _COLUMNS = ["name", "value"]
 _FORM = "give FILE.toml, FILE.json, FILE.csv or module:function"
@@ -131,25 +131,8 @@ _READERS: dict[str, Callable[[Path], dict[str, Any]]] = {".toml": _from_toml, ".
 
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
-EXECUTORS = (InProcess, Tcp, Unix, SharedWorkers)
+EXECUTORS: tuple[Kind, ...] = ("in-process", "tcp", "unix", "processes")
 """What federations run on."""
-
-
-@dataclass
-class RunHooks:
-    """What a command that runs a federation gives to it.
-
-    `hear` is told what participants print, `opened` where they connect, once that is known, and `say` that a run was
-    taken up again. The `terminal` is for the participant that is debugged. `witness` hears what the arbiter is told;
-    in one process, `draws_heard` hears the draws of streams.
-    """
-
-    hear: Hear = lambda _who, _at, _line: None
-    opened: Callable[[Address, Sequence[str]], None] = lambda _, __: None
-    say: Callable[[str], None] = lambda _: None
-    terminal: Terminal | None = None
-    witness: Witness | None = None
-    draws_heard: Callable[[Drawn], None] | None = None
 
 
 @dataclass(kw_only=True)
@@ -157,12 +140,14 @@ class ReadyFederation(Ready):
     """A federation that can be run. `setup` is what its file says, and `federation` its programs, if they are here.
 
     `encoding` says how payloads are encoded on topics of which its file says nothing. `draws` replaces some draws of
-    the run. `fault_remarks` say which faults were drawn from the seed, and which couldn't be. `unusual` says who isn't
-    started like the rest, and `keeping` is what starts processes.
+    the run, and `draws_heard` hears those of streams, in one process. `fault_remarks` say which faults were drawn from
+    the seed, and which couldn't be. `roles` says which participants aren't started like the rest.
     """
 
     kind = "federation"
     members = ("participant", "participants")
+    event = ""
+    losses_named = (DROPPED_BY_BUFFER,)
 
     name: str
     made_plan: Plan
@@ -174,9 +159,8 @@ class ReadyFederation(Ready):
     options: RunOptions = field(default_factory=RunOptions)
     draws: DrawInputs = field(default_factory=DrawInputs)
     fault_remarks: tuple[str, ...] = ()
-    unusual: SpecialRoles | None = None
-    keeping: KeeperClient | None = None
-    hooks: RunHooks = field(default_factory=RunHooks)
+    draws_heard: Callable[[Drawn], None] | None = None
+    roles: SpecialRoles | None = None
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -202,10 +186,10 @@ class ReadyFederation(Ready):
             if len(wanted.debug) > 1:
                 raise UsageError("--debug is given twice", advice="one participant at a time can have the terminal")
             debugged = wanted.debug[0] if wanted.debug else None
-            self.unusual = SpecialRoles(
+            self.roles = SpecialRoles(
                 awaited=wanted.without, token=wanted.token, debugged=debugged, twinned=wanted.twin
             )
-            self.unusual.check(self.setup)
+            self.roles.check(self.setup)
         if wanted.listen is not None:
             self._check_address(wanted.listen)
 
@@ -218,7 +202,7 @@ class ReadyFederation(Ready):
             raise UsageError(f"--listen {listen}: {path} exists, and isn't a socket", advice="choose another path")
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if isinstance(self.chosen, SharedWorkers):
+        if self.chosen.kind == "processes":
             return
         if self.options.executor not in (None, "processes") and kind != self.executor:
             raise UsageError(f"--listen {listen} isn't for {self.executor}", advice=f"use --executor {kind}")
@@ -320,55 +304,56 @@ class ReadyFederation(Ready):
         parts = self.setup.parts.values()
         return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
 
+    @cached_property
+    def launching(self) -> LaunchOptions:
+        """How it is launched in processes; a command adds what hears of it."""
+        from worldline.launch.launcher import LaunchOptions
+        from worldline.launch.roles import SpecialRoles
+
+        wanted = self.options.federation
+        return LaunchOptions(
+            address=wanted.listen or ("tcp://127.0.0.1:0" if self.chosen.kind == "tcp" else None),
+            pace=wanted.realtime,
+            shake=wanted.shake,
+            workers=self.chosen.count if self.chosen.kind == "processes" else None,
+            roles=self.roles or SpecialRoles(),
+            journal=wanted.journal,
+        )
+
     def warm_up(self) -> None:
         """Start what will start its processes, if it has any: that takes a moment to be ready itself."""
         if self.federation is None and self.setup is not None:
             from worldline.launch.processes import keeper_for
 
-            self.keeping = keeper_for(self.setup.parts.values())
+            keeping = keeper_for(self.setup.parts.values())
+            self.launching.keeping = keeping
 
     def answering(self) -> Federation:
         """Return its programs, for this process: what they raise is their author's, as on every executor."""
-        from worldline.federation.participant.program import answerable
+        from worldline.federation.participant.program import with_blamed_programs
 
         assert self.federation is not None
-        return answerable(self.federation)
+        return with_blamed_programs(self.federation)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
-        wanted, hooks = self.options.federation, self.hooks
         if self.federation is not None:
             from worldline.federation.inprocess.checker import SampledSchedule
             from worldline.federation.inprocess.run import run as run_in_process
 
-            schedule = None if wanted.shake is None else SampledSchedule(wanted.shake)
+            shake = self.options.federation.shake
             return run_in_process(
                 self.answering(),
                 observer=observer,
                 watch=watch,
-                schedule=schedule,
+                schedule=None if shake is None else SampledSchedule(shake),
                 draws=self.draws,
-                draws_heard=hooks.draws_heard,
+                draws_heard=self.draws_heard,
             )
-        from worldline.launch.launcher import Launch, LaunchOptions
-        from worldline.launch.roles import SpecialRoles
+        from worldline.launch.launcher import Launch
 
         assert self.setup is not None
-        options = LaunchOptions(
-            address=wanted.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
-            observer=observer,
-            pace=wanted.realtime,
-            shake=wanted.shake,
-            workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
-            hear=hooks.hear,
-            opened=hooks.opened,
-            roles=self.unusual or SpecialRoles(),
-            terminal=hooks.terminal,
-            keeping=self.keeping,
-            witness=hooks.witness,
-            journal=wanted.journal,
-            say=hooks.say,
-        )
-        self._launch = Launch(self.setup, options)
+        self.launching.observer = observer
+        self._launch = Launch(self.setup, self.launching)
         self.name_functions(self._launch.server.host.arbiter)
         return self._launch.run(watch)
 
@@ -400,11 +385,11 @@ class ReadyFederation(Ready):
     @property
     def waits_for_people(self) -> bool:
         """Whether others start some of the participants."""
-        return self.unusual is not None and bool(self.unusual.awaited)
+        return self.roles is not None and bool(self.roles.awaited)
 
     def notices(self) -> list[str]:
         """Say once who has come, was refused, or has gone before the start, since the last time."""
-        notices = deque[str]() if self._launch is None else self._launch.server.host.notices
+        notices = deque[str]() if self._launch is None else self._launch.server.host.owner.notices
         return [notices.popleft() for _ in range(len(notices))]
 
     def extent(self, outcome: Outcome) -> str:
@@ -440,7 +425,7 @@ def from_file(file: Path, options: RunOptions, *, starts: Starts | None = None) 
         setup = setup.with_faults(faults)
     chosen = as_executor("processes" if options.executor is None else options.executor, EXECUTORS)
     federation = None
-    if isinstance(chosen, InProcess):
+    if chosen.kind == "in-process":
         from worldline.launch.launcher import federation_of
 
         federation = federation_of(setup)
@@ -466,7 +451,7 @@ def _faults_of(
     plan: Plan,
     options: RunOptions,
 ) -> tuple[tuple[ParticipantFault, ...], tuple[str, ...]]:
-    """Return what befalls the participants of a run, with what somebody adds to it, and what is said of drawn ones.
+    """Return what befalls the participants of a run, with what the options add to it, and what is said of drawn ones.
 
     The `lasting` can't crash.
     """
@@ -481,7 +466,7 @@ def _faults_of(
 def from_python(found: Definition, federation: Federation, options: RunOptions) -> ReadyFederation:
     """Take a federation that a Python file has made."""
     chosen = as_executor("in-process") if options.executor is None else readable_executor(options.executor)
-    if not isinstance(chosen, InProcess):
+    if chosen is None or chosen.kind != "in-process":
         raise UsageError(
             f"{found.where}: a federation from a Python file runs in-process, and not on {shown(options.executor)}",
             advice="leave --executor out; processes are started from a FILE.toml that names its programs",

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -19,8 +19,7 @@ from worldline.files.parameters import pairs, parsed
 from worldline.model.draws.table import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
-from worldline.processes.executor import InProcess
-from worldline.targets import federation
+from worldline.targets import federation, models
 from worldline.targets.ready import PYTHON, TOML, WORLDS, Ready, RunOptions, end_in, parts_of
 
 if TYPE_CHECKING:
@@ -70,17 +69,15 @@ def _found(target: str, options: RunOptions) -> Ready:
     return _made(definition_in(file, name or MODEL, kinds, form), options)
 
 
-class FoundFederation(NamedTuple):
-    """A federation in this process, or what makes it anew for every run, and what replaces draws of it."""
+def found_federation(
+    target: str, options: RunOptions, wanted_for: str = "have schedules to check"
+) -> tuple[FederationLike, DrawInputs]:
+    """Return the federation that a target means, in this process, or what makes it anew for every run; and its draws.
 
-    federation: FederationLike
-    draws: DrawInputs
-
-
-def found_federation(target: str, options: RunOptions, wanted_for: str = "have schedules to check") -> FoundFederation:
-    """Return the federation that a target means; what isn't one is refused, since only they can do what is wanted."""
+    What isn't one is refused, since only federations can do what is wanted.
+    """
     is_file = target.endswith(TOML)
-    wanted = replace(options, executor=str(InProcess())) if is_file else options
+    wanted = replace(options, executor="in-process") if is_file else options
 
     def made() -> federation.ReadyFederation:
         ready = prepare(target, wanted)
@@ -93,7 +90,7 @@ def found_federation(target: str, options: RunOptions, wanted_for: str = "have s
         return ready
 
     first = made()
-    return FoundFederation(first.answering() if is_file else lambda: made().answering(), first.draws)
+    return first.answering() if is_file else lambda: made().answering(), first.draws
 
 
 def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:
@@ -118,18 +115,14 @@ def _made(found: Definition, options: RunOptions) -> Ready:
     if _is(made, _FEDERATION):
         return federation.from_python(found, made, options)
     if _is(made, _SIMULATION):
-        from worldline.targets import simulation
-
-        return simulation.ready(found, made, options)
+        return models.ready_simulation(found, made, options)
     if _is(made, _AGENTS):
-        from worldline.targets import spacetime
-
-        return spacetime.ready(found, made, options)
+        return models.ready_agents(found, made, options)
     raise unfit(found.where, "what its model returns", made, FORM)
 
 
 def _ended(found: Definition, options: RunOptions) -> RunOptions:
-    """Return what is wanted of a run that ends when its file says so, unless somebody says otherwise."""
+    """Return what is wanted of a run that ends when its file says so, unless the options say otherwise."""
     end = end_in(found) if options.until is None else None
     return options if end is None else replace(options, until=format_time(end))
 
@@ -138,10 +131,9 @@ def _algorithm(
     made: Algorithm | Trial, texts: Mapping[str, str], options: RunOptions, others: Mapping[str, Any] | None = None
 ) -> Ready:
     from worldline.nodes.trial import Trial
-    from worldline.targets import algorithm
 
     trial = made if isinstance(made, Trial) else Trial(algorithm=made)
-    return algorithm.ready(trial, texts, options, others)
+    return models.ready_algorithm(trial, texts, options, others)
 
 
 def _built_in(target: str, options: RunOptions) -> Ready:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,11 +17,9 @@ from worldline.model.reading import as_time
 from worldline.processes.executor import Executor
 
 if TYPE_CHECKING:
-    from worldline.kernel.simulation import Simulation
     from worldline.recording.facts import Provenance
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
-    from worldline.spacetime.simulation import ForwardSimulation
 
 # How targets are written.
 
@@ -129,14 +127,16 @@ class Ready(ABC):
     """A run with all that it depends on. Whatever could be refused has been.
 
     `kind` is the room that runs it: federation, kernel, nodes, spacetime or world. `members` is what one who takes part
-    is called there, and several; `event` is what happens there, and `has_messages` whether messages can get lost.
+    is called there, and several; `event` is what is counted there, if anything is, and `has_messages` whether messages
+    can get lost; of the reasons for that, `losses_named` are said even if none was.
     `target` and `options` are what it was made from, as they were written.
     """
 
-    kind: ClassVar[str]
-    members: ClassVar[tuple[str, str]]
-    event: ClassVar[str] = "event"
-    has_messages: ClassVar[bool] = True
+    kind: str
+    members: tuple[str, str]
+    event = "event"
+    has_messages = True
+    losses_named: tuple[str, ...] = ()
 
     name: str
     seed: int
@@ -172,7 +172,7 @@ class Ready(ABC):
         )
 
     def provenance(self) -> Provenance:
-        """Return what a recording says of the code that is run, for whoever wants to run it again."""
+        """Return what a recording says of the code that is run, by which it can be run again."""
         from worldline.files.loading import sources_of
         from worldline.recording.facts import Provenance
 
@@ -200,7 +200,7 @@ class Ready(ABC):
 
     def interrupt(self, error: Interrupted) -> None:
         """End a run before its time, in good order. Called from a signal's handler."""
-        raise KeyboardInterrupt(error.problem)  # Nobody takes that for a failure of the model.
+        raise KeyboardInterrupt(error.problem)  # No code takes that for a failure of the model.
 
     def hurry(self) -> None:
         """Wait for no process any more, when a run that was interrupted doesn't end. Called from a signal's handler."""
@@ -218,22 +218,3 @@ class Ready(ABC):
     @abstractmethod
     def verify(self, outcome: Outcome) -> list[str]:
         """Refuse what may not come of it; return what there is to say of it, besides what can be said of any run."""
-
-
-# What a definition has made, ready to run: a simulation that a function, or a file, has set up.
-
-Made = TypeVar("Made", bound="Simulation | ForwardSimulation")
-
-
-class ReadyMade(Ready, Generic[Made]):
-    """A simulation that can be run, and whose definition says what must come of it."""
-
-    def __init__(self, found: Definition, simulation: Made, chosen: Executor) -> None:
-        self._found = found
-        self.simulation = simulation
-        self.name = found.name
-        self.seed = simulation.seed
-        self.chosen = chosen
-
-    def verify(self, outcome: Outcome) -> list[str]:
-        return self._found.judged(self.simulation, outcome).splitlines()

@@ -17,7 +17,7 @@ import msgspec
 from worldline.federation.participant.program import Program
 from worldline.files.loading import MODEL, hash_of
 from worldline.history.diff.values import field_differences
-from worldline.launch.file.setup import nobody, stated_by
+from worldline.launch.file.setup import starts_none, stated_by
 from worldline.launch.file.startable import load_program
 from worldline.launch.file.toml_document import top_key_of
 from worldline.lock import Join
@@ -25,7 +25,7 @@ from worldline.model.errors import UsageError, WorldlineError, nearest, shown
 from worldline.model.plan import Plan
 from worldline.model.time import SECOND, format_time
 from worldline.recording import Header, Recording, float_fingerprint
-from worldline.recording.fingerprint import platform_name, python_name
+from worldline.recording.facts import platform_name, python_name
 from worldline.targets import federation
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.finding import prepare
@@ -145,7 +145,7 @@ def _chooses_code(setting: str, target: str) -> bool:
 
 def _prepared(target: str, options: RunOptions) -> Ready:
     if target.endswith(TOML):  # Of a file, only those have to be startable that are run again.
-        return federation.from_file(Path(target), options, starts=nobody)
+        return federation.from_file(Path(target), options, starts=starts_none)
     return prepare(target, options)
 
 
@@ -203,7 +203,7 @@ def _gone(ready: Ready, name: str, known: Iterable[str]) -> UsageError:
 
 
 def doubts(header: Header, ready: Ready) -> list[str]:
-    """Say why results may differ though nobody has changed anything that was meant to change them."""
+    """Say why results may differ though nothing was changed that was meant to change them."""
     found = []
     here = {"version": version("worldline"), "python": python_name(), "platform": platform_name()}
     then = {"version": header.version, "python": header.python, "platform": header.platform}

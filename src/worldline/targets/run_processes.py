@@ -1,8 +1,8 @@
-"""Runs of `worldline run` as processes, several at once, each ended with whoever wanted it.
+"""Runs of `worldline run` as processes, several at once, each ended with this process.
 
-A run is started through its lifeline (`processes.lifeline`), so it ends also when we are killed; what it has started
+A run is tied to this process (`processes.tied`), so it ends also when we are killed; what it has started
 itself ends with it. It has a session of its own: a Ctrl-C in the terminal reaches only us, and we end it. What it
-prints goes to files: at a pipe we would wait for everybody who has inherited it.
+prints goes to files: at a pipe we would wait for every process that has inherited it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from msgspec import DecodeError, Struct, json
 
 from worldline.builds import UNCOMPILED
 from worldline.federation.environment import OUTPUT
 from worldline.files.saving import ScratchFolder
-from worldline.launch.processes import describe_exit
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError, shown
-from worldline.processes.lifeline import Lifeline
+from worldline.processes.tied import TiedProcess, describe_exit
 
 # The variants of a run: all that must not show in what comes of it, and what it means if it does.
 #
@@ -243,12 +242,6 @@ class RunSummary(Struct, frozen=True):
         return None if self.kind == "federation" else self.events
 
 
-class _Failed(Struct, frozen=True):
-    """What a run says of itself if it has failed."""
-
-    failure: dict[str, Any]
-
-
 class VariantRun(Struct, frozen=True, kw_only=True):
     """What came of one run: `said`, or `error`, a text, and the exit code that goes with it."""
 
@@ -271,7 +264,7 @@ class RunProcesses:
         self._arguments = (target, *options)
         self._threads = ThreadPoolExecutor(at_once or os.cpu_count() or 1, thread_name_prefix="worldline verify")
         self._lock = threading.Lock()
-        self._running: dict[subprocess.Popen[bytes], Lifeline] = {}
+        self._running: list[TiedProcess] = []
         self._told: IO[bytes] | None = None  # What the run that tells its status writes.
         self._is_over = False
         self._folder = ScratchFolder("verify")
@@ -351,8 +344,9 @@ class RunProcesses:
                 self._told = complaints
             code = process.wait()
             _kill_all(process)
+            process.end(0)
             with self._lock:
-                self._running.pop(process).let_go()
+                self._running.remove(process)
                 self._told = None if tells else self._told
             return _judged(variant, time.monotonic() - began, code, _text(output), _text(complaints))
 
@@ -370,23 +364,14 @@ class RunProcesses:
         place: str | None,
         output: IO[bytes],
         complaints: IO[bytes],
-    ) -> subprocess.Popen[bytes]:
+    ) -> TiedProcess:
         with self._lock:
             if self._is_over:
                 raise Interrupted("nothing more is run")
-            line = Lifeline()
-            process = subprocess.Popen(
-                line.tied(command),
-                env=environment,
-                cwd=place,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=complaints,
-                start_new_session=True,
-                pass_fds=[line.end],
+            process = TiedProcess(
+                command, env=environment, cwd=place, stdout=output, stderr=complaints, start_new_session=True
             )
-            line.hand_over()
-            self._running[process] = line
+            self._running.append(process)
         return process
 
 
@@ -395,7 +380,7 @@ def _new_file(folder: ScratchFolder) -> IO[bytes]:
 
 
 def _text(file: IO[bytes]) -> bytes:
-    """Return all that is in a file, and leave its position alone: whoever still writes there shares it."""
+    """Return all that is in a file, and leave its position alone: a process that still writes there shares it."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 
@@ -422,8 +407,8 @@ def _judged(variant: Variant, seconds: float, code: int, output: bytes, complain
 
 def _failure(output: bytes) -> str:
     try:
-        return str(json.decode(output, type=_Failed).failure["text"])
-    except (DecodeError, KeyError):
+        return str(json.decode(output)["failure"]["text"])
+    except (DecodeError, KeyError, TypeError):
         return ""  # It wasn't even begun.
 
 

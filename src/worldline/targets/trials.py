@@ -15,9 +15,9 @@ from worldline.federation.participant.program import Federation
 from worldline.launch.file.startable import load_object
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.faults.drawn import KINDS, parse_fault_kinds
+from worldline.model.faults import KINDS, parse_fault_kinds
 from worldline.search.day import as_day
-from worldline.search.properties import AT_END, Property
+from worldline.search.properties import AT_END, Property, remembers
 from worldline.search.searching import quietly, read_saved, write_saved
 from worldline.search.shrinking import WrittenDraws
 from worldline.targets.federation import is_table_file
@@ -101,7 +101,7 @@ def load_property(name: str, directory: Path) -> Property:
 def _check_arguments(name: str, check: Callable[..., object]) -> None:
     """Refuse what can't be called with a story: a function of something else, or a class whose objects are."""
     if not isinstance(check, type):
-        _check_call(name, check, (None,), "with a story")
+        _check_call(name, check, (None, None) if remembers(check) else (None,), "with a story")
         return
     _check_call(name, check, (), "without arguments")
     call = next((vars(base)["__call__"] for base in check.__mro__ if "__call__" in vars(base)), None)

@@ -51,52 +51,26 @@ class Mismatch(Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...]
 
 
-class RecordedPair(Struct, frozen=True, kw_only=True):
-    """Two runs that were recorded: where they part, how to repeat that, and the digests that each had."""
-
-    lines: tuple[str, ...]
-    comparison: dict[str, Any] | None = None
-    commands: tuple[str, ...]
-    digests: tuple[frozenset[str], frozenset[str]]
+Parting = tuple[tuple[str, ...], dict[str, Any] | None, tuple[set[str], set[str]]]
+"""Where two runs part: in words, for programs, and the digests that each of them had."""
 
 
-def look_into(runs: RunProcesses, reference: Variant, variant: Variant, keep: Path | None) -> RecordedPair:
-    """Record both until they differ again. The recordings stay, if there is a folder to keep them in."""
-    names = "reference.mcap", f"{variant.name}.mcap"
-    commands = (
-        runs.shown(reference, names[0]),
-        runs.shown(variant, names[1]),
-        shlex.join(["worldline", "diff", *names]),
-    )
+def look_into(runs: RunProcesses, variants: tuple[Variant, Variant], files: Sequence[Path]) -> Parting:
+    """Record both until they differ again."""
     digests: tuple[set[str], set[str]] = set(), set()
-    place = ScratchFolder("verify") if keep is None else nullcontext(str(keep))
-    with place as folder:
-        files = [Path(folder) / name for name in names]
-        lines, comparison = _parted(runs, (reference, variant), files, digests)
-    return RecordedPair(
-        lines=tuple(lines),
-        comparison=comparison,
-        commands=commands,
-        digests=(frozenset(digests[0]), frozenset(digests[1])),
-    )
-
-
-def _parted(
-    runs: RunProcesses, variants: tuple[Variant, Variant], files: list[Path], digests: tuple[set[str], set[str]]
-) -> tuple[list[str], dict[str, Any] | None]:
     for _ in range(TRIES):
         for file in files:
             file.unlink(missing_ok=True)
         started = [runs.start(each, file) for each, file in zip(variants, files, strict=True)]
         for ended, seen in zip([future.result() for future in started], digests, strict=True):
             if ended.said is None:
-                return [f"with a recording, {ended.variant.name} fails: {ended.error}"], None
+                return (f"with a recording, {ended.variant.name} fails: {ended.error}",), None, digests
             seen.add(ended.said.digest)
         comparison = compare_recordings(*files)
         if not comparison.is_same:
             comparison.names = files[0].name, files[1].name
-            return comparison.lines(), comparison.as_json()
-    return [f"in {TRIES} more pairs of runs it didn't show again: it takes luck to see it"], None
+            return tuple(comparison.lines()), comparison.as_json(), digests
+    return (f"in {TRIES} more pairs of runs it didn't show again: it takes luck to see it",), None, digests
 
 
 _TOLD_EVERY_S = 10.0
@@ -216,19 +190,24 @@ class Verifier:
         shown it yet. But the same variant needn't be the very same run (`_ANEW`).
         """
         first = differing[0]
-        with RunProcesses(self._target, self._options) as runs:  # Others, since time may have run out for the first.
-            pair = look_into(runs, self._first, first.variant, self._keep)
-        again = [pair.digests[0] - {reference.digest}]
+        names = "reference.mcap", f"{first.variant.name}.mcap"
+        place = ScratchFolder("verify") if self._keep is None else nullcontext(str(self._keep))
+        # Other processes, since time may have run out for the first.
+        with RunProcesses(self._target, self._options) as runs, place as folder:
+            files = [Path(folder) / name for name in names]
+            lines, comparison, digests = look_into(runs, (self._first, first.variant), files)
+            shown = runs.shown(self._first, names[0]), runs.shown(first.variant, names[1])
+        again = [digests[0] - {reference.digest}]
         if first.variant.factor not in _ANEW:
-            again.append(pair.digests[1] - {first.digest})
+            again.append(digests[1] - {first.digest})
         factors = [Factor.NOTHING] if any(again) else [run.variant.factor for run in differing]
         return Mismatch(
             variant=first.variant,
             factor=factors[0],
             meaning=meaning_of(factors, kind),
-            lines=pair.lines,
-            comparison=pair.comparison,
-            commands=pair.commands,
+            lines=lines,
+            comparison=comparison,
+            commands=(*shown, shlex.join(["worldline", "diff", *names])),
         )
 
     def _verified(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,24 +16,37 @@ from worldline.model.errors import ModelError, UsageError
 from worldline.model.plan import Plan, plan
 from worldline.model.text import counted
 from worldline.model.time import rounded_time
-from worldline.processes.executor import Executor, Inline, Processes, as_executor
+from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.status_timer import looks
 from worldline.targets.ready import Ready, RunOptions, end_of
 from worldline.world.description import WorldDescription
-from worldline.world.foxglove import WORLD_MEMBER, WorldTeller, world_recorder
+from worldline.world.foxglove import WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
 from worldline.world.run import World
 from worldline.world.sdf import read_world
+from worldline.world.spectator import WORLD_MEMBER
 
 if TYPE_CHECKING:
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
 
-EXECUTORS = (Inline, Processes)
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes")
 """What worlds run on."""
 
 _ENGINE, _RUN_AHEAD = "engine", "run-ahead"
 _PARAMETERS = {_ENGINE: "mujoco", _RUN_AHEAD: 1}
+
+
+def watched(world: World, watch: Watch | None, end: int) -> Callable[[], None]:
+    """Return what tells a watcher between steps, now and then, how far a world is."""
+    look, due = looks(watch, end), 0
+
+    def between() -> None:
+        nonlocal due
+        if world.iteration >= due:
+            due = world.iteration + look(world.time, world.iteration)
+
+    return between
 
 
 class ReadyWorld(Ready):
@@ -66,30 +80,21 @@ class ReadyWorld(Ready):
         return tuple(each for each in self.options.settings if each.partition("=")[0].strip() != _RUN_AHEAD)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        look = looks(watch, self._end)
         with self._exchange() as exchange:
             world = self._made(observer, exchange)
-            due = look(world.time, world.iteration)
-
-            def between() -> None:
-                nonlocal due
-                if world.iteration >= due:
-                    due = world.iteration + look(world.time, world.iteration)
-
             try:
-                world.play(self._end, between=between)
+                return world.run(self._end, between=watched(world, watch, self._end))
             except ModelError as error:
                 if error.of_observer:
                     raise
                 return replace(world.outcome, failure=error)
-            return world.end()
 
     def _made(self, observer: Observer | None = None, exchange: Exchange | None = None) -> World:
         tellers = [] if observer is None else [WorldTeller(GuardedObserver(observer))]
         return World(self._world, engine=self._engine, exchange=exchange, spectators=tellers, run_ahead=self._run_ahead)
 
     def _exchange(self) -> AbstractContextManager[Exchange | None]:
-        if not isinstance(self.chosen, Processes):
+        if self.chosen.kind != "processes":
             return nullcontext()
         from worldline.world.distributed import local_secondaries
 

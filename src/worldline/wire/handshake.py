@@ -53,7 +53,7 @@ PROTOCOL = "worldline"
 VERSION = 1
 NONCE_SIZE = 16
 HELLO_MAX = 4096
-"""The longest frame before somebody is admitted."""
+"""The longest frame before a participant is admitted."""
 
 
 _Time = Annotated[int, Meta(ge=0, le=TIME_MAX)]
@@ -63,7 +63,7 @@ _PayloadSize = Annotated[int, Meta(ge=0, le=2**62)]
 
 CLOCK, LIFE = "clock", "life"
 ABILITIES = (CLOCK, LIFE)
-"""What a client may be asked to act out: whoever ignored it would make another history of the run."""
+"""What a client may be asked to act out: a client that ignored it would make another history of the run."""
 
 
 class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):

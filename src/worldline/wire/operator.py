@@ -3,7 +3,7 @@
 An operator says hello as a participant does, with an empty name, which no participant can have, and proves that it
 knows the secret. After that it says one word at a time, each a frame of its own, and waits for the answer, which has
 the number of the word: an operator that has waited for long enough goes on, and the answer may come later. These are
-arrays that begin with the name of their kind, as elsewhere; the situation in them is a map, for whoever shows it.
+arrays that begin with the name of their kind, as elsewhere; the situation in them is a map, to be shown.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class AskSituation(Struct, frozen=True, array_like=True, tag="ask"):
 
 
 class PauseRun(Struct, frozen=True, array_like=True, tag="pause"):
-    """Let nobody go on, as soon as that is possible."""
+    """Hold all participants, as soon as that is possible."""
 
     number: int = 0
 
 
 class StepRun(Struct, frozen=True, array_like=True, tag="step"):
-    """Let everybody run so far, or up to that time, or until somebody has something to do; then pause."""
+    """Let all run so far, or up to that time, or until a participant has something to do; then pause."""
 
     by: int | None = None
     to: int | None = None
@@ -40,7 +40,7 @@ class StepRun(Struct, frozen=True, array_like=True, tag="step"):
 
 
 class ResumeRun(Struct, frozen=True, array_like=True, tag="resume"):
-    """Let everybody go on."""
+    """Let all go on."""
 
     number: int = 0
 
@@ -68,7 +68,7 @@ class OrderTaken(Struct, frozen=True, array_like=True, tag="taken"):
 
 
 class OrderDone(Struct, frozen=True, array_like=True, tag="done"):
-    """It is so: everybody stands at this time."""
+    """It is so: all stand at this time."""
 
     at: int
     number: int = 0

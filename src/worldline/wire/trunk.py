@@ -28,7 +28,7 @@ PIECE_MAX = 2**18
 
 LONGEST = NUMBER_SIZE + PIECE_MAX
 FIRST_LONGEST = NUMBER_SIZE + HEADER_SIZE + HELLO_MAX
-"""The longest frames on a trunk, and on one that nobody has been admitted on yet."""
+"""The longest frames on a trunk, and before a participant has been admitted on it."""
 
 
 class OpenTrunk(Struct, frozen=True, array_like=True, tag="trunk"):
@@ -52,7 +52,7 @@ class ResumeCircuit(Struct, frozen=True, array_like=True, tag="resume"):
 class RunningCircuit(Struct, frozen=True, array_like=True, tag="running"):
     """The program behind this circuit has been running for so many seconds; all others in its process wait for it.
 
-    The server can't tell: for all it knows, whoever has been answered is running.
+    The server can't tell: for all it knows, each participant that has been answered is running.
     """
 
     circuit: int

@@ -1,6 +1,6 @@
-"""The cast of a world: which models there are, who performs, and what is loaded at present.
+"""The cast of a world: which models there are, which perform, and what is loaded at present.
 
-It begins as the file has it. Performers come and go when somebody interferes: a performer that is inserted is a copy of
+It begins as the file has it. Performers come and go by interactions: a performer that is inserted is a copy of
 a model of the file, and one that is removed takes its model along. What can't be done raises and changes nothing.
 """
 
@@ -14,40 +14,29 @@ from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.engines.engine import checked_pose
 from worldline.world.interactions import InsertPerformer
 from worldline.world.levels import Levels
-from worldline.world.orders import ModelCopy, with_copies
+from worldline.world.orders import with_copies
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import check_size
 
 
 class Cast:
-    """`world` is the file's, with the `copies` that were inserted; performers go by the names of their models."""
+    """`world` is the file's, with the `copies` that were inserted; `levels` has performers by their models' names."""
 
     def __init__(self, file: WorldDescription) -> None:
         self._file = self.world = file
-        self.copies: list[ModelCopy] = []
+        self.copies: list[InsertPerformer] = []
         self._removed: set[str] = set()
         performing = {performer.model: performer.size for performer in file.performers}
-        self._levels = Levels(file.levels, (name for name in file.models if name not in performing))
+        self.levels = Levels(file.levels, (name for name in file.models if name not in performing))
         self._naming: dict[str, list[str]] = {}  # The levels that name an entity.
         for level in file.levels:
             for entity in level.entities:
                 self._naming.setdefault(entity, []).append(level.name)
-        self._levels.update(
+        self.levels.update(
             {}, added={name: (size, file.models[name].pose.position) for name, size in performing.items()}
         )
 
     # --- What is ---
-
-    @property
-    def performers(self) -> tuple[str, ...]:
-        return self._levels.performers()
-
-    @property
-    def active_levels(self) -> tuple[str, ...]:
-        return self._levels.active()
-
-    def levels_of(self, performer: str) -> tuple[str, ...]:
-        return self._levels.of(performer)
 
     def levels_naming(self, entity: str) -> tuple[str, ...]:
         """Return the levels, active or not, that name an entity."""
@@ -55,7 +44,7 @@ class Cast:
 
     def loaded(self) -> dict[str, WorldModel]:
         """Return the models that are loaded, by name, in the order of their names."""
-        names = {*self._levels.loaded(), *self._levels.performers()} - self._removed
+        names = {*self.levels.loaded(), *self.levels.performers()} - self._removed
         return {name: self.world.models[name] for name in sorted(names)}
 
     def mover(self, name: str) -> WorldModel:
@@ -74,7 +63,7 @@ class Cast:
 
     def move(self, positions: Mapping[str, Vector]) -> tuple[str, ...]:
         """Take the positions of performers after a step; return those whose levels that changes."""
-        return self._levels.update(positions)
+        return self.levels.update(positions)
 
     def insert(self, change: InsertPerformer) -> None:
         check_name(change.name, "a performer")
@@ -94,16 +83,17 @@ class Cast:
         size = change.size or self._size_like(change.like)
         check_size("performer", "size", *size)
         pose = checked_pose(Pose(change.position, change.quaternion))
-        copies = [*self.copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
+        copies = [*self.copies, change]
         world = with_copies(self._file, copies)
-        self._levels.update({}, added={change.name: (size, pose.position)})
+        self.levels.update({}, added={change.name: (size, pose.position)})
         self.copies, self.world = copies, world
 
     def remove(self, name: str) -> None:
-        if name not in self.performers:
-            advice = nearest(name, list(self.performers)) or "use the name of a performer's model"
+        performers = self.levels.performers()
+        if name not in performers:
+            advice = nearest(name, performers) or "use the name of a performer's model"
             raise UsageError(f"there is no performer {shown(name)}", advice=advice)
-        self._levels.update({}, removed=[name])
+        self.levels.update({}, removed=[name])
         if name in self._file.models:
             self._removed.add(name)
         self.copies = [copy for copy in self.copies if copy.name != name]

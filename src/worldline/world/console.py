@@ -1,7 +1,7 @@
-"""A world that is run by commands: those of a script, or those that somebody types.
+"""A world that is run by commands: those of a script, or those that a user types.
 
 All of them take effect between steps. A script says at which: each command at the step at which the one before ended.
-Whoever types decides by being there at that moment; the log of interactions has the step, and repeats it.
+A typed command takes effect when it comes; the log of interactions has the step, and repeats it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from select import select
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, Struct, json
 
@@ -27,7 +27,7 @@ from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.time import TimeLike, format_time
 from worldline.recording import Recording
 from worldline.world.description import WorldDescription
-from worldline.world.foxglove import INTERACTIONS, WORLD_MEMBER
+from worldline.world.foxglove import INTERACTIONS
 from worldline.world.interactions import (
     AnyInteraction,
     Begin,
@@ -47,45 +47,21 @@ from worldline.world.interactions import (
 )
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector
 from worldline.world.run import World
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import WORLD_MEMBER, Spectator
 
 # The console's language: one command per line, read into interactions and queries, and written back.
 
 _DIGITS_MAX = 15
 
 
-class StatusQuery(NamedTuple):
-    """Where the run is."""
+class Query(NamedTuple):
+    """A command that changes nothing; `about` is a model for `where`, and a command for `help`."""
 
+    what: Literal["status", "where", "levels", "help"]
+    about: str | None = None
 
-class WhereQuery(NamedTuple):
-    """Where one model is, or each that can move."""
-
-    model: str | None = None
-
-
-class LevelsQuery(NamedTuple):
-    """Which levels are active."""
-
-
-class HelpQuery(NamedTuple):
-    """What can be said, or how one command is written."""
-
-    command: str | None = None
-
-
-Query = StatusQuery | WhereQuery | LevelsQuery | HelpQuery
-"""Commands that change nothing, not even how fast it goes."""
 
 ConsoleCommand = AnyInteraction | Query
-
-
-class _CommandForm(NamedTuple):
-    """How a command is written, what it does, and what reads the words after its name."""
-
-    usage: str
-    does: str
-    read: Callable[[list[str]], ConsoleCommand]
 
 
 def parse_command(line: str) -> ConsoleCommand | None:
@@ -96,130 +72,96 @@ def parse_command(line: str) -> ConsoleCommand | None:
         raise UsageError(f"{shown(line.strip())} can't be read: {error}", advice="close the quotes") from error
     if not words:
         return None
-    name, *rest = words
-    form = _FORMS.get(name)
-    if form is None:
-        raise UsageError(f"there is no command {shown(name)}", advice=nearest(name, _FORMS) or "`help` lists them")
+    name = words.pop(0)
+    if name not in _COMMANDS:
+        raise UsageError(f"there is no command {shown(name)}", advice=nearest(name, _COMMANDS) or "`help` lists them")
+    usage, _, read = _COMMANDS[name]
     try:
-        return form.read(rest)
+        command = read(words)
+        _check_all_read(words)
     except UsageError as error:
-        advice = f"{error.advice}; write: {form.usage}" if error.advice else f"write: {form.usage}"
+        advice = f"{error.advice}; write: {usage}" if error.advice else f"write: {usage}"
         raise UsageError(f"{name}: {error.problem}", advice=advice) from error
+    return command
 
 
 def format_command(interaction: AnyInteraction) -> str:
     """Write an interaction as the command that is read back as it, to the last bit."""
+    parts: tuple[str | float, ...]
     match interaction:
         case StepBy(steps):
             return f"step {steps}"
         case RunTo(until):
             return f"run to {format_time(until)}"
         case SetCommand(entity, linear, angular):
-            return _joined("command", entity, *linear, *(() if _is_same(angular, ZERO) else angular))
+            parts = (entity, *linear, *(() if _is_same(angular, ZERO) else angular))
         case CommandMotors(topic, value):
-            return _joined("motor", topic, value)
+            parts = (topic, value)
         case SetPose(entity, position, quaternion):
-            return _joined("pose", entity, *_pose_words(position, quaternion))
+            parts = (entity, *_pose_words(position, quaternion))
         case InsertPerformer(name, like, position, quaternion, size):
             sized = () if size is None else ("size", *size)
-            return _joined("insert", name, "like", like, "at", *_pose_words(position, quaternion), *sized)
+            parts = (name, "like", like, "at", *_pose_words(position, quaternion), *sized)
         case RemovePerformer(name):
-            return _joined("remove", name)
+            parts = (name,)
         case Play() | StandStill() | Reset() | Quit():
-            return str(interaction.__struct_config__.tag)
+            parts = ()
+    # Numbers are as short as can be read back: 1, not 1.0.
+    words = (part if isinstance(part, str) else str(part).removesuffix(".0") for part in parts)
+    return shlex.join((str(interaction.__struct_config__.tag), *words))
+
+
+def _pose_words(position: Vector, quaternion: Quaternion) -> tuple[float, ...]:
+    return position if _is_same(quaternion, UPRIGHT) else (*position, *quaternion)
+
+
+def _is_same(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return str(one) == str(other)  # 0.0 == -0.0, but what comes of them may differ.
 
 
 def help_lines(command: str | None = None) -> list[str]:
     """Return what `help` says, of one command or of all."""
     if command is None:
-        width = max(len(form.usage) for form in _FORMS.values())
-        return [f"{form.usage:{width}}  {form.does}" for form in _FORMS.values()]
-    form = _FORMS.get(command)
-    if form is None:
-        raise UsageError(f"there is no command {shown(command)}", advice=nearest(command, _FORMS))
-    return [form.usage, form.does]
+        width = max(len(usage) for usage, _, _ in _COMMANDS.values())
+        return [f"{usage:{width}}  {does}" for usage, does, _ in _COMMANDS.values()]
+    if command not in _COMMANDS:
+        raise UsageError(f"there is no command {shown(command)}", advice=nearest(command, _COMMANDS))
+    return list(_COMMANDS[command][:2])
 
 
-# --- Words to commands ---
-
-
-def _plain(command: ConsoleCommand) -> Callable[[list[str]], ConsoleCommand]:
-    def read(words: list[str]) -> ConsoleCommand:
-        _no_more(words)
-        return command
-
-    return read
+# --- Words to commands: each of these takes from the front of a list of words ---
 
 
 def _step(words: list[str]) -> StepBy:
     steps = words.pop(0) if words else "1"
-    _no_more(words)
     if not (steps.isascii() and steps.isdecimal() and len(steps) <= _DIGITS_MAX):
         raise UsageError(f"{shown(steps)} is no number of steps")
     return StepBy(int(steps))
 
 
-def _run(words: list[str]) -> RunTo:
-    _take_keyword(words, "to")
-    until = _take(words, "a time")
-    _no_more(words)
-    return RunTo(as_time(until))
-
-
 def _command(words: list[str]) -> SetCommand:
     entity = _take(words, "a model")
-    linear, *rest = _vectors(_numbers(words), 1, 2)
-    _no_more(words)
-    return SetCommand(entity, linear, rest[0] if rest else ZERO)
-
-
-def _motor(words: list[str]) -> CommandMotors:
-    topic = _take(words, "a topic")
-    numbers = _numbers(words)
-    _no_more(words)
-    if len(numbers) != 1:
-        raise UsageError(f"it takes 1 number, not {len(numbers)}")
-    return CommandMotors(topic, numbers[0])
-
-
-def _pose(words: list[str]) -> SetPose:
-    entity = _take(words, "a model")
-    position, quaternion = _read_pose(_numbers(words))
-    _no_more(words)
-    return SetPose(entity, position, quaternion)
+    numbers = _numbers(words, 3, 6)
+    return SetCommand(entity, _vector(numbers), _vector(numbers[3:]) if numbers[3:] else ZERO)
 
 
 def _insert(words: list[str]) -> InsertPerformer:
     name = _take(words, "a name")
-    _take_keyword(words, "like")
-    like = _take(words, "a model")
-    _take_keyword(words, "at")
-    position, quaternion = _read_pose(_numbers(words))
-    size = None
-    if words:
-        _take_keyword(words, "size")
-        (size,) = _vectors(_numbers(words), 1, 1)
-    _no_more(words)
+    like = _take_after("like", words, "a model")
+    position, quaternion = _pose(words, "at")
+    size = _vector(_numbers(words, 3, keyword="size")) if words else None
     return InsertPerformer(name, like, position, quaternion, size)
 
 
-def _remove(words: list[str]) -> RemovePerformer:
-    name = _take(words, "a name")
-    _no_more(words)
-    return RemovePerformer(name)
+def _help(words: list[str]) -> Query:
+    query = Query("help", words.pop(0) if words else None)
+    help_lines(query.about)  # An unknown command is refused here, like everything else.
+    return query
 
 
-def _where(words: list[str]) -> WhereQuery:
-    model = words.pop(0) if words else None
-    _no_more(words)
-    return WhereQuery(model)
-
-
-def _help(words: list[str]) -> HelpQuery:
-    command = words.pop(0) if words else None
-    _no_more(words)
-    help_lines(command)  # So that what nobody can answer is refused here, like everything else.
-    return HelpQuery(command)
+def _check_all_read(words: list[str]) -> None:
+    if words:
+        raise UsageError(f"{shown(words[0])} is too much")
 
 
 def _take(words: list[str], what: str) -> str:
@@ -228,19 +170,17 @@ def _take(words: list[str], what: str) -> str:
     return words.pop(0)
 
 
-def _take_keyword(words: list[str], keyword: str) -> None:
+def _take_after(keyword: str, words: list[str], what: str) -> str:
     found = _take(words, f'"{keyword}"')
     if found != keyword:
         raise UsageError(f'{shown(found)} is where "{keyword}" should be')
+    return _take(words, what)
 
 
-def _no_more(words: Sequence[str]) -> None:
-    if words:
-        raise UsageError(f"{shown(words[0])} is too much")
-
-
-def _numbers(words: list[str]) -> list[float]:
-    """Take all words as numbers, up to the size."""
+def _numbers(words: list[str], *counts: int, keyword: str = "") -> list[float]:
+    """Take all words as numbers, up to the size, after a keyword if there is one."""
+    if keyword:
+        words.insert(0, _take_after(keyword, words, "a number"))
     numbers: list[float] = []
     while words and words[0] != "size":
         word = words.pop(0)
@@ -251,18 +191,18 @@ def _numbers(words: list[str]) -> list[float]:
         if not isfinite(number):
             raise UsageError(f"{shown(word)} is no finite number")
         numbers.append(number)
+    if counts and len(numbers) not in counts:
+        wanted = f"{' or '.join(map(str, counts))} number{'' if counts == (1,) else 's'}"
+        raise UsageError(f"it takes {wanted}, not {len(numbers)}")
     return numbers
 
 
-def _vectors(numbers: Sequence[float], least: int, most: int) -> list[Vector]:
-    if len(numbers) % 3 or not least <= len(numbers) // 3 <= most:
-        counts = " or ".join(str(3 * count) for count in range(least, most + 1))
-        raise UsageError(f"it takes {counts} numbers, not {len(numbers)}")
-    return [(numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)]
+def _vector(numbers: Sequence[float]) -> Vector:
+    return numbers[0], numbers[1], numbers[2]
 
 
-def _read_pose(numbers: Sequence[float]) -> tuple[Vector, Quaternion]:
-    match numbers:
+def _pose(words: list[str], keyword: str = "") -> tuple[Vector, Quaternion]:
+    match numbers := _numbers(words, keyword=keyword):
         case [x, y, z]:
             pose = Pose((x, y, z))
         case [x, y, z, roll, pitch, yaw]:
@@ -274,63 +214,53 @@ def _read_pose(numbers: Sequence[float]) -> tuple[Vector, Quaternion]:
     return pose.position, pose.quaternion
 
 
-# --- Commands to words ---
-
-
-def _pose_words(position: Vector, quaternion: Quaternion) -> tuple[float, ...]:
-    return position if _is_same(quaternion, UPRIGHT) else (*position, *quaternion)
-
-
-def _is_same(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return str(one) == str(other)  # 0.0 == -0.0, but what comes of them may differ.
-
-
-def _joined(*parts: str | float) -> str:
-    return shlex.join(part if isinstance(part, str) else _number(part) for part in parts)
-
-
-def _number(number: float) -> str:
-    """Write a number as short as can be read back: 1, not 1.0."""
-    return str(number).removesuffix(".0")
-
-
-_FORMS: dict[str, _CommandForm] = {
-    "play": _CommandForm("play", "go on until something stops it", _plain(Play())),
-    "pause": _CommandForm("pause", "stand still", _plain(StandStill())),
-    "step": _CommandForm("step [N]", "advance exactly N steps, by default 1, and pause", _step),
-    "run": _CommandForm("run to TIME", "go on to the first step at or after a time, such as 1.5s, and pause", _run),
-    "reset": _CommandForm("reset", "have everything as in the file, at step 0", _plain(Reset())),
-    "command": _CommandForm(
-        "command MODEL X Y Z [RX RY RZ]", "have a drive move at these velocities, in m/s and rad/s", _command
+_COMMANDS: dict[str, tuple[str, str, Callable[[list[str]], ConsoleCommand]]] = {
+    "play": ("play", "go on until something stops it", lambda _: Play()),
+    "pause": ("pause", "stand still", lambda _: StandStill()),
+    "step": ("step [N]", "advance exactly N steps, by default 1, and pause", _step),
+    "run": (
+        "run to TIME",
+        "go on to the first step at or after a time, such as 1.5s, and pause",
+        lambda words: RunTo(as_time(_take_after("to", words, "a time"))),
     ),
-    "motor": _CommandForm(
-        "motor TOPIC VALUE", "have motors of joints go to this position, speed or force, as --check lists", _motor
+    "reset": ("reset", "have everything as in the file, at step 0", lambda _: Reset()),
+    "command": ("command MODEL X Y Z [RX RY RZ]", "have a drive move at these velocities, in m/s and rad/s", _command),
+    "motor": (
+        "motor TOPIC VALUE",
+        "have motors of joints go to this position, speed or force, as --check lists",
+        lambda words: CommandMotors(_take(words, "a topic"), *_numbers(words, 1)),
     ),
-    "pose": _CommandForm(
-        "pose MODEL X Y Z [ROLL PITCH YAW]", "put a model there, at rest; W X Y Z instead is a quaternion", _pose
+    "pose": (
+        "pose MODEL X Y Z [ROLL PITCH YAW]",
+        "put a model there, at rest; W X Y Z instead is a quaternion",
+        lambda words: SetPose(_take(words, "a model"), *_pose(words)),
     ),
-    "insert": _CommandForm(
-        "insert NAME like MODEL at X Y Z [ROLL PITCH YAW] [size X Y Z]", "add a performer, a copy of a model", _insert
+    "insert": (
+        "insert NAME like MODEL at X Y Z [ROLL PITCH YAW] [size X Y Z]",
+        "add a performer, a copy of a model",
+        _insert,
     ),
-    "remove": _CommandForm("remove NAME", "take a performer out", _remove),
-    "status": _CommandForm("status", "show time, step, iteration and state hash", _plain(StatusQuery())),
-    "where": _CommandForm("where [MODEL]", "show positions, levels and secondaries", _where),
-    "levels": _CommandForm("levels", "show which levels are active, and who is in them", _plain(LevelsQuery())),
-    "help": _CommandForm("help [COMMAND]", "show this, or how a command is written", _help),
-    "quit": _CommandForm("quit", "end the run", _plain(Quit())),
+    "remove": ("remove NAME", "take a performer out", lambda words: RemovePerformer(_take(words, "a name"))),
+    "status": ("status", "show time, step, iteration and state hash", lambda _: Query("status")),
+    "where": (
+        "where [MODEL]",
+        "show positions, levels and secondaries",
+        lambda words: Query("where", words.pop(0) if words else None),
+    ),
+    "levels": ("levels", "show which levels are active, and who is in them", lambda _: Query("levels")),
+    "help": ("help [COMMAND]", "show this, or how a command is written", _help),
+    "quit": ("quit", "end the run", lambda _: Quit()),
 }
+"""By name: how a command is written, what it does, and what reads the words after its name."""
 
+
+# Scripts, and lines that come while a world runs.
 
 _WAIT_S = 0.05  # Between looks at the keyboard while it is paused.
 _READ_SIZE = 65536
-_GOING = (Play, StepBy, RunTo)
 
-
-class ScriptLine(NamedTuple):
-    """A command of a script, and where it is written."""
-
-    place: str
-    command: ConsoleCommand
+ScriptLine = tuple[str, ConsoleCommand]
+"""Where a command of a script is written, and the command."""
 
 
 def read_script(path: Path | str) -> list[ScriptLine]:
@@ -350,12 +280,12 @@ def parse_script(text: str, name: str = "script") -> list[ScriptLine]:
         with _located(place):
             command = parse_command(line)
         if command is not None:
-            lines.append(ScriptLine(place, command))
+            lines.append((place, command))
     return lines
 
 
 def check_script(script: Sequence[ScriptLine], until: TimeLike | None) -> None:
-    """Refuse a script that would never end; whoever starts others for it asks before that."""
+    """Refuse a script that would never end; a caller that starts processes for it asks before that."""
     for place, command in script:
         if isinstance(command, Play) and until is None:
             raise UsageError(
@@ -364,134 +294,28 @@ def check_script(script: Sequence[ScriptLine], until: TimeLike | None) -> None:
             )
 
 
-class CommandFeed(Protocol):
-    """Where lines come from while a world runs."""
-
-    def poll(self) -> str | None:
-        """Return the next line, None if there is none yet, and "" at the end, again and again."""
-
-
-class LineFeed:
-    """The lines of an open file, terminal or pipe, without waiting for them.
+def line_feed(descriptor: int) -> Iterator[str | None]:
+    """Yield the lines of an open file, terminal or pipe, without waiting for them: None if there is none yet.
 
     It asks the system whether there is something to read, so there is no thread, which would have to be stopped while
-    it waits for somebody's keyboard.
+    it waits for a keyboard.
     """
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._decoder = getincrementaldecoder("utf-8")(errors="replace")
-        self._text = ""
-        self._is_over = False
-
-    def poll(self) -> str | None:
-        if "\n" not in self._text and not self._is_over and select([self._descriptor], [], [], 0)[0]:
-            data = os.read(self._descriptor, _READ_SIZE)
-            self._is_over = not data
-            self._text += self._decoder.decode(data, final=self._is_over)
-        line, end, rest = self._text.partition("\n")
-        if not end and not self._is_over:
-            return None
-        self._text = rest
-        return line + end
+    decoder = getincrementaldecoder("utf-8")(errors="replace")
+    text, is_over = "", False
+    while text or not is_over:
+        if "\n" not in text and not is_over and select([descriptor], [], [], 0)[0]:
+            data = os.read(descriptor, _READ_SIZE)
+            is_over = not data
+            text += decoder.decode(data, final=is_over)
+        line, end, rest = text.partition("\n")
+        if end or is_over:
+            text = rest
+            yield line + end
+        else:
+            yield None
 
 
-class _Console:
-    """Carries out commands, whoever gives them, and says what took effect."""
-
-    def __init__(
-        self, world: World, write: Callable[[str], object], pace: float | None, until: TimeLike | None
-    ) -> None:
-        self._world = world
-        self._write = write
-        self._pace = pace
-        self._until = None if until is None else as_time(until, "a time to play to")
-        self._is_over = False
-
-    def _carry_out(self, command: ConsoleCommand, between: Callable[[], object] | None = None) -> None:
-        match command:
-            case StatusQuery() | WhereQuery() | LevelsQuery() | HelpQuery():
-                for line in self._answer(command):
-                    self._write(line)
-            case Play():
-                self._say("playing")
-                self._world.play(self._until, pace=self._pace, between=between)
-                self._say("paused")
-            case StepBy(steps):
-                self._world.step_by(steps, pace=self._pace, between=between)
-                self._say("paused")
-            case RunTo(until):
-                self._world.run_to(until, pace=self._pace, between=between)
-                self._say("paused")
-            case StandStill():
-                self._say("paused")
-            case Quit():
-                self._is_over = True
-                self._world.end()
-                self._say("quit")
-            case _:
-                self._world.interact(command)
-                self._say(format_command(command))
-
-    def _say(self, what: str) -> None:
-        self._write(f"step {self._world.step} ({format_time(self._world.time)}): {what}")
-
-    def _play_out(self) -> None:
-        """Go on to the end after the last command, if somebody has said when that is."""
-        if self._until is not None and self._world.time < self._until:
-            self._carry_out(Play())
-        self._carry_out(Quit())
-
-    # --- Queries ---
-
-    def _answer(self, query: StatusQuery | WhereQuery | LevelsQuery | HelpQuery) -> list[str]:
-        match query:
-            case StatusQuery():
-                return [self._status()]
-            case WhereQuery(model):
-                return self._where(model)
-            case LevelsQuery():
-                return self._levels()
-            case HelpQuery(command):
-                return help_lines(command)
-
-    def _status(self) -> str:
-        world = self._world
-        state = "paused" if world.is_paused else "playing"
-        return (
-            f"time {format_time(world.time)}, step {world.step}, iteration {world.iteration}, {state}, "
-            f"state hash {world.state_hash.hex()}"
-        )
-
-    def _where(self, model: str | None) -> list[str]:
-        world = self._world
-        positions, performers, hosts = world.positions, world.performers, world.affinities
-        if model is not None and model not in positions:
-            raise UsageError(f"no model {shown(model)} is there to move", advice=nearest(model, positions))
-        lines = []
-        for name in positions if model is None else (model,):
-            x, y, z = (round(each, 3) + 0.0 for each in positions[name])  # Nobody wants to read -0.000.
-            line = f"{name}: at {x:.3f} {y:.3f} {z:.3f}"
-            if name in performers:
-                line += f", in {', '.join(world.levels_of(name)) or 'no level'}"
-            if name in hosts:
-                line += f", on {hosts[name]}"
-            lines.append(line)
-        return lines or ["nothing that can move is loaded"]
-
-    def _levels(self) -> list[str]:
-        world = self._world
-        inside: dict[str, list[str]] = {level.name: [] for level in world.description.levels}
-        for performer in world.performers:
-            for level in world.levels_of(performer):
-                inside[level].append(performer)
-        return [
-            f"{level}: {'active, with ' + ', '.join(names) if names else 'not active'}"
-            for level, names in inside.items()
-        ] or ["the world has no levels"]
-
-
-class ScriptSession(_Console):
+class ScriptSession:
     """Runs a world by a script, then plays on to `until` if there is one, and quits.
 
     What can't be carried out ends the run, with its place in the script. `play` needs an `until`: nothing else would
@@ -507,9 +331,13 @@ class ScriptSession(_Console):
         pace: float | None = None,
         until: TimeLike | None = None,
     ) -> None:
-        super().__init__(world, write, pace, until)
-        self._script = script
         check_script(script, until)
+        self._world = world
+        self._script = script
+        self._write = write
+        self._pace = pace
+        self._until = None if until is None else as_time(until, "a time to play to")
+        self._is_over = False
 
     def run(self) -> None:
         for place, command in self._script:
@@ -519,28 +347,98 @@ class ScriptSession(_Console):
                 return
         self._play_out()
 
+    def _carry_out(self, command: ConsoleCommand, between: Callable[[], object] | None = None) -> None:
+        """Do what a command says, and write what took effect."""
+        match command:
+            case Query(what, about):
+                for line in self._answer(what, about):
+                    self._write(line)
+                return
+            case Play():
+                self._say("playing")
+                self._world.play(self._until, pace=self._pace, between=between)
+            case StepBy(steps):
+                self._world.step_by(steps, pace=self._pace, between=between)
+            case RunTo(until):
+                self._world.run_to(until, pace=self._pace, between=between)
+            case Quit():
+                self._is_over = True
+                self._world.end()
+            case StandStill():
+                pass
+            case _:
+                self._world.interact(command)
+        self._say(format_command(command) if isinstance(command, Change | Quit) else "paused")
 
-class ConsoleSession(_Console):
+    def _say(self, what: str) -> None:
+        self._write(f"step {self._world.step} ({format_time(self._world.time)}): {what}")
+
+    def _play_out(self) -> None:
+        """Go on to the end after the last command, if it is known when that is."""
+        if self._until is not None and self._world.time < self._until:
+            self._carry_out(Play())
+        self._carry_out(Quit())
+
+    # --- Queries ---
+
+    def _answer(self, what: str, about: str | None) -> list[str]:
+        world = self._world
+        match what:
+            case "status":
+                state = "paused" if world.is_paused else "playing"
+                when = f"time {format_time(world.time)}, step {world.step}, iteration {world.iteration}"
+                return [f"{when}, {state}, state hash {world.state_hash.hex()}"]
+            case "where":
+                return self._where(about)
+            case "levels":
+                inside: dict[str, list[str]] = {level.name: [] for level in world.description.levels}
+                for performer in world.performers:
+                    for level in world.levels_of(performer):
+                        inside[level].append(performer)
+                return [
+                    f"{level}: {'active, with ' + ', '.join(names) if names else 'not active'}"
+                    for level, names in inside.items()
+                ] or ["the world has no levels"]
+        return help_lines(about)
+
+    def _where(self, model: str | None) -> list[str]:
+        world = self._world
+        positions, performers, hosts = world.positions, world.performers, world.affinities
+        if model is not None and model not in positions:
+            raise UsageError(f"no model {shown(model)} is there to move", advice=nearest(model, positions))
+        lines = []
+        for name in positions if model is None else (model,):
+            x, y, z = (round(each, 3) + 0.0 for each in positions[name])  # 0.000 rather than -0.000.
+            line = f"{name}: at {x:.3f} {y:.3f} {z:.3f}"
+            if name in performers:
+                line += f", in {', '.join(world.levels_of(name)) or 'no level'}"
+            if name in hosts:
+                line += f", on {hosts[name]}"
+            lines.append(line)
+        return lines or ["nothing that can move is loaded"]
+
+
+class ConsoleSession(ScriptSession):
     """Runs a world by lines that come while it does. `prompt` is for a terminal: it is called to ask for a line.
 
-    While it plays, other commands are carried out between steps, and it plays on, unless they say how far to go. What
-    comes during `step` and `run to` is done after them, as if it were a script that somebody has pasted; but `pause`
-    stops them, unless it was meant for what waits already. What can't be done is said, and it goes on. At the end of
-    the input it quits. Without a prompt, `step` and `run to` are done before the next line is read, and after the last
-    one it plays on to `until`, both as in a script.
+    `feed` yields lines, and None while there is none yet. While it plays, other commands are carried out between steps,
+    and it plays on, unless they say how far to go. What comes during `step` and `run to` is done after them, as if it
+    were a script that was pasted; but `pause` stops them, unless it was meant for what waits already. What can't be
+    done is said, and it goes on. At the end of the input it quits. Without a prompt, `step` and `run to` are done
+    before the next line is read, and after the last one it plays on to `until`, both as in a script.
     """
 
     def __init__(
         self,
         world: World,
-        feed: CommandFeed,
+        feed: Iterator[str | None],
         write: Callable[[str], object],
         *,
         pace: float | None = None,
         until: TimeLike | None = None,
         prompt: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__(world, write, pace, until)
+        super().__init__(world, (), write, pace=pace, until=until)
         self._feed = feed
         self._prompt = prompt
         self._is_asked = False
@@ -569,7 +467,7 @@ class ConsoleSession(_Console):
             case None:
                 if self._is_input_over and not self._held and (self._until is None or self._prompt is not None):
                     self._world.pause()
-            case StandStill() if not any(isinstance(each, _GOING) for each in self._held) or self._plays:
+            case StandStill() if self._plays or not any(isinstance(each, Play | StepBy | RunTo) for each in self._held):
                 self._world.pause()
             case _ if not self._plays:  # It goes for some steps, and the command is meant for what comes after them.
                 self._held.append(command)
@@ -592,7 +490,7 @@ class ConsoleSession(_Console):
 
     def _hear(self) -> ConsoleCommand | None:
         """Return what the next line says, if there is one."""
-        line = self._feed.poll()
+        line = next(self._feed, "")
         if line is None:
             return None
         self._is_asked = False
@@ -668,6 +566,9 @@ class InteractionsLog(Spectator):
         """Return what has happened so far."""
         return _history(self._entries, "the log")
 
+    def write(self, path: Path) -> None:
+        self.history.save(path)
+
 
 def read_interactions(path: Path | str) -> InteractionHistory:
     """Read a log, or the interactions in a recording."""
@@ -688,13 +589,12 @@ def replay(
     until: TimeLike | None = None,
     *,
     pace: float | None = None,
-    any_world: bool = False,
 ) -> Outcome:
     """Repeat a run, to where it ended or `until` a time of the world's, and end it.
 
     What changed the world does so again, at the same iterations. Pauses are passed over.
     """
-    check_replay(world.description, history, until, any_world=any_world)
+    check_replay(world.description, history, until)
     target = None if until is None else as_time(until, "a time to play to")
     for entry in history.entries:
         if isinstance(entry.interaction, Quit):
@@ -711,16 +611,14 @@ def replay(
     return world.end()
 
 
-def check_replay(
-    world: WorldDescription, history: InteractionHistory, until: TimeLike | None = None, *, any_world: bool = False
-) -> None:
-    """Refuse interactions that aren't of this world, or have no end; whoever starts others for it asks before that."""
+def check_replay(world: WorldDescription, history: InteractionHistory, until: TimeLike | None = None) -> None:
+    """Refuse interactions of another world or without an end; a caller that starts processes asks before that."""
     begin = history.begin
-    if not any_world and begin.world != world.name:
+    if begin.world != world.name:
         raise UsageError(
             f"these interactions are of world {shown(begin.world)}, not {shown(world.name)}", advice=_OTHER
         )
-    if not any_world and begin.content_hash != world.content_hash():
+    if begin.content_hash != world.content_hash():
         raise UsageError(
             f"the files of world {shown(world.name)} aren't what they were when the interactions were written",
             advice="use the files of that time",

@@ -6,9 +6,9 @@ A run is a series of *rounds*. In each, the primary gives every secondary that h
 for all acks. Acks are taken in the order of their senders' names, so nothing depends on which came first. An ack that
 answers no open order is ignored, as is a second one.
 
-C1. *Looks.* Groups hold for a span of some steps: whoever could touch before that is in one group already. At a
+C1. *Looks.* Groups hold for a span of some steps: movers that could touch before that are in one group already. At a
     look the secondaries tell states and extents, and the primary works out groups and placement anew. It looks when the
-    span is over, after a step in which levels changed, and where somebody interferes. If that wasn't planned, an order
+    span is over, after a step in which levels changed, and at interactions. If that wasn't planned, an order
     of no steps asks for it. It also looks before a step in which a mover gets faster than the groups were made for:
     that step doesn't count. If it fails again right after a look, groups are made for faster movers, up to a limit.
 C2. *Levels* are looked at after every step, as are their loads: what a level loads is there from the next step on. A
@@ -19,7 +19,7 @@ C3. *Running ahead.* An order may be for several steps, up to the next look. No 
     since states are exact (E1). So the result is that of single steps. It is checked: the last step that is repeated
     must have its hash.
 C4. *The state hash* of an iteration covers the step and the states of all movers. It is made from a sum of hashes, one
-    for each mover, so nobody has to know all states. The *chain* of a run is the hash of all its state hashes.
+    for each mover, so no process has to know all states. The *chain* of a run is the hash of all its state hashes.
 
 The primary's decisions depend on the file, the interactions and, for placement, the names of the secondaries. Placement
 decides where something is computed, never what comes of it (E1, E3).
@@ -40,7 +40,14 @@ from worldline.model.errors import InternalError, ModelError, PeerError, UsageEr
 from worldline.model.time import SECOND
 from worldline.world.cast import Cast
 from worldline.world.description import WorldModel, absolute_topic
-from worldline.world.engines.engine import Extent, PhysicsEngine, checked_motor_command, checked_pose, checked_twist
+from worldline.world.engines.engine import (
+    Extent,
+    MoverSeen,
+    PhysicsEngine,
+    checked_motor_command,
+    checked_pose,
+    checked_twist,
+)
 from worldline.world.groups import Group, Mover, place, settle_groups
 from worldline.world.interactions import (
     Change,
@@ -53,12 +60,9 @@ from worldline.world.interactions import (
 )
 from worldline.world.orders import (
     HASH_SIZE,
-    DriveOrder,
+    EntityChange,
     GroupOrder,
     LookSeen,
-    ModelCopy,
-    MotorOrder,
-    PoseOrder,
     StepAck,
     StepOrder,
     chained,
@@ -154,19 +158,11 @@ def _half_size(shape: Shape) -> Vector:
             return inf, inf, inf
 
 
-class Surroundings:
-    """The static models that are loaded, and where they are."""
-
-    def __init__(self, models: Iterable[WorldModel]) -> None:
-        ordered = sorted(models, key=lambda model: model.name)
-        self.names = tuple(model.name for model in ordered)
-        self._regions = [(model.name, region) for model in ordered if (region := static_region(model)) is not None]
-
-    def near(self, region: Region) -> tuple[str, ...]:
-        return tuple(name for name, each in self._regions if each.touches(region))
+Surroundings = Mapping[str, Region | None]
+"""The static models that are loaded, by name, and where they are; those that nothing can touch are nowhere."""
 
 
-# The arrangement of a world: who simulates what, from one look to the next, and what secondaries are told of it.
+# The arrangement of a world: which secondary simulates what, from one look to the next, and what it is told of it.
 
 NO_NEWS = StepOrder(0, 0, 0, 0)
 
@@ -185,8 +181,8 @@ class HostedGroup(NamedTuple):
 
 
 class Arrangement:
-    """Groups by name, and the secondary of each mover. By secondary, in the order of its acks: who is there (`movers`),
-    those of them who perform, with their numbers (`performing`), and the speeds of its groups (`speeds`).
+    """Groups by name, and the secondary of each mover. By secondary, in the order of its acks: its `movers`, those of
+    them that perform, with their numbers (`performing`), and the speeds of its groups (`speeds`).
     """
 
     def __init__(
@@ -229,10 +225,10 @@ def arrange(
     """
     known = {mover.name: mover for mover in movers}
     groups, speeds = settle_groups(known.values(), span_ns)
-    distribution = place(groups, secondaries, before.affinities, changed)
+    affinities = place(groups, secondaries, before.affinities, changed)
     hosted = {}
     for group in groups:
-        speed, host = speeds[group.name], distribution.hosts[group.name]
+        speed = speeds[group.name]
         needed = joined(_region(known[name]) for name in group.members()).grown(speed * span_ns / SECOND)
         last = before.groups.get(group.name)
         if (
@@ -244,15 +240,15 @@ def arrange(
             region, statics = last.region, last.statics
         else:
             region = needed.grown(MARGIN)
-            statics = surroundings.near(region)
-        hosted[group.name] = HostedGroup(group, host, speed, statics, region)
-    return Arrangement(hosted, distribution.affinities, secondaries, surroundings)
+            statics = tuple(name for name, each in surroundings.items() if each is not None and each.touches(region))
+        hosted[group.name] = HostedGroup(group, affinities[group.name], speed, statics, region)
+    return Arrangement(hosted, affinities, secondaries, surroundings)
 
 
 def news(
     secondary: str, before: Arrangement, after: Arrangement, states: Mapping[str, bytes], forgotten: Collection[str]
 ) -> StepOrder | None:
-    """Return what a secondary has to load and unload, and who comes and goes; None if it has nothing, and had nothing.
+    """Return what a secondary has to load and unload; None if it has no groups, and had none.
 
     `states` are those of all movers. A secondary takes them from the groups that it had, unless they are `forgotten`.
     """
@@ -288,20 +284,11 @@ def _region(mover: Mover) -> Region:
 
 
 LOOK_EVERY = 10
-"""Steps for which groups hold. Who runs ahead goes no further: groups, and the speeds that are expected of them, must
-not depend on that."""
-
+"""Steps for which groups hold. Running ahead goes no further: groups, and the speeds that are expected of them, must
+not depend on it."""
 
 _LEEWAY_MAX = 4**4
 _ACK_MAX = 2**22  # Bytes; messages can't be much longer.
-
-
-class _MoverSeen(NamedTuple):
-    """A mover as it was at the last look."""
-
-    state: bytes
-    position: Vector
-    extent: Extent
 
 
 class _Round(NamedTuple):
@@ -333,17 +320,16 @@ class _Looks:
 class _Pending:
     """What has happened since groups were last worked out."""
 
-    drives: list[DriveOrder | MotorOrder] = field(default_factory=list)
-    puts: list[PoseOrder] = field(default_factory=list)
+    told: list[tuple[str, EntityChange]] = field(default_factory=list)
+    """What is done to movers, which secondaries haven't been told."""
     changed: set[str] = field(default_factory=set)
     """Performers whose levels changed."""
     gone: set[str] = field(default_factory=set)
     """Movers that were removed, and are still simulated."""
 
     def keep(self, is_wanted: Callable[[str], bool]) -> None:
-        """Forget what is commanded of other entities."""
-        self.drives = [each for each in self.drives if is_wanted(each.entity)]
-        self.puts = [each for each in self.puts if is_wanted(each.entity)]
+        """Forget what is done to other movers."""
+        self.told = [(entity, change) for entity, change in self.told if is_wanted(entity)]
 
 
 @dataclass
@@ -352,7 +338,7 @@ class _Told:
 
     rounds: int = 0
     models: Mapping[str, WorldModel] = field(default_factory=dict)
-    copies: list[ModelCopy] = field(default_factory=list)
+    copies: list[InsertPerformer] = field(default_factory=list)
     news: dict[str, StepOrder] = field(default_factory=dict)
     """What secondaries haven't been told yet, by name."""
     is_stale: bool = True
@@ -392,7 +378,7 @@ class Course:
         self._spectator = spectator or SeveralSpectators(())
         self._run_ahead = run_ahead
         self._round: _Round | None = None
-        self._arranged = Arrangement({}, {}, self.secondaries, Surroundings(()))
+        self._arranged = Arrangement({}, {}, self.secondaries, {})
         self._steps_max = 1  # Of a round: what is said of them has to fit into a message.
         self._told = _Told()
         self._progress = _Progress()
@@ -401,10 +387,10 @@ class Course:
 
     def _begin_anew(self, span: int) -> None:
         """Have everything as it is in the file."""
-        self._cast = Cast(self.file)
+        self.cast = Cast(self.file)
         self._engine.change_world(self.file)
         self._progress = _Progress(iteration=self.iteration, chain=self.chain)
-        self._seen: dict[str, _MoverSeen] = {}
+        self._seen: dict[str, MoverSeen] = {}
         self._last: list[tuple[list[str], bytes]] = []  # The positions of movers after the last step, packed.
         self._pending = _Pending()
         self._looks = _Looks(span, self.iteration)
@@ -440,22 +426,6 @@ class Course:
         return {} if self._told.is_stale else self._arranged.affinities
 
     @property
-    def performers(self) -> tuple[str, ...]:
-        return self._cast.performers
-
-    @property
-    def loaded(self) -> tuple[str, ...]:
-        """The models that are loaded at present."""
-        return tuple(self._cast.loaded())
-
-    @property
-    def active_levels(self) -> tuple[str, ...]:
-        return self._cast.active_levels
-
-    def levels_of(self, performer: str) -> tuple[str, ...]:
-        return self._cast.levels_of(performer)
-
-    @property
     def missing(self) -> tuple[str, ...]:
         """The secondaries whose acks this round waits for."""
         if self._round is None:
@@ -468,10 +438,10 @@ class Course:
         for movers, packed in self._last:
             known.update(zip(movers, iter_unpack("<3d", packed), strict=True))
         known = {name: at for name, at in known.items() if name not in self._pending.gone}
-        known.update((put.entity, put.position) for put in self._pending.puts)
+        known.update((entity, put.position) for entity, put in self._pending.told if isinstance(put, SetPose))
         return {
             name: known[name] if name in known else self._newcomer(name).position
-            for name, model in self._cast.loaded().items()
+            for name, model in self.cast.loaded().items()
             if not model.static
         }
 
@@ -480,13 +450,13 @@ class Course:
     def begin(self, steps_max: int) -> dict[str, StepOrder]:
         """Return the orders of the next round, by secondary: to go some steps, at most so many, or to look.
 
-        Nobody gets any if there is nothing to simulate; then the round can be settled at once.
+        There are none if there is nothing to simulate; then the round can be settled at once.
         """
         if self._round is not None:
             raise UsageError("a round is under way")
         if self._looks.next == self.iteration and self._looks.is_current and not self._is_told_first():
             self._regroup()
-        if self._looks.next == self.iteration or self._pending.drives or self._pending.puts:
+        if self._looks.next == self.iteration or self._pending.told:
             steps, back, look = self._looks.overrun or 0, self._looks.overrun is not None, True
         else:
             steps = min(steps_max, self._run_ahead, self._steps_max, self._looks.next - self.iteration)
@@ -497,14 +467,13 @@ class Course:
         return self._round.orders
 
     def _is_told_first(self) -> bool:
-        """Whether somebody is simulated already whom an interaction is about.
+        """Whether an interaction is about a mover that is simulated already.
 
-        It has to be told before groups are worked out: whoever is put elsewhere keeps levels loaded there, or lets
-        others go. That mustn't depend on whether it was seen by chance when somebody interfered.
+        It has to be told before groups are worked out: a mover that is put elsewhere keeps levels loaded there, or lets
+        others go. That mustn't depend on whether it was seen by chance at the time of the interaction.
         """
         here = self._arranged.affinities.keys() - self._pending.gone
-        named = {each.entity for each in self._pending.drives} | {each.entity for each in self._pending.puts}
-        return not self._told.is_stale and not here.isdisjoint(named)
+        return not self._told.is_stale and not here.isdisjoint(entity for entity, _ in self._pending.told)
 
     def take(self, ack: StepAck) -> bool:
         """Take an ack, if it answers an order; whether all are there."""
@@ -541,21 +510,21 @@ class Course:
         if current.look:
             for ack in acks:
                 assert ack.look is not None
-                self._see(ack.sender, ack.look, current.orders[ack.sender].poses)
+                self._see(ack.sender, ack.look, current.orders[ack.sender].changes)
             self._looks.is_current, self._looks.next = True, self.iteration
 
     def _orders(self, steps: int, look: bool, back: bool) -> dict[str, StepOrder]:
         iteration, step = self.iteration, self.step
         if back:  # That is where it begins again; what was seen there has been told.
             iteration, step = iteration - steps, step - steps
-        drives, puts = ([], []) if back else (self._pending.drives, self._pending.puts)
+        changes = [] if back else self._pending.told
         told: set[str] = set()
         orders = {}
         for name in self.secondaries:
             told_now = self._told.news.pop(name, None)
             movers = self._arranged.movers[name]
             if told_now is not None or movers:
-                here = {mover for mover in movers if mover not in self._pending.gone} if drives or puts else set()
+                here = {mover for mover in movers if mover not in self._pending.gone} if changes else set()
                 told |= here
                 orders[name] = structs.replace(
                     told_now or NO_NEWS,
@@ -565,8 +534,7 @@ class Course:
                     step_size=self.file.step,
                     back=back,
                     speeds=self._arranged.speeds[name] if back or told_now is not None else {},
-                    drives=[each for each in drives if each.entity in here],
-                    poses=[each for each in puts if each.entity in here],
+                    changes=[each for each in changes if each[0] in here],
                     steps=steps,
                     look=self._looks.span if look else 0,
                     poses_every=0 if back else self._spectator.every,
@@ -620,7 +588,7 @@ class Course:
             raise InternalError(f"step {self.step} was computed twice and differs")
 
     def _note_levels(self, positions: Mapping[str, Vector]) -> None:
-        if changed := self._cast.move(positions):
+        if changed := self.cast.move(positions):
             self._pending.changed.update(changed)
             self._looks.next = self.iteration
 
@@ -631,7 +599,7 @@ class Course:
         return bool(failures) and all(each.too_fast for each in failures) and can_look
 
     def _fail_if_any(self, acks: list[StepAck], index: int) -> None:
-        """Raise what kept somebody from the step of that index; of several groups, the least one's."""
+        """Raise what kept a group from the step of that index; of several groups, the least one's."""
         failures = [ack.failure for ack in acks if ack.failure is not None and len(ack.steps) == index]
         if failures:
             failure = min(failures, key=lambda each: each.group)
@@ -654,8 +622,8 @@ class Course:
 
     # --- Looks ---
 
-    def _see(self, secondary: str, look: LookSeen, puts: Iterable[PoseOrder]) -> None:
-        put = {each.entity for each in puts}
+    def _see(self, secondary: str, look: LookSeen, changes: Iterable[tuple[str, EntityChange]]) -> None:
+        put = {entity for entity, change in changes if isinstance(change, SetPose)}
         positions = iter_unpack("<3d", look.positions)
         extents = iter_unpack("<7d", look.extents)
         moved = {}
@@ -664,15 +632,15 @@ class Course:
         ):
             x, y, z = position
             extent = Extent(numbers[:3], numbers[3:6], numbers[6])
-            self._seen[mover] = _MoverSeen(state, (x, y, z), extent)
-            if mover in put:  # Whoever was put somewhere may be in other levels there.
+            self._seen[mover] = MoverSeen(state, (x, y, z), extent)
+            if mover in put:  # It may be in other levels there.
                 moved[mover] = (x, y, z)
         if moved:
-            self._note_levels({mover: at for mover, at in moved.items() if mover in self._cast.performers})
+            self._note_levels({mover: at for mover, at in moved.items() if mover in self.cast.levels.performers()})
 
     def _regroup(self) -> None:
         """Work out groups, placement and what secondaries have to be told of both."""
-        cast = self._cast
+        cast = self.cast
         wanted = cast.loaded()
         statics = {name: model for name, model in wanted.items() if model.static}
         self._seen = {
@@ -680,7 +648,7 @@ class Course:
             for name in wanted
             if name not in statics
         }
-        performers, active = frozenset(cast.performers), frozenset(cast.active_levels)
+        performers, active = frozenset(cast.levels.performers()), frozenset(cast.levels.active())
         if self._looks.last < self.iteration:
             self._looks.leeway = 1
         movers = [
@@ -689,7 +657,7 @@ class Course:
                 seen.extent.center,
                 seen.extent.half,
                 seen.extent.speed * self._looks.leeway,
-                levels=cast.levels_of(name)
+                levels=cast.levels.of(name)
                 if name in performers
                 else tuple(level for level in cast.levels_naming(name) if level in active),
                 performs=name in performers,
@@ -697,8 +665,8 @@ class Course:
             for name, seen in self._seen.items()
         ]
         surroundings = self._arranged.surroundings
-        if surroundings.names != tuple(statics):
-            surroundings = Surroundings(statics.values())
+        if list(surroundings) != list(statics):
+            surroundings = {name: static_region(model) for name, model in statics.items()}
         last = Arrangement(self._arranged.groups, self.affinities, self.secondaries, self._arranged.surroundings)
         self._arranged = arrange(
             movers,
@@ -710,7 +678,7 @@ class Course:
         )
         self._tell(last)
         self._told.is_stale = False
-        self._pending = _Pending(self._pending.drives, self._pending.puts)
+        self._pending = _Pending(self._pending.told)
         self._pending.keep(wanted.__contains__)
         self._steps_max = max(1, _ACK_MAX // max(map(self._ack_size, self.secondaries)))
         if wanted != self._told.models or last.affinities != self.affinities:
@@ -721,16 +689,16 @@ class Course:
     def _ack_size(self, secondary: str) -> int:
         """Return about how many bytes a secondary says of a step."""
         movers = self._arranged.movers[secondary]
-        links = sum(len(self._cast.world.models[mover].links) for mover in movers) if self._spectator.every else 0
+        links = sum(len(self.cast.world.models[mover].links) for mover in movers) if self._spectator.every else 0
         return 64 + 24 * len(movers) + 56 * links
 
-    def _newcomer(self, name: str) -> _MoverSeen:
-        """Find out what has to be known of a mover that nobody simulates yet."""
-        return _MoverSeen(*self._engine.newcomer(name, self.step, self._looks.span))
+    def _newcomer(self, name: str) -> MoverSeen:
+        """Find out what has to be known of a mover that isn't simulated yet."""
+        return self._engine.newcomer(name, self.step, self._looks.span)
 
     def _tell(self, last: Arrangement) -> None:
         """Have the news for secondaries ready; what they have of those removed or from before a reset is forgotten."""
-        copies = self._cast.copies
+        copies = self.cast.copies
         forgotten = self._pending.gone
         if self._told.is_stale:
             forgotten = {name for each in last.groups.values() for name in each.group.members()}
@@ -757,8 +725,8 @@ class Course:
             case SetPose():
                 self._put_elsewhere(change)
             case InsertPerformer():
-                self._cast.insert(change)
-                self._engine.change_world(self._cast.world)
+                self.cast.insert(change)
+                self._engine.change_world(self.cast.world)
                 self._pending.changed.add(change.name)
             case RemovePerformer():
                 self._remove(change.name)
@@ -768,17 +736,17 @@ class Course:
         self._spectator.interacted(self.iteration, self.step, change)
 
     def _command(self, change: SetCommand) -> None:
-        model = self._cast.mover(change.entity)
+        model = self.cast.mover(change.entity)
         if model.drive is None:
             raise UsageError(f"model {shown(change.entity)} has no drive, so it takes no commands")
         linear, angular = checked_twist(change.linear, change.angular)
-        self._pending.drives.append(DriveOrder(change.entity, linear, angular))
+        self._pending.told.append((change.entity, SetCommand(change.entity, linear, angular)))
 
     def _command_motors(self, change: CommandMotors) -> None:
         """Tell all motors that hear the topic: a topic of the file's own may be that of several models."""
         heard = {
             (name, absolute_topic(motor.topic, name))
-            for name, model in self._cast.loaded().items()
+            for name, model in self.cast.loaded().items()
             for motor in model.motors
         }
         value = checked_motor_command(change.value)
@@ -788,19 +756,19 @@ class Course:
                 nearest(change.topic, sorted({topic for _, topic in heard})) or "--check lists the topics of motors"
             )
             raise UsageError(f"no motor of a loaded model hears {shown(change.topic)}", advice=advice)
-        self._pending.drives += [MotorOrder(name, change.topic, value) for name in told]
+        self._pending.told += [(name, CommandMotors(change.topic, value)) for name in told]
 
     def _put_elsewhere(self, change: SetPose) -> None:
-        model = self._cast.mover(change.entity)
+        model = self.cast.mover(change.entity)
         held = {joint.child for joint in model.joints}
         if model.motion is not None or all(link.name in held for link in model.links):
             raise UsageError(f"model {shown(change.entity)} is held or scripted and can't be put elsewhere")
-        pose = checked_pose(Pose(change.position, change.quaternion))
-        self._pending.puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
+        checked_pose(Pose(change.position, change.quaternion))
+        self._pending.told.append((change.entity, change))
 
     def _remove(self, name: str) -> None:
-        self._cast.remove(name)
-        self._engine.change_world(self._cast.world)
+        self.cast.remove(name)
+        self._engine.change_world(self.cast.world)
         self._pending.changed.discard(name)
         self._pending.gone.add(name)  # A copy of another model may get its name, and mustn't get its state.
         self._pending.keep(lambda entity: entity != name)

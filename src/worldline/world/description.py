@@ -10,24 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from hashlib import blake2b
 from itertools import pairwise
-from math import cos, inf, isfinite, sin
-from typing import Literal, Protocol, TypeVar
+from math import cos, inf, sin
+from typing import Literal, TypeVar
 
 from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.message import check_name
 from worldline.model.time import MS, format_time, is_time
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, length
-from worldline.world.shapes import UNIT_INERTIA, Inertia, PlaneShape, Shape, check_size
+from worldline.world.shapes import (
+    UNIT_INERTIA,
+    Inertia,
+    PlaneShape,
+    Shape,
+    check_finite,
+    check_not_negative,
+    check_size,
+)
 
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-_NamedPart = TypeVar("_NamedPart", bound=_Named)
+_NamedPart = TypeVar("_NamedPart", "Collision", "Visual", "RigidLink", "Joint", "Level", "Performer")
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, from 0 to 1."""
@@ -37,7 +40,7 @@ GRAY: Color = (0.7, 0.7, 0.7, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class LoadingNote:
-    """Something that a file says and that isn't simulated, or isn't simulated as somebody might expect."""
+    """Something that a file says and that isn't simulated, or isn't simulated as one might expect."""
 
     line: int
     """0 if it is about no line of its own."""
@@ -61,11 +64,7 @@ class Friction:
     torsion: float = 0.0
 
     def __post_init__(self) -> None:
-        for number in (self.mu, self.mu2, self.torsion):
-            if not (isfinite(number) and number >= 0):
-                raise ConfigurationError(
-                    f"a coefficient of friction must be at least 0 and finite, not {shown(number)}"
-                )
+        check_not_negative("a coefficient of friction", self.mu, self.mu2, self.torsion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,19 +139,16 @@ class Joint:
         check_name(self.name, "a joint")
         if self.kind not in JOINT_KINDS:
             raise ConfigurationError(f"{shown(self.kind)} is no kind of joint: {', '.join(JOINT_KINDS)}")
-        if not all(map(isfinite, self.anchor)):
-            raise ConfigurationError(f"a joint needs an anchor of finite numbers, not {shown(self.anchor)}")
+        check_finite("a joint's anchor", *self.anchor)
         if not abs(length(self.axis) - 1) < 1e-6:
             raise ConfigurationError(f"a joint needs an axis of length 1, not {shown(self.axis)}")
         if not (self.lower <= self.upper and self.lower <= _JOINT_FAR and self.upper >= -_JOINT_FAR):
             raise ConfigurationError(f"a joint can't move between {shown(self.lower)} and {shown(self.upper)}")
-        for what in ("effort", "velocity", "damping", "friction"):
-            number = getattr(self, what)
+        for what, number in (("effort", self.effort), ("velocity", self.velocity)):
             if not number >= 0:
                 raise ConfigurationError(f"a joint's {what} must be at least 0, not {shown(number)}")
-        for what in ("damping", "friction"):
-            if getattr(self, what) == inf:
-                raise ConfigurationError(f"a joint's {what} must be finite")
+        check_not_negative("a joint's damping", self.damping)
+        check_not_negative("a joint's friction", self.friction)
 
     @property
     def is_locked(self) -> bool:
@@ -217,8 +213,7 @@ class VelocityDrive:
     angular: Vector = ZERO
 
     def __post_init__(self) -> None:
-        if not all(map(isfinite, (*self.linear, *self.angular))):
-            raise ConfigurationError("a velocity needs finite numbers")
+        check_finite("a velocity", *self.linear, *self.angular)
 
 
 Drive = DiffDrive | VelocityDrive
@@ -233,10 +228,8 @@ class DriveCommand:
     angular: Vector = ZERO
 
     def __post_init__(self) -> None:
-        if not is_time(self.time):
-            raise ConfigurationError(f"a command needs a time in whole nanoseconds, not {shown(self.time)}")
-        if not all(map(isfinite, (*self.linear, *self.angular))):
-            raise ConfigurationError("a command needs finite numbers")
+        _check_time("a command", self.time)
+        check_finite("a command", *self.linear, *self.angular)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +270,7 @@ class JointMotor:
 
     def __post_init__(self) -> None:
         check_topic(self.topic)
-        if not isfinite(self.initial):
-            raise ConfigurationError(f"a motor's first command must be finite, not {shown(self.initial)}")
+        check_finite("a motor's first command", self.initial)
         if not self.speed_max >= 0:
             raise ConfigurationError(f"a motor's fastest speed must be at least 0, not {shown(self.speed_max)}")
 
@@ -302,10 +294,13 @@ class MotorCommand:
 
     def __post_init__(self) -> None:
         check_topic(self.topic)
-        if not is_time(self.time):
-            raise ConfigurationError(f"a command needs a time in whole nanoseconds, not {shown(self.time)}")
-        if not isfinite(self.value):
-            raise ConfigurationError("a command needs a finite number")
+        _check_time("a command", self.time)
+        check_finite("a command", self.value)
+
+
+def _check_time(what: str, time: object) -> None:
+    if not is_time(time):
+        raise ConfigurationError(f"{what} needs a time in whole nanoseconds, not {shown(time)}")
 
 
 def absolute_topic(topic: str, model: str) -> str:
@@ -328,8 +323,7 @@ class Waypoint:
     pose: Pose
 
     def __post_init__(self) -> None:
-        if not is_time(self.time):
-            raise ConfigurationError(f"a waypoint needs a time in whole nanoseconds, not {shown(self.time)}")
+        _check_time("a waypoint", self.time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,18 +402,12 @@ class WorldModel:
                     about=about,
                 )
             held[joint.child] = joint
-        rooted: set[str] = set()  # Links that were seen to lead to one that no joint holds: each way is gone once.
-        for index, joint in enumerate(self.joints):
-            way: dict[str, None] = {}
-            link: str | None = joint.child
-            while link is not None and link not in rooted:
-                if link in way:
-                    raise ConfigurationError(
-                        f"joint {shown(joint.name)} is part of a circle of joints", about=("joint", index)
-                    )
-                way[link] = None
-                link = held[link].parent if link in held else None
-            rooted.update(way)
+        try:
+            TopologicalSorter({child: [joint.parent] for child, joint in held.items() if joint.parent}).prepare()
+        except CycleError as error:
+            index = next(index for index, joint in enumerate(self.joints) if joint.child in error.args[1])
+            problem = f"joint {shown(self.joints[index].name)} is part of a circle of joints"
+            raise ConfigurationError(problem, about=("joint", index)) from None
 
     def _fix_locked_joints(self) -> None:
         """Have locked joints fixed, with all that hangs on them where they hold it. There is no circle of joints."""
@@ -528,11 +516,9 @@ class Level:
 
     def __post_init__(self) -> None:
         check_name(self.name, "a level")
-        if not all(map(isfinite, self.center)):
-            raise ConfigurationError(f"a level needs a center of finite numbers, not {shown(self.center)}")
+        check_finite("a level's center", *self.center)
         check_size("level", "size", *self.size)
-        if not (isfinite(self.buffer) and self.buffer >= 0):
-            raise ConfigurationError(f"a level's buffer must be at least 0 and finite, not {shown(self.buffer)}")
+        check_not_negative("a level's buffer", self.buffer)
         object.__setattr__(self, "entities", tuple(sorted(set(self.entities))))
 
 
@@ -549,7 +535,7 @@ class Performer:
         check_size("performer", "size", *self.size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WorldDescription:
     """A whole world. `step` is in nanoseconds. A `real_time_factor` of 0 means: as fast as it goes.
 
@@ -568,12 +554,10 @@ class WorldDescription:
 
     def __post_init__(self) -> None:
         check_name(self.name, "a world")
-        if not all(map(isfinite, self.gravity)):
-            raise ConfigurationError(f"gravity needs finite numbers, not {shown(self.gravity)}")
+        check_finite("gravity", *self.gravity)
         if not is_time(self.step) or self.step == 0:
             raise ConfigurationError(f"a step is a whole number of nanoseconds from 1 on, not {shown(self.step)}")
-        if not (isfinite(self.real_time_factor) and self.real_time_factor >= 0):
-            raise ConfigurationError(f"a real-time factor must be at least 0, not {shown(self.real_time_factor)}")
+        check_not_negative("a real-time factor", self.real_time_factor)
         for name, model in self.models.items():
             if name != model.name:
                 raise ConfigurationError(f"model {shown(model.name)} is listed as {shown(name)}")
@@ -584,6 +568,10 @@ class WorldDescription:
         object.__setattr__(self, "notes", tuple(sorted(self.notes, key=_note_order)))
         named = {entity for level in self.levels for entity in level.entities}
         object.__setattr__(self, "default_entities", tuple(name for name in self.models if name not in named))
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.models)} models, {len(self.levels)} levels, {len(self.performers)} performers"
+        return f"<WorldDescription {shown(self.name)}: {parts}>"
 
     def content_hash(self) -> str:
         """Return what stands for all that is simulated, wherever it was read from: other worlds have others."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NamedTuple, Self
-
-from msgspec import json
+from typing import IO, Self
 
 from worldline.federation.address import Address
 from worldline.federation.environment import TOKEN
@@ -25,7 +22,7 @@ from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange
 from worldline.world.primary import Primary
 from worldline.world.sdf import read_world
-from worldline.world.secondary import SILENCE_S, SecondaryTask
+from worldline.world.secondary import SILENCE_S, secondary_command
 
 PATIENCE_S = 120.0  # To start processes may take long on a busy machine; one that ends is noticed at once.
 
@@ -64,32 +61,18 @@ _GRACE_S = 3.0
 _SAID_MAX = 2**16
 
 
-class _LocalProcess(NamedTuple):
-    name: str
-    process: subprocess.Popen[bytes]
-    lifeline: Lifeline
-    said: IO[bytes]
-
-    def last_words(self) -> str:
-        size = os.fstat(self.said.fileno()).st_size
-        said = os.pread(self.said.fileno(), _SAID_MAX, max(0, size - _SAID_MAX)).decode(errors="replace")
-        lines = [line for line in said.splitlines() if line.strip()]
-        return shortened(lines[-1].removeprefix("worldline: ")) if lines else "it said nothing"
-
-
 class LocalSecondaries:
     """Processes that take part in a run on this machine. Those that are left when it is over are ended.
 
     They wait for their primary as long as it takes, however long it computes: if it is gone, they are ended.
     """
 
-    def __init__(self, file: Path, engine: str, count: int, *, federation: str = "") -> None:
+    def __init__(self, file: Path, engine: str, count: int) -> None:
         self._file = file
         self._engine = engine
-        self._federation = federation
         width = len(str(count))
         self.names = tuple(f"local-{number:0{width}}" for number in range(1, count + 1))
-        self._processes: list[_LocalProcess] = []
+        self._processes: list[tuple[str, subprocess.Popen[bytes], Lifeline, IO[bytes]]] = []  # And what it said.
 
     def __enter__(self) -> Self:
         return self
@@ -98,18 +81,17 @@ class LocalSecondaries:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         until = time.monotonic() + _GRACE_S  # For all of them: there may be many.
-        for each in self._processes:
+        for _, process, lifeline, said in self._processes:
             with suppress(subprocess.TimeoutExpired):
-                each.process.wait(max(0.0, until - time.monotonic()))
-            each.lifeline.let_go()  # Whoever is still there is killed.
-            each.process.wait()
-            each.said.close()
+                process.wait(max(0.0, until - time.monotonic()))
+            lifeline.let_go()  # A process that is still there is killed.
+            process.wait()
+            said.close()
 
     def start(self, address: Address, token: str) -> None:
         """Start them all, to connect to a primary."""
         for name in self.names:
-            task = SecondaryTask(str(self._file), self._engine, str(address), name, self._federation, None)
-            command = [sys.executable, "-m", "worldline.world.secondary", json.encode(task).decode()]
+            command = secondary_command(self._file, self._engine, address, name)
             lifeline = Lifeline()
             said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended.
             try:
@@ -128,10 +110,13 @@ class LocalSecondaries:
                 raise UsageError(f"{name} can't be started: {error}") from error
             finally:
                 lifeline.hand_over()
-            self._processes.append(_LocalProcess(name, process, lifeline, said))
+            self._processes.append((name, process, lifeline, said))
 
     def check(self) -> None:
-        """Raise if one of them has ended: before the run is over, nobody is to."""
-        for each in self._processes:
-            if each.process.poll() is not None:
-                raise LossError(f"{each.name} ended before the run began: {each.last_words()}")
+        """Raise if one of them has ended: before the run is over, none is to."""
+        for name, process, _, said in self._processes:
+            if process.poll() is not None:
+                size = os.fstat(said.fileno()).st_size
+                text = os.pread(said.fileno(), _SAID_MAX, max(0, size - _SAID_MAX)).decode(errors="replace")
+                last = next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+                raise LossError(f"{name} ended before the run began: {shortened(last.removeprefix('worldline: '))}")

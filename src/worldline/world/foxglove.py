@@ -1,8 +1,8 @@
 """A world as messages that Foxglove's 3-D panel draws: transforms of links, and a scene of their shapes.
 
 A link of a mover is a frame, named "model/link", whose parent is "world". Its shapes are in that frame and follow it,
-so the scene is told again only when other models are loaded. A scene is always whole, since whoever jumps to a time is
-shown the last one before it and nothing else.
+so the scene is told again only when other models are loaded. A scene is always whole, since a viewer that jumps to
+a time shows the last one before it and nothing else.
 
 Equal worlds are equal bytes: fields have a fixed order, and floats one spelling.
 """
@@ -34,7 +34,7 @@ from worldline.world.shapes import (
     Shape,
     SphereShape,
 )
-from worldline.world.spectator import POSE_NUMBERS, Spectator
+from worldline.world.spectator import POSE_NUMBERS, WORLD_MEMBER, Spectator
 
 TF, SCENE, STATE, INTERACTIONS = "/tf", "/scene", "worldline/state", "worldline/interactions"
 
@@ -139,22 +139,18 @@ class TransformsEncoder:
         return _encode({"transforms": told})
 
 
-class SceneEncoder:
-    """Encodes what there is to see. It remembers what was, to have it removed when it is there no longer."""
-
-    def __init__(self, levels: Iterable[Level]) -> None:
-        self._levels = list(levels)
-        self._shown: list[str] = []
-
-    def encode(self, time: int, models: Mapping[str, WorldModel]) -> bytes:
-        stamp = _time(time)
-        entities = [_level_entity(stamp, level) for level in self._levels]
-        for name, model in sorted(models.items()):
-            entities += [_link_entity(stamp, name, model, link) for link in model.links]
-        before, self._shown = self._shown, [entity["id"] for entity in entities]
-        shown = set(self._shown)
-        deletions = [{"timestamp": stamp, "type": _MATCHING_ID, "id": gone} for gone in before if gone not in shown]
-        return _encode({"deletions": deletions, "entities": entities})
+def encoded_scene(
+    time: int, levels: Iterable[Level], models: Mapping[str, WorldModel], before: Iterable[str] = ()
+) -> tuple[bytes, list[str]]:
+    """Return all that there is to see, and the ids of its parts; those of `before` that are gone are removed."""
+    stamp = _time(time)
+    entities = [_level_entity(stamp, level) for level in levels]
+    for name, model in sorted(models.items()):
+        entities += [_link_entity(stamp, name, model, link) for link in model.links]
+    shown = [entity["id"] for entity in entities]
+    there = set(shown)
+    deletions = [{"timestamp": stamp, "type": _MATCHING_ID, "id": each} for each in before if each not in there]
+    return _encode({"deletions": deletions, "entities": entities}), shown
 
 
 def _entity(stamp: _Json, frame: str, name: str) -> _Json:
@@ -201,7 +197,7 @@ def _draw(entity: _Json, shape: Shape, pose: Pose, color: _Json) -> None:
             for end in (height / 2, -height / 2):
                 entity["spheres"].append(_ball(pose.compose(Pose((0.0, 0.0, end))), (radius, radius, radius), color))
         case PlaneShape(normal, (width, depth)):
-            slab = pose.compose(_facing(normal)).compose(Pose((0.0, 0.0, -_PLANE_THICK / 2)))
+            slab = pose.compose(Pose.facing(normal)).compose(Pose((0.0, 0.0, -_PLANE_THICK / 2)))
             entity["cubes"].append(_solid(slab, (width, depth, _PLANE_THICK), color))
 
 
@@ -218,14 +214,6 @@ def _ball(pose: Pose, radii: Vector, color: _Json) -> _Json:
 def _column(pose: Pose, radius: float, height: float, color: _Json) -> _Json:
     size = _xyz((2 * radius, 2 * radius, height))
     return {"pose": _pose(pose), "size": size, "bottom_scale": 1.0, "top_scale": 1.0, "color": color}
-
-
-def _facing(normal: Vector) -> Pose:
-    """Return the pose whose z axis is this normal."""
-    x, y, z = normal
-    if z < -1 + 1e-9:
-        return Pose(quaternion=(0.0, 1.0, 0.0, 0.0))
-    return Pose.from_quaternion((0.0, 0.0, 0.0), (1.0 + z, -y, x, 0.0))
 
 
 def _level_entity(stamp: _Json, level: Level) -> _Json:
@@ -265,14 +253,11 @@ def _pose(pose: Pose) -> _Json:
 
 # Tells an observer of a history, such as a recorder, what happens in a world, as messages of one member.
 
-WORLD_MEMBER = "world"
-"""The member that a world is to whoever observes its history."""
-
 
 class WorldTeller(Spectator):
     """Messages are sent at iteration × step size, so their times rise even when the world is reset.
 
-    A recorder needs WORLD_SCHEMAS and WORLD_ENCODINGS to say what they are. Nobody receives them: they are final as
+    A recorder needs WORLD_SCHEMAS and WORLD_ENCODINGS to say what they are. They have no receiver, so they are final as
     soon as the next iteration has begun. States are told in every iteration, poses in `every` so many. Who simulates
     what isn't told: it is no part of the history.
     """
@@ -284,12 +269,13 @@ class WorldTeller(Spectator):
         self._chain = bytes(HASH_SIZE)
         self._models: Mapping[str, WorldModel] | None = None
         self._step_ns = 0
-        self._scene = SceneEncoder(())
+        self._levels: tuple[Level, ...] = ()
+        self._shown: list[str] = []  # What the last scene had, to be removed when it is there no longer.
         self._transforms = TransformsEncoder({})
 
     def began(self, description: WorldDescription) -> None:
         self._step_ns = description.step
-        self._scene = SceneEncoder(description.levels)
+        self._levels = description.levels
         self._observer.began(WORLD_MEMBER, 0)
 
     def changed(
@@ -300,12 +286,13 @@ class WorldTeller(Spectator):
         self._models = dict(models)
         self._transforms = TransformsEncoder(models)
         at = self._reach(iteration)
-        self._send(SCENE, at, self._scene.encode(at, models))
+        scene, self._shown = encoded_scene(at, self._levels, models, self._shown)
+        self._send(SCENE, at, scene)
 
     def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
         self._chain = chained(self._chain, state_hash)
         at = self._reach(iteration)
-        if poses:  # First, so that whoever looks for what differs finds who it is before the hash.
+        if poses:  # First, so that a comparison finds the mover that differs before the hash.
             self._send(TF, at, self._transforms.encode(at, poses))
         self._send(STATE, at, _encode({"iteration": iteration, "step": step, "state_hash": state_hash.hex()}))
 

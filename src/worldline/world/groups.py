@@ -10,8 +10,7 @@ G2. Movers that could touch before the groups are looked at again. Each is in a 
     speed × time on every side, the box holds it until then. Movers whose grown boxes touch could meet.
 
 So a performer's group also has the entities that it could push, and those that they could push in turn. Levels connect
-performers alone: a level may name a thousand boxes that nobody comes near, and whoever simulates the level need not
-have them in one model.
+performers alone: a level may name a thousand boxes that no performer comes near, and they need not be in one model.
 
 Why it is safe: a mover stays in its grown box until the groups are looked at again, and the grown boxes of two groups
 don't touch, so neither do their movers. A contact that isn't in one model would be missed: they would pass through each
@@ -20,7 +19,7 @@ is more than the operation can have been off. Adding them to a center then needs
 of numbers, so bounds that are exactly equal, or overlap, still do when both are rounded.
 
 That holds if the caller's figures do. `half` must hold the mover in every orientation that it may have until then, and
-`speed` is what no point of it will exceed, whoever of its group pushes it. Where that depends on the group, a fast one
+`speed` is what no point of it will exceed, whatever pushes it. Where that depends on the group, a fast one
 that joins makes all the others faster, and these may reach more in turn: `settle_groups` goes on until none does.
 
 Groups without a performer (*loose* ones) are groups too: what falls has to fall somewhere.
@@ -32,13 +31,15 @@ has the name of its least member, performer or entity; all names of a world diff
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from heapq import nsmallest
+from itertools import accumulate
 from math import inf, isfinite, nextafter
+from operator import mul
 from typing import NamedTuple
 
-from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
+from worldline.model.errors import ModelError, shown
 from worldline.model.time import SECOND
-from worldline.world.levels import Point
+from worldline.world.pose import Vector
 
 
 class Mover(NamedTuple):
@@ -48,8 +49,8 @@ class Mover(NamedTuple):
     """
 
     name: str
-    center: Point
-    half: Point
+    center: Vector
+    half: Vector
     speed: float
     levels: tuple[str, ...] = ()
     performs: bool = False
@@ -70,20 +71,17 @@ class Group(NamedTuple):
 def find_groups(movers: Iterable[Mover], span_ns: int) -> tuple[Group, ...]:
     """Return the groups, by name. `span_ns` is the time until they are looked at again."""
     ordered = sorted(movers, key=lambda mover: mover.name)
-    for mover, other in pairwise(ordered):
-        if mover.name == other.name:
-            raise UsageError(f"there are two movers named {shown(mover.name)}", advice="give each a name of its own")
-    union = _Union(len(ordered))
-    _join_by_levels(ordered, union)
-    _join_by_boxes([_grown(mover, span_ns) for mover in ordered], union)
+    parents = list(range(len(ordered)))  # Disjoint parts, which are trees; the root of each is its least number.
+    _join_by_levels(ordered, parents)
+    _join_by_boxes([_grown(mover, span_ns) for mover in ordered], parents)
     parts: dict[int, list[Mover]] = {}
     for number, mover in enumerate(ordered):
-        parts.setdefault(union.root(number), []).append(mover)
+        parts.setdefault(_root(parents, number), []).append(mover)
     return tuple(_group(part) for part in parts.values())
 
 
 def settle_groups(movers: Iterable[Mover], span_ns: int) -> tuple[tuple[Group, ...], dict[str, float]]:
-    """Return groups in which everybody may get as fast as the fastest could by itself, and that speed of each."""
+    """Return groups in which each may get as fast as the fastest could by itself, and that speed of each."""
     known = {mover.name: mover for mover in movers}
     while True:
         groups = find_groups(known.values(), span_ns)
@@ -111,29 +109,24 @@ def _group(part: list[Mover]) -> Group:
     )
 
 
-class _Union:
-    """Disjoint parts of 0, 1, 2, …; the root of each is its least number."""
-
-    def __init__(self, size: int) -> None:
-        self._parents = list(range(size))
-
-    def root(self, number: int) -> int:
-        parents = self._parents
-        while (parent := parents[number]) != number:
-            parents[number] = number = parents[parent]
-        return number
-
-    def join(self, one: int, other: int) -> None:
-        one, other = self.root(one), self.root(other)
-        self._parents[max(one, other)] = min(one, other)
+def _root(parents: list[int], number: int) -> int:
+    """Return the least number of the part that a number is in, and make the way there shorter."""
+    while (parent := parents[number]) != number:
+        parents[number] = number = parents[parent]
+    return number
 
 
-def _join_by_levels(movers: list[Mover], union: _Union) -> None:
+def _join(parents: list[int], one: int, other: int) -> None:
+    one, other = _root(parents, one), _root(parents, other)
+    parents[max(one, other)] = min(one, other)
+
+
+def _join_by_levels(movers: list[Mover], parents: list[int]) -> None:
     first: dict[str, int] = {}
     for number, mover in enumerate(movers):
         if mover.performs:
             for level in mover.levels:
-                union.join(first.setdefault(level, number), number)
+                _join(parents, first.setdefault(level, number), number)
 
 
 _GrownBox = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
@@ -162,7 +155,7 @@ def _check(mover: Mover) -> None:
             )
 
 
-def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
+def _join_by_boxes(boxes: list[_GrownBox], parents: list[int]) -> None:
     """Join all whose boxes touch, by a sweep along the axis on which they are spread most."""
     if not boxes:
         return
@@ -176,7 +169,7 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
         swept = [other for other in swept if other[0] >= start]
         for _, other_low, other_high, other_bottom, other_top, other_number in swept:
             if other_low <= high and low <= other_high and other_bottom <= top and bottom <= other_top:
-                union.join(other_number, number)
+                _join(parents, other_number, number)
         swept.append((stop, low, high, bottom, top, number))
 
 
@@ -200,7 +193,7 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # Secondaries are ordered by name. Groups are ordered by their least level, then those without levels by name. In the
 # beginning all groups are fresh, and P5 deals out first the levels, then the performers without one, in turn.
 #
-# No two groups may have performers in one level; `groups` sees to it. So a level is on one secondary if groups are.
+# No two groups have performers in one level (G1). So a level is on one secondary if groups are.
 #
 # How it is found, and why that is right
 # --------------------------------------
@@ -217,10 +210,11 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # *The search.* If every settled group goes to its own best secondary, the cost is the least there is. If that keeps
 # enough secondaries busy, it is the answer. That is nearly always so, and takes a time proportional to the performers.
 #
-# Otherwise it is a minimum-cost flow: each group is a unit that flows to a secondary at its cost there, and on from
-# each secondary, one unit at most to where the busy are counted and all the rest past it. NetworkX finds the cheapest
-# flow of which as many units are counted as secondaries must be busy. Costs are whole numbers, so it is exact; and
-# since there is one best, it doesn't matter how it is found.
+# Otherwise as many secondaries as must be busy each get a group of their own, and the others stay at their best: a
+# cheapest matching, where a pair costs what the group loses by it. If n secondaries are matched, each with one of the n
+# groups that lose least by it, no other group can be better: one of those n is free. So only these pairs are looked at.
+# NetworkX finds the cheapest flow through them. Costs are whole numbers, so it is exact; and since there is one best
+# assignment, it doesn't matter how it is found.
 #
 # So nothing here is a heuristic: every rule is exact for any number of groups. `tests/world` compares it with all
 # assignments for small worlds.
@@ -229,28 +223,21 @@ def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
 # The rules rank moves above balance; P5 and P1 alone spread what is new or must move anyway.
 
 
-class Distribution(NamedTuple):
-    """Who is where: the secondary of each group and of each member, by name."""
-
-    hosts: dict[str, str]
-    affinities: dict[str, str]
-
-
 def place(
     groups: Iterable[Group],
     secondaries: Iterable[str],
     affinities: Mapping[str, str] | None = None,
     changed: Collection[str] = (),
-) -> Distribution:
-    """Give each group its secondary.
+) -> dict[str, str]:
+    """Give each group a secondary, and return that of each member, by name.
 
     `affinities` say on which secondary performers and entities are; others are new. `changed` are the performers whose
     levels have changed since.
     """
     ordered = sorted(groups, key=_order)
     names = sorted(set(secondaries))
-    before = _ranks(names, affinities or {})
-    _check_placement(ordered, names)
+    ranks_of = {name: rank for rank, name in enumerate(names)}
+    before = {member: ranks_of[secondary] for member, secondary in (affinities or {}).items()}
     loads = [0] * len(names)  # By rank: how many groups a secondary has.
     hosts: dict[str, int] = {}
 
@@ -271,43 +258,11 @@ def place(
     for group in ordered:
         if not group.performers:
             assign(group, _beside(group, homes, before, loads))
-    members = {member: names[hosts[group.name]] for group in ordered for member in group.members()}
-    return Distribution(
-        {group: names[hosts[group]] for group in sorted(hosts)}, {member: members[member] for member in sorted(members)}
-    )
+    return dict(sorted((member, names[hosts[group.name]]) for group in ordered for member in group.members()))
 
 
 def _order(group: Group) -> tuple[bool, str, str]:
     return (not group.levels, group.levels[0] if group.levels else "", group.name)
-
-
-def _ranks(names: list[str], affinities: Mapping[str, str]) -> dict[str, int]:
-    ranks = {name: rank for rank, name in enumerate(names)}
-    try:
-        return {member: ranks[secondary] for member, secondary in affinities.items()}
-    except KeyError:
-        gone, where = min((member, where) for member, where in affinities.items() if where not in ranks)
-        raise UsageError(
-            f"{shown(gone)} is on {shown(where)}, which isn't among the secondaries",
-            advice="they stay the same in a run",
-        ) from None
-
-
-def _check_placement(groups: list[Group], names: list[str]) -> None:
-    if not names:
-        raise ConfigurationError("there is no secondary", advice="at least one must simulate")
-    _check_owners("", ((member, group) for group in groups for member in (group.name, *group.members())))
-    _check_owners("level ", ((level, group) for group in groups if group.performers for level in group.levels))
-
-
-def _check_owners(what: str, owned: Iterable[tuple[str, Group]]) -> None:
-    owners: dict[str, Group] = {}
-    for name, group in owned:
-        if (owner := owners.setdefault(name, group)) is not group:
-            raise UsageError(
-                f"{what}{shown(name)} belongs to groups {shown(owner.name)} and {shown(group.name)}",
-                advice="make them one group",
-            )
 
 
 def _stakes(
@@ -336,20 +291,26 @@ def _cheapest(stakes: list[list[int]], count: int, busy: int) -> list[int]:
     """Return the ranks that cost least, of those that keep so many secondaries busy."""
     from networkx import DiGraph, min_cost_flow  # Hardly ever needed, and slow to load.
 
+    *digits, unit = accumulate([1] + [count] * len(stakes), mul)  # Those of P4, and above them, P2 and P3.
+    ranks = [each.index(max(each)) for each in stakes]
     graph = DiGraph()
-    graph.add_node("busy", demand=busy)
-    graph.add_node("beyond", demand=len(stakes) - busy)
+    graph.add_node("start", demand=-busy)
+    graph.add_node("end", demand=busy)
     for rank in range(count):
-        graph.add_edge(("secondary", rank), "busy", capacity=1)
-        graph.add_edge(("secondary", rank), "beyond")
-    unit = count ** len(stakes)  # Of P2 and P3, above the digits of P4.
-    for index, saved in enumerate(stakes):
-        graph.add_node(("group", index), demand=-1)
-        for rank in range(count):
-            cost = (max(saved) - saved[rank]) * unit + rank * count ** (len(stakes) - 1 - index)
-            graph.add_edge(("group", index), ("secondary", rank), capacity=1, weight=cost)
+        lost = [
+            ((saved[best] - saved[rank]) * unit + (rank - best) * digit, index)
+            for index, (saved, best, digit) in enumerate(zip(stakes, ranks, reversed(digits), strict=True))
+        ]
+        graph.add_edge("start", ("secondary", rank), capacity=1)
+        for cost, index in nsmallest(count, lost):
+            graph.add_edge(("secondary", rank), ("group", index), capacity=1, weight=cost)
+            graph.add_edge(("group", index), "end", capacity=1)
     flow = min_cost_flow(graph)
-    return [next(rank for (_, rank), used in flow["group", index].items() if used) for index in range(len(stakes))]
+    for rank in range(count):
+        for (_, index), used in flow["secondary", rank].items():
+            if used:
+                ranks[index] = rank
+    return ranks
 
 
 def _beside(group: Group, homes: Mapping[str, int], before: Mapping[str, int], loads: list[int]) -> int:

@@ -18,13 +18,11 @@ from typing import Protocol
 
 from worldline.model.errors import ModelError
 from worldline.world.engines.engine import Extent, PhysicsEngine, SimulatedGroup, agreement
+from worldline.world.interactions import CommandMotors, SetCommand, SetPose
 from worldline.world.orders import (
     HASH_MODULUS,
     HASH_SIZE,
-    DriveOrder,
-    GroupOrder,
     LookSeen,
-    MotorOrder,
     StepAck,
     StepFailure,
     StepOrder,
@@ -119,19 +117,20 @@ class Hosting:
         if order.unload or order.load or order.copies is not None:
             self._regroup(order)
         if order.back:
-            self._go_back()
+            for name, states in self._mark.items():
+                self._groups[name].set_states(self._mark_step, states)
         for name, speed in order.speeds.items():
             self._groups[name].limit_speeds(speed)
-        for told in order.drives:
-            group = self._group_of(told.entity)
-            match told:
-                case DriveOrder(entity, linear, angular):
+        for entity, change in order.changes:
+            group = next(group for group in self._groups.values() if entity in group.movers)
+            match change:
+                case SetCommand(_, linear, angular):
                     group.command(entity, linear, angular)
-                case MotorOrder(entity, topic, value):
+                case CommandMotors(topic, value):
                     group.command_motors(entity, topic, value)
-        for put in order.poses:
-            self._group_of(put.entity).place(put.entity, Pose(put.position, put.quaternion))
-        if order.back or order.unload or order.load or order.drives or order.poses:
+                case SetPose(_, position, quaternion):
+                    group.place(entity, Pose(position, quaternion))
+        if order.back or order.unload or order.load or order.changes:
             self._states = {name: group.states() for name, group in self._groups.items()}
         self._mark, self._mark_step = dict(self._states), order.step
 
@@ -143,33 +142,20 @@ class Hosting:
         for name in order.unload:
             group = self._groups.pop(name)
             states |= group.states()
-            self._keep(group)
+            self._kept[group.movers, group.statics] = group
+            if len(self._kept) > _KEPT_MAX:
+                self._kept.popitem(last=False)
         if order.copies is not None:  # Those that are kept may be of copies whose names are others' now.
             self._kept.clear()
         for each in order.load:
-            group = self._take(each)
+            parts = tuple(each.movers), tuple(each.statics)
+            group = self._kept.pop(parts) if parts in self._kept else self._engine.build(*parts)
             group.set_states(order.step, {mover: (states | each.states)[mover] for mover in each.movers})
             self._groups[each.name] = group
         self._groups = {name: self._groups[name] for name in sorted(self._groups)}
         self._prefixes = {mover: mover.encode() + b"\0" for group in self._groups.values() for mover in group.movers}
 
-    def _keep(self, group: SimulatedGroup) -> None:
-        self._kept[group.movers, group.statics] = group
-        if len(self._kept) > _KEPT_MAX:
-            self._kept.popitem(last=False)
-
-    def _take(self, order: GroupOrder) -> SimulatedGroup:
-        kept = self._kept.pop((tuple(order.movers), tuple(order.statics)), None)
-        return self._engine.build(order.movers, order.statics) if kept is None else kept
-
-    def _group_of(self, entity: str) -> SimulatedGroup:
-        return next(group for group in self._groups.values() if entity in group.movers)
-
     # --- Steps ---
-
-    def _go_back(self) -> None:
-        for name, states in self._mark.items():
-            self._groups[name].set_states(self._mark_step, states)
 
     def _advance(self, poses_wanted: bool) -> StepSeen:
         total = 0

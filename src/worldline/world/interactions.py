@@ -1,7 +1,7 @@
-"""Interactions: what somebody outside does to a world while it runs, through its primary alone.
+"""Interactions: what is done to a world from outside while it runs, through its primary alone.
 
 Each takes effect between two steps, and is written down with the iteration after which it did. Those that change the
-world are enough to repeat the run; those that only say how fast it goes are written down for whoever reads it.
+world are enough to repeat the run; those that only say how fast it goes are written down for readers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Interaction(Struct, frozen=True, tag_field="do"):
 
 
 class Begin(Interaction, frozen=True, tag="begin"):
-    """The run begins, of this world. Nobody does it: it tells whoever reads the rest what that was done to."""
+    """The run begins, of this world. It is no command: it tells a reader what the rest was done to."""
 
     world: str
     content_hash: str

@@ -2,8 +2,8 @@
 
 Theory of operation
 -------------------
-A sans-IO state machine: `update` takes the positions after a step and who came and went, and returns what follows. An
-update that isn't legal raises and leaves everything as it was.
+A sans-IO state machine: `update` takes the positions after a step and which performers came and went, and returns what
+follows. An update that isn't legal raises and leaves everything as it was. The levels themselves are checked already.
 
 A level is a box along the world's axes, with a buffer around it, and names entities. A performer is a box around a
 position. Rotations are ignored, for both. All boxes are closed: touching counts.
@@ -20,8 +20,8 @@ L5. An update is one moment: an entity of two levels stays loaded when one becom
     can't show.
 
 By L1 a performer's levels follow from its own path alone. Gazebo differs: there, a buffer counts for every performer
-once the level is active, so what a performer is in depends on who else was where, and a level can stay active for
-performers of which none ever entered it. Where levels decide who is simulated together, that is action at a distance.
+once the level is active, so what a performer is in depends on where others were, and a level can stay active for
+performers of which none ever entered it. Where levels decide what is simulated together, that is action at a distance.
 
 Exact at the edges
 ------------------
@@ -42,52 +42,28 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from itertools import pairwise
 from math import inf, isfinite, nextafter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
-
-Point = tuple[float, float, float]
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.world.description import Level
+from worldline.world.pose import Vector
 
 _LEAST = nextafter(-inf, 0.0)  # Of all finite doubles.
 
 
-class LevelShape(Protocol):
-    """What a level is, as far as it matters here; lengths are in meters."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def center(self) -> Point: ...
-    @property
-    def size(self) -> Point: ...
-    @property
-    def buffer(self) -> float: ...
-    @property
-    def entities(self) -> tuple[str, ...]: ...
-
-
 class Levels:
-    """The levels of a world, and who is in them. There are no performers until an update adds them.
+    """The levels of a world, and the performers in them. There are none until an update adds them.
 
     `entities` are all that levels may name: the world's models except its performers.
     """
 
-    def __init__(self, levels: Iterable[LevelShape], entities: Iterable[str] = ()) -> None:
+    def __init__(self, levels: Iterable[Level], entities: Iterable[str] = ()) -> None:
         self._levels = sorted(levels, key=lambda level: level.name)
-        for level in self._levels:
-            _check_shape(level)
-        for level, other in pairwise(self._levels):
-            if level.name == other.name:
-                raise ConfigurationError(f"there are two levels named {shown(level.name)}", advice="rename one")
-        self._entities = {level.name: tuple(sorted(set(level.entities))) for level in self._levels}
+        self._entities = {level.name: level.entities for level in self._levels}
         named = {entity for entities in self._entities.values() for entity in entities}
-        known = sorted(set(entities))
-        if unknown := sorted(named.difference(known)):
-            raise ConfigurationError(f"a level names {shown(unknown[0])}, and there is no such entity")
-        self.default = tuple(entity for entity in known if entity not in named)
-        self._grids: dict[Point, _Grid] = {}  # By the size of performers.
+        self.default = tuple(sorted(set(entities).difference(named)))
+        self._grids: dict[Vector, _Grid] = {}  # By the size of performers.
         self._tracks: dict[str, _Track] = {}
 
     # --- What is ---
@@ -112,9 +88,9 @@ class Levels:
 
     def update(
         self,
-        positions: Mapping[str, Point],
+        positions: Mapping[str, Vector],
         *,
-        added: Mapping[str, tuple[Point, Point]] | None = None,
+        added: Mapping[str, tuple[Vector, Vector]] | None = None,
         removed: Iterable[str] = (),
     ) -> tuple[str, ...]:
         """Take the new positions, and return whose levels that changes; performers that aren't named haven't moved.
@@ -122,22 +98,20 @@ class Levels:
         `added` are new performers with their sizes and positions, and may have the names of those `removed`. A position
         that is given for one of either doesn't count.
         """
-        tracks: dict[str, _Track | None] = {}  # Of those about whom something may have changed.
+        tracks: dict[str, _Track | None] = {}  # Of those about which something may have changed.
         for name in sorted(set(removed)):
             self._track(name)
             tracks[name] = None
         for name, (size, position) in sorted((added or {}).items()):
-            if name in self._tracks and name not in tracks:
-                raise UsageError(f"there is a performer {shown(name)} already", advice="use another name")
-            tracks[name] = self._grid(name, size).track(name, position, ())
+            tracks[name] = self._grid(size).track(name, position, ())
         for name in self._strayed(positions):
             if name not in tracks:
                 track = self._track(name)
                 tracks[name] = track.grid.track(name, positions[name], track.levels)
         return self._commit(tracks) if tracks else ()
 
-    def _strayed(self, positions: Mapping[str, Point]) -> list[str]:
-        """Return those who aren't in their cells any more, and those nobody knows."""
+    def _strayed(self, positions: Mapping[str, Vector]) -> list[str]:
+        """Return those that aren't in their cells any more, and those that aren't known."""
         strayed = []
         for name, position in positions.items():
             track = self._tracks.get(name)
@@ -164,24 +138,10 @@ class Levels:
         except KeyError:
             raise UsageError(f"there is no performer {shown(name)}", advice="add it first") from None
 
-    def _grid(self, name: str, size: Point) -> _Grid:
-        if not all(isfinite(length) and length >= 0 for length in size):
-            raise UsageError(
-                f"performer {shown(name)} can't be of size {shown(size)}", advice="use lengths of at least 0"
-            )
+    def _grid(self, size: Vector) -> _Grid:
         if size not in self._grids:
             self._grids[size] = _Grid(self._levels, size)
         return self._grids[size]
-
-
-def _check_shape(level: LevelShape) -> None:
-    lengths = (*level.size, level.buffer)
-    if not all(map(isfinite, (*level.center, *lengths))) or min(lengths) < 0:
-        raise ConfigurationError(
-            f"level {shown(level.name)} can't have center {shown(level.center)}, size {shown(level.size)} and buffer "
-            f"{shown(level.buffer)}",
-            advice="use finite numbers, and lengths of at least 0",
-        )
 
 
 _Bounds = tuple[float, float, float, float, float, float]
@@ -199,7 +159,7 @@ class _Track(NamedTuple):
 class _Grid:
     """What the levels are for performers of one size: boxes for points, and the cells that these form."""
 
-    def __init__(self, levels: Iterable[LevelShape], size: Point) -> None:
+    def __init__(self, levels: Iterable[Level], size: Vector) -> None:
         self.size = size
         self._boxes = [
             (level.name, _box_for_points(level, size, 0.0), _box_for_points(level, size, level.buffer))
@@ -211,7 +171,7 @@ class _Grid:
             sorted({_LEAST, inf, *(edge for box in bounds for edge in box[axis : axis + 2])}) for axis in (0, 2, 4)
         ]
 
-    def track(self, name: str, position: Point, before: tuple[str, ...]) -> _Track:
+    def track(self, name: str, position: Vector, before: tuple[str, ...]) -> _Track:
         """Return the track of a performer that has got there, and was in these levels before (L1)."""
         if not all(isfinite(coordinate) for coordinate in position):
             raise ModelError(f"performer {shown(name)} is at {shown(position)}", advice="positions must be finite")
@@ -229,7 +189,7 @@ class _Grid:
         return _Track(self, (x[0], x[1], y[0], y[1], z[0], z[1]), levels)
 
 
-def _box_for_points(level: LevelShape, size: Point, buffer: float) -> _Bounds:
+def _box_for_points(level: Level, size: Vector, buffer: float) -> _Bounds:
     """Return where the positions are at which performers of a size touch a level's box grown by a buffer."""
     x, y, z = (
         _interval(Fraction(center), (Fraction(length) + Fraction(performer)) / 2 + Fraction(buffer))
@@ -254,7 +214,7 @@ def _least_double_from(exact: Fraction) -> float:
     return near if near >= exact else nextafter(near, inf)
 
 
-def _holds(bounds: _Bounds, position: Point) -> bool:
+def _holds(bounds: _Bounds, position: Vector) -> bool:
     x_start, x_stop, y_start, y_stop, z_start, z_stop = bounds
     x, y, z = position
     return x_start <= x < x_stop and y_start <= y < y_stop and z_start <= z < z_stop

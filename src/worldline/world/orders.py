@@ -14,7 +14,8 @@ from hashlib import blake2b
 from msgspec import Struct, msgpack
 
 from worldline.world.description import WorldDescription
-from worldline.world.pose import Pose, Quaternion, Vector
+from worldline.world.interactions import CommandMotors, InsertPerformer, SetCommand, SetPose
+from worldline.world.pose import Pose
 
 HASH_SIZE = 16
 """Bytes of a state hash, and of its part that a secondary contributes."""
@@ -44,40 +45,11 @@ class GroupOrder(Struct, frozen=True, array_like=True):
     states: dict[str, bytes]
 
 
-class DriveOrder(Struct, frozen=True, array_like=True, tag="drive"):
-    """What a mover's drive is to do from now on."""
-
-    entity: str
-    linear: Vector
-    angular: Vector
+EntityChange = SetCommand | CommandMotors | SetPose
+"""What is done to one mover from now on."""
 
 
-class MotorOrder(Struct, frozen=True, array_like=True, tag="motor"):
-    """What those of a mover's motors that hear a topic are to do from now on."""
-
-    entity: str
-    topic: str
-    value: float
-
-
-class PoseOrder(Struct, frozen=True, array_like=True):
-    """Where a mover is put, at rest."""
-
-    entity: str
-    position: Vector
-    quaternion: Quaternion
-
-
-class ModelCopy(Struct, frozen=True, array_like=True):
-    """A model that isn't in the file: like one that is, with a name and a pose of its own."""
-
-    name: str
-    like: str
-    position: Vector
-    quaternion: Quaternion
-
-
-def with_copies(world: WorldDescription, copies: list[ModelCopy]) -> WorldDescription:
+def with_copies(world: WorldDescription, copies: list[InsertPerformer]) -> WorldDescription:
     """Return the world of the file with models that are like others in it."""
     models = dict(world.models)
     for copy in copies:
@@ -91,23 +63,22 @@ class StepOrder(Struct, frozen=True, array_like=True):
 
     `copies` are all models that the file hasn't, if that has changed. `unload` are groups that it has no longer, and
     `load` those that it has from now on. If it is to go `back`, it does: to where it was before the steps of its last
-    order. `speeds` limit how fast the movers of each group may get until the next look. `drives` and `poses` say what
-    is commanded. Then it goes as many `steps`; with none, the world stands still. After them it looks, unless `look` is
-    0: that is how many steps away the look after this one is. Link poses are wanted of each iteration that is a
-    multiple of `poses_every`.
+    order. `speeds` limit how fast the movers of each group may get until the next look. `changes` say what is done to
+    movers. Then it goes as many `steps`; with none, the world stands still. After them it looks, unless `look` is 0:
+    that is how many steps away the look after this one is. Link poses are wanted of each iteration that is a multiple
+    of `poses_every`.
     """
 
     round: int
     iteration: int
     step: int
     step_size: int
-    copies: list[ModelCopy] | None = None
+    copies: list[InsertPerformer] | None = None
     unload: list[str] = []
     load: list[GroupOrder] = []
     back: bool = False
     speeds: dict[str, float] = {}
-    drives: list[DriveOrder | MotorOrder] = []
-    poses: list[PoseOrder] = []
+    changes: list[tuple[str, EntityChange]] = []
     steps: int = 0
     look: int = 0
     poses_every: int = 0

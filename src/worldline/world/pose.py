@@ -58,6 +58,14 @@ class Pose:
         w, x, y, z = quaternion
         return cls(position, (w / norm, x / norm, y / norm, z / norm))
 
+    @classmethod
+    def facing(cls, direction: Vector) -> Pose:
+        """Return a turn that takes z to a direction, which has length 1."""
+        x, y, z = direction
+        if z < -0.999999:
+            return cls(ZERO, (0.0, 1.0, 0.0, 0.0))
+        return cls.from_quaternion(ZERO, (1 + z, -y, x, 0.0))
+
     def rotate(self, vector: Vector) -> Vector:
         """Return a direction of this pose's frame as seen from the outer frame."""
         w, *axis = self.quaternion

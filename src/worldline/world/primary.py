@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from msgspec import MsgspecError
 
@@ -30,58 +31,11 @@ from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, ended_in, orders
 _LOOK_EVERY_S = 0.1
 
 
-class FederationExchange:
-    """Reaches secondaries over a resident participant that has joined."""
-
-    def __init__(self, resident: ResidentParticipant, secondaries: tuple[str, ...], agreement: dict[str, str]) -> None:
-        self.secondaries = secondaries
-        self.agreement = agreement
-        self._resident = resident
-        self._step = 0
-
-    def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
-        me = self._resident
-        try:
-            for name, order in orders.items():
-                at = max(me.now, order.iteration * order.step_size)
-                self._step = order.step
-                me.publish(orders_for(name), encode(order), at, at_once=False)
-            complete = False
-            while not complete:
-                messages = me.next()
-                if not messages:  # Nobody is left to send any.
-                    raise self._left(orders)
-                for message in messages:
-                    ack = self._understood(message)
-                    if ack.sender == message.sender:  # Nobody answers for another.
-                        complete = take(ack)
-        except RunEnded as error:
-            raise self._left(orders) from error
-        except LossError as error:
-            raise ended_in(self._step, error) from error
-
-    def wait(self, seconds: float) -> None:
-        try:
-            self._resident.serve_for(seconds)
-        except LossError as error:
-            raise ended_in(self._step, error) from error
-
-    def _left(self, asked: Iterable[str]) -> LossError:
-        cause = f"{' or '.join(asked)} has left, though it was asked to go on"
-        return LossError(f"the run ended in step {self._step}: {cause}", step=self._step)
-
-    def _understood(self, message: Message) -> StepAck:
-        try:
-            return decode_ack(message.payload)
-        except MsgspecError as error:
-            raise PeerError(
-                f"secondary {shown(message.sender)} says what can't be read, in step {self._step}: {error}",
-                advice="use one version of Worldline everywhere",
-            ) from error
-
-
 class Primary:
-    """Waits for secondaries, and has them simulate a world. `address` is where they connect, once it is `open`."""
+    """Waits for secondaries, and has them simulate a world. `address` is where they connect, once it is `open`.
+
+    While they are `gathered`, it is the exchange that reaches them.
+    """
 
     def __init__(
         self,
@@ -101,7 +55,10 @@ class Primary:
                 f"a primary needs at least 1 secondary, not {secondaries}", advice="it doesn't simulate anything itself"
             )
         self._count = secondaries
-        self._agreement = agreement(engine)
+        self.secondaries: tuple[str, ...] = ()
+        self.agreement = agreement(engine)
+        self._resident: ResidentParticipant | None = None
+        self._step = 0
         self._patience_s = patience_s
         self._server = Server(
             plan([PRIMARY], vacancies=secondaries, network=Network(default=link(1))),
@@ -110,10 +67,15 @@ class Primary:
             token=token,
             certificate=certificate,
             key=key,
-            agreement=self._agreement,
+            agreement=self.agreement,
             limits=Limits(silence_s=silence_s),
         )
         self._server.known_as = federation or "world"
+
+    def __repr__(self) -> str:
+        return (
+            f"<Primary of {counted(self._count, 'secondary', 'secondaries')}: {', '.join(self.secondaries) or 'none'}>"
+        )
 
     def open(self) -> Address:
         """Let secondaries connect; return where to."""
@@ -122,18 +84,18 @@ class Primary:
     @contextmanager
     def gathered(
         self, look: Callable[[list[str]], None] = lambda _: None, check: Callable[[], None] = lambda: None
-    ) -> Iterator[FederationExchange]:
+    ) -> Iterator[Self]:
         """Wait for all secondaries, and take part until the end of the block.
 
-        `look` is told now and then what there is to say of who comes and who is sent away. `check` is called until all
-        are there, and may raise.
+        `look` is told now and then which secondaries come and which are sent away. `check` is called until all are
+        there, and may raise.
         """
         host = self._server.host
         begun = time.monotonic()
 
         def tell() -> None:
-            notices = [notice for notice in host.notices if notice != f"{PRIMARY} has joined"]
-            host.notices.clear()
+            notices = [notice for notice in host.owner.notices if notice != f"{PRIMARY} has joined"]
+            host.owner.notices.clear()
             look(notices)
 
         def watch(_: Status) -> None:
@@ -145,13 +107,14 @@ class Primary:
 
         with self._server.resident(PRIMARY, watch=watch, watch_every_s=_LOOK_EVERY_S, subscribes=[ACKS]) as me:
             tell()
-            names = (name for name in host.arbiter.members if name != PRIMARY)
+            self._resident = me
+            self.secondaries = tuple(sorted(name for name in host.arbiter.members if name != PRIMARY))
             with self._ending():
-                yield FederationExchange(me, tuple(sorted(names)), self._agreement)
+                yield self
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Tell the secondaries why the run ends, if it isn't one of them who has gone."""
+        """Tell the secondaries why the run ends, if it isn't that one of them has gone."""
         host = self._server.host
         try:
             yield
@@ -166,12 +129,56 @@ class Primary:
         """Give up a secondary that is gone, though its connection doesn't say so. From any thread."""
         self._server.order(lambda: self._server.host.give_up(secondary, problem))
 
+    # --- The exchange ---
+
+    def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
+        me = self._resident
+        assert me is not None
+        try:
+            for name, order in orders.items():
+                at = max(me.now, order.iteration * order.step_size)
+                self._step = order.step
+                me.publish(orders_for(name), encode(order), at, at_once=False)
+            complete = False
+            while not complete:
+                messages = me.next()
+                if not messages:  # No secondary is left to send any.
+                    raise self._left(orders)
+                for message in messages:
+                    ack = self._understood(message)
+                    if ack.sender == message.sender:  # None answers for another.
+                        complete = take(ack)
+        except RunEnded as error:
+            raise self._left(orders) from error
+        except LossError as error:
+            raise ended_in(self._step, error) from error
+
+    def wait(self, seconds: float) -> None:
+        assert self._resident is not None
+        try:
+            self._resident.serve_for(seconds)
+        except LossError as error:
+            raise ended_in(self._step, error) from error
+
+    def _left(self, asked: Iterable[str]) -> LossError:
+        cause = f"{' or '.join(asked)} has left, though it was asked to go on"
+        return LossError(f"the run ended in step {self._step}: {cause}", step=self._step)
+
+    def _understood(self, message: Message) -> StepAck:
+        try:
+            return decode_ack(message.payload)
+        except MsgspecError as error:
+            raise PeerError(
+                f"secondary {shown(message.sender)} says what can't be read, in step {self._step}: {error}",
+                advice="use one version of Worldline everywhere",
+            ) from error
+
     def _check_patience(self, waited_s: float) -> None:
         assert self._patience_s is not None
         if waited_s > self._patience_s:
             seen = [name for name in self._server.host.sessions if name != PRIMARY]
             raise LossError(
                 f"{len(seen)} of {counted(self._count, 'secondary', 'secondaries')} came within "
-                f"{self._patience_s:g} s; seen: {', '.join(sorted(seen)) or 'nobody'}",
+                f"{self._patience_s:g} s; seen: {', '.join(sorted(seen)) or 'none'}",
                 advice=f"start the others with --network-role=secondary; they connect to {self._server.address}",
             )

@@ -1,4 +1,4 @@
-"""A world that runs: steps, pauses, interference. One class, whether it runs in one process or in many."""
+"""A world that runs: steps, pauses, interactions. One class, whether it runs in one process or in many."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from worldline.world.course import Course
 from worldline.world.description import WorldDescription
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, agreement
-from worldline.world.foxglove import WORLD_MEMBER
 from worldline.world.hosting import Exchange, LocalExchange
 from worldline.world.interactions import (
     AnyInteraction,
@@ -40,7 +39,7 @@ from worldline.world.interactions import (
 )
 from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
 from worldline.world.sdf import read_world
-from worldline.world.spectator import SeveralSpectators, Spectator
+from worldline.world.spectator import WORLD_MEMBER, SeveralSpectators, Spectator
 
 _ROUND_MAX = 1 << 30
 
@@ -49,11 +48,11 @@ class World:
     """A world of models, ready to step.
 
     `world` is a description or the path of an SDF file, and `engine` the name of a physics engine, or what makes one.
-    Spectators see everything. Without an `exchange` it is
-    simulated right here. Secondaries may `run_ahead` by some steps; the result is the same.
+    Spectators see everything. Without an `exchange` it is simulated right here. Secondaries may `run_ahead` by some
+    steps; the result is the same.
 
-    It is paused except while one of `step_by`, `run_to` and `play` is at work. Whatever interferes takes effect before
-    the next step, and is told to the spectators with the iteration.
+    `run` runs it to its end. Else it is paused except while one of `step_by`, `run_to` and `play` is at work.
+    Interactions take effect before the next step, and are told to the spectators with the iteration.
     """
 
     def __init__(
@@ -115,12 +114,12 @@ class World:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it stands still: for whoever is called `between` steps it doesn't."""
+        """Whether it stands still; between the steps of `play` it doesn't."""
         return not self._going
 
     @property
     def performers(self) -> tuple[str, ...]:
-        return self._course.performers
+        return self._course.cast.levels.performers()
 
     @property
     def affinities(self) -> dict[str, str]:
@@ -129,11 +128,11 @@ class World:
 
     @property
     def loaded(self) -> tuple[str, ...]:
-        return self._course.loaded
+        return tuple(self._course.cast.loaded())
 
     @property
     def active_levels(self) -> tuple[str, ...]:
-        return self._course.active_levels
+        return self._course.cast.levels.active()
 
     @property
     def positions(self) -> dict[str, Vector]:
@@ -141,9 +140,20 @@ class World:
         return self._course.positions()
 
     def levels_of(self, performer: str) -> tuple[str, ...]:
-        return self._course.levels_of(performer)
+        return self._course.cast.levels.of(performer)
+
+    def __repr__(self) -> str:
+        state = "ended" if self._over else "paused" if self.is_paused else "playing"
+        return f"<World {shown(self.description.name)}: {state} at step {self.step} ({format_time(self.time)})>"
 
     # --- Time ---
+
+    def run(
+        self, until: TimeLike, *, pace: float | None = None, between: Callable[[], object] | None = None
+    ) -> Outcome:
+        """Run it from here to the first step at or after a time, and end it; `pace` and `between` are as in `play`."""
+        self.play(until, pace=pace, between=between)
+        return self.end()
 
     def step_by(self, steps: int, *, pace: float | None = None, between: Callable[[], object] | None = None) -> None:
         """Go on by exactly so many steps; `pace` and `between` are as in `play`."""
@@ -168,7 +178,7 @@ class World:
     def play(
         self, until: TimeLike | None = None, *, pace: float | None = None, between: Callable[[], object] | None = None
     ) -> None:
-        """Go on until `pause` is called, or to a time; `between` is called after each round, and may interfere.
+        """Go on until `pause` is called, or to a time; `between` is called after each round, and may interact.
 
         A round is one step, or as many as secondaries `run_ahead`.
 
@@ -179,7 +189,7 @@ class World:
         self._go(lambda: _ROUND_MAX if target is None else self.steps_to(target), pace, between)
 
     def advance_to(self, iteration: int, *, pace: float | None = None) -> None:
-        """Go on to an iteration without telling the spectators that somebody wants to: nobody does in a replay."""
+        """Go on to an iteration without telling the spectators of an interaction: in a replay there is none."""
         self._check_running()
         self._go(lambda: iteration - self.iteration, pace, None)
 
@@ -197,7 +207,7 @@ class World:
             self._exchange.wait(seconds)
 
     def _go(self, left: Callable[[], int], pace: float | None, between: Callable[[], object] | None) -> None:
-        """Go on while there are steps left to go, and nobody pauses or ends it."""
+        """Go on while there are steps left to go, and it is neither paused nor ended."""
         if pace is not None and not (isfinite(pace) and pace > 0):
             raise UsageError(f"{shown(pace)} is no pace", advice="1 is that of the wall clock, 2 is twice as fast")
         self._stopping = False
@@ -220,8 +230,8 @@ class World:
     def _advance(self, steps: int) -> None:
         """Go on by at least one step, and at most so many.
 
-        Rounds of no steps, which only look, are part of the next step: if somebody could interfere between them, what
-        comes of it would depend on how often it looks.
+        Rounds of no steps, which only look, are part of the next step: if interactions could come between them, the
+        result would depend on how often it looks.
         """
         before = self.iteration
         while self.iteration == before:
@@ -230,7 +240,7 @@ class World:
                 self._exchange.trade(orders, self._course.take)
             self._course.settle()
 
-    # --- Interference ---
+    # --- Interactions ---
 
     def reset(self) -> None:
         """Have everything as it is in the file, at step 0."""

@@ -6,9 +6,6 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
-
-from msgspec import Struct, json
 
 from worldline.federation.address import Address
 from worldline.federation.environment import TOKEN
@@ -22,18 +19,14 @@ from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
 from worldline.world.sdf import read_world
 
-# Roles: what a process is in the network of a run, as somebody says it on a command line or in the environment.
+# Roles: what a process is in the network of a run, as options or the environment say.
 
 ROLE_VARIABLE = "WORLDLINE_NETWORK_ROLE"
 SECONDARIES_VARIABLE = "WORLDLINE_NETWORK_SECONDARIES"
 
 
-class NetworkPart(NamedTuple):
-    """What a process is in the network; without a role, it runs a world alone. Only a primary has `secondaries`."""
-
-    role: PeerRole | None
-    secondaries: int
-    warnings: tuple[str, ...]
+NetworkPart = tuple[PeerRole | None, int, tuple[str, ...]]
+"""What a process is in the network, how many secondaries a primary has, and warnings. Without a role, it is alone."""
 
 
 def network_part(role: str | None, secondaries: int | None, environment: Mapping[str, str]) -> NetworkPart:
@@ -58,7 +51,7 @@ def network_part(role: str | None, secondaries: int | None, environment: Mapping
             raise ConfigurationError("a primary has to know how many secondaries to wait for", advice=_COUNT)
         if secondaries < 1:
             raise ConfigurationError(f"a primary can't do with {secondaries} secondaries", advice=_COUNT)
-    return NetworkPart(found, secondaries or 0, tuple(warnings))
+    return found, secondaries or 0, tuple(warnings)
 
 
 _COUNT = "--network-secondaries=N, from 1 on: a primary simulates nothing itself"
@@ -91,7 +84,7 @@ def orders_for(secondary: str) -> str:
 
 
 def ended_in(step: int, error: LossError) -> LossError:
-    """Return why a run has ended before its time, for whoever knows it by its steps."""
+    """Return why a run has ended before its time, by its steps."""
     cause = in_world_terms(error.facts.get("cause", error.problem))
     if isinstance(error, BrokenOff) and error.participant is not None:
         who = error.participant if error.participant == PRIMARY else f"secondary {error.participant}"
@@ -100,7 +93,7 @@ def ended_in(step: int, error: LossError) -> LossError:
 
 
 def in_world_terms(text: str) -> str:
-    """Return what a federation says for whoever thinks of primaries: the server is one."""
+    """Return what a federation says in the words of a world, where the server is the primary."""
     return text.replace("the server", "the primary")
 
 
@@ -145,6 +138,9 @@ class Secondary:
             told = None if advice is None else in_world_terms(advice)
             raise type(error)(in_world_terms(error.problem), advice=told, **error.facts) from error
 
+    def __repr__(self) -> str:
+        return f"<Secondary {shown(self.name)}: at step {self.step}>"
+
     def run(self) -> None:
         """Do what the primary says until the run is over; raise if it doesn't end well."""
         try:
@@ -160,7 +156,7 @@ class Secondary:
             raise ended_in(max(self.step, self._step_at(error.at)), error) from error
 
     def _step_at(self, at: int | None) -> int:
-        """Return the step of a time at which somebody else was lost: who has had nothing to do knows no later one."""
+        """Return the step of a time at which another was lost: one that has had nothing to do knows no later step."""
         return 0 if at is None else at // self._step_size - (self.iteration - self.step)
 
     def give_up(self, problem: str) -> None:
@@ -168,32 +164,22 @@ class Secondary:
         self._client.give_up(problem)
 
 
-# A secondary as a process of its own, with its task as the only argument: `distributed` starts it.
+# A secondary as a process of its own: `distributed` starts it.
 
 
-class SecondaryTask(Struct, frozen=True):
-    """All that a secondary's process has to know; the token comes in its environment."""
-
-    file: str
-    engine: str
-    address: str
-    name: str
-    federation: str
-    silence_s: float | None
+def secondary_command(
+    file: Path | str, engine: str, address: Address | str, name: str, silence_s: float = 0
+) -> list[str]:
+    """Return the command of a secondary's process; its token comes in the environment. It waits forever, if 0 s."""
+    return [sys.executable, "-m", __name__, str(file), engine, str(address), name, str(silence_s)]
 
 
 def main() -> int:
-    task = json.decode(sys.argv[1], type=SecondaryTask)
+    file, engine, address, name, silence_s = sys.argv[1:]
+    token = os.environ.get(TOKEN) or None
     try:
-        engine = open_engine(task.engine, read_world(Path(task.file)))
-        Secondary(
-            task.address,
-            task.name,
-            engine,
-            federation=task.federation,
-            token=os.environ.get(TOKEN) or None,
-            silence_s=task.silence_s,
-        ).run()
+        opened = open_engine(engine, read_world(Path(file)))
+        Secondary(address, name, opened, token=token, silence_s=float(silence_s) or None).run()
     except WorldlineError as error:
         print(f"worldline: {error}", file=sys.stderr)
         return error.exit_code

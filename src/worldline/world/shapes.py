@@ -81,6 +81,17 @@ def check_size(what: str, which: str, *numbers: float) -> None:
             raise ConfigurationError(f"the {which} of a {what} must be above 0 and finite, not {shown(number)}")
 
 
+def check_finite(what: str, *numbers: float) -> None:
+    if not all(map(isfinite, numbers)):
+        raise ConfigurationError(f"{what} needs finite numbers, not {shown(numbers)}")
+
+
+def check_not_negative(what: str, *numbers: float) -> None:
+    for number in numbers:
+        if not (isfinite(number) and number >= 0):
+            raise ConfigurationError(f"{what} must be at least 0 and finite, not {shown(number)}")
+
+
 # Mass and moments of inertia of a link: given, or worked out from shapes and their densities.
 
 Moments = tuple[float, float, float, float, float, float]

@@ -1,4 +1,4 @@
-"""Spectators: whoever looks on at a world while it runs, such as a recording, a picture or an animation."""
+"""Spectators: observers of a world while it runs, such as a recording, a picture or an animation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.interactions import Interaction
-from worldline.world.pose import Pose, Vector, cross
+from worldline.world.pose import Vector, cross
+
+WORLD_MEMBER = "world"
+"""The member that a world is to observers of its history."""
 
 
 class Spectator:
@@ -34,11 +37,11 @@ class Spectator:
         """A step is done.
 
         `poses` has 7 little-endian doubles for each link of each mover (x, y, z, and the quaternion's w, x, y, z),
-        relative to the world, in the order of the model's links. It is empty if nobody wants poses of this iteration.
+        relative to the world, in the order of the model's links. It is empty if no poses of this iteration are wanted.
         """
 
     def interacted(self, iteration: int, step: int, interaction: Interaction) -> None:
-        """Somebody has interfered, before the next step."""
+        """An interaction has taken effect, before the next step."""
 
     def ended(self, iteration: int, step: int) -> None:
         """The run is over."""
@@ -80,10 +83,6 @@ class SeveralSpectators(Spectator):
 
 POSE_NUMBERS = 7
 _ONE = Struct(f"<{POSE_NUMBERS}d")
-
-
-def pack_poses(poses: Iterable[Pose]) -> bytes:
-    return b"".join(_ONE.pack(*pose.position, *pose.quaternion) for pose in poses)
 
 
 class Sighting(NamedTuple):

@@ -9,7 +9,6 @@ from tests.lock.why.casts import CELL, GUARDED, cell
 from tests.lock.why.theater import Actor, Play, Role, run
 from worldline.lock.why.advice import (
     Advisor,
-    Changed,
     account_as_plain,
     account_in_words,
     advice_in_words,
@@ -59,7 +58,7 @@ def test_the_same_network_gives_the_same_waiting() -> None:
     made = cell(GUARDED)
     before = run(made, GUARDED)
     advisor = Advisor(made, before.heard)
-    assert advisor.before == play(advisor.scripts, Changed(plan=made))
+    assert advisor.before == play(advisor.scripts, made)
     assert advisor.before.waited == advisor.tally.waited == before.waited
     assert advisor.before.took == before.took
 
@@ -70,7 +69,7 @@ def test_the_best_advice_comes_first_and_is_no_longer_than_it_needs_to_be() -> N
     assert advice[0].text == "camera → planner (images) 5ms → 25ms"
     assert advice[0].share == max(each.share for each in advice)
     assert not advice[0].is_harmless
-    after = run(advice[0].change.plan, CELL)
+    after = run(with_latency(made, "camera", "planner", "images", 20 * MS), CELL)
     assert abs(after.waited - advice[0].after.waited) < 0.01 * advice[0].before.waited
 
 

@@ -77,7 +77,7 @@ class Theater:
 
     def __init__(self, plan: Plan, roles: Mapping[str, Role]) -> None:
         self.arbiter = Arbiter(plan)
-        self.arbiter.witness = self
+        self.arbiter.witness = self.hears
         self.actors = {name: Actor(name, role) for name, role in roles.items()}
         self.heard: list[Heard] = []
         self.due: list[tuple[int, int, str]] = []

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 from typing import NoReturn
 
@@ -71,7 +70,7 @@ class Memory:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     outlet = Memory()
-    monkeypatch.setattr("worldline.metasim.public.mirror.open_outlet", lambda _: outlet)
+    monkeypatch.setattr("worldline.metasim.public.mirror.open_port", lambda _: outlet)
     return outlet
 
 
@@ -201,7 +200,7 @@ def test_a_broker_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     with PublicLcm(serve="127.0.0.1:0") as mirror:
         broker = mirror._broker
         assert broker is not None
-        eventually(lambda: broker._ended)
+        eventually(lambda: broker._state == "ended")
         assert run(loop(), observer=mirror).digest == run(loop()).digest
     expected, url = len(seen_by_participants(loop())), mirror.url
     assert mirror.lost == expected
@@ -308,18 +307,6 @@ def test_a_log_can_be_read_during_the_run(tmp_path: Path) -> None:
         assert len(logged(tmp_path / "run.lcmlog")) == 2
 
 
-def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
-    with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror:
-        (log,) = mirror._logs
-        log._file.close()
-        log._file = FileIO("/dev/full", "wb")
-        assert run(loop(), observer=mirror).digest == run(loop()).digest
-    expected = len(seen_by_participants(loop()))
-    assert mirror.report() == [
-        f"public LCM {tmp_path / 'run.lcmlog'}: 0 messages, {expected:,} lost: No space left on device"
-    ]
-
-
 def test_a_log_that_ends_early_ends_with_a_whole_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def half(descriptor: int, data: bytes) -> None:
         write_all(descriptor, data[: len(data) // 2])
@@ -360,7 +347,7 @@ def test_multicast_is_paced_so_that_receivers_have_room(monkeypatch: pytest.Monk
     assert mirror.report() == ["public LCM udpm://: 2,000 messages"]  # It takes longer, and nothing is left out.
 
 
-@pytest.mark.parametrize("room", [0, 1, 33, 34, 35, 200, 339])
+@pytest.mark.parametrize("room", [0, 33, 35, 339])
 def test_a_log_on_a_full_disk_keeps_what_fits(tmp_path: Path, room: int) -> None:
     """The limit on the size of a file is as good as a full disk; it is for whole processes, so this is one."""
     path = tmp_path / "run.lcmlog"

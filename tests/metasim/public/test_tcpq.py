@@ -12,24 +12,26 @@ from worldline.metasim.public.tcpq import (
     CLIENT_MAGIC,
     DATA_MAX,
     NAME_MAX,
+    PUBLISH,
     SERVER_MAGIC,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
     TcpqDecoder,
     TcpqFrame,
-    TcpqKind,
     greeting,
 )
 from worldline.model.errors import PeerError
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-frames = st.builds(TcpqFrame, st.just(TcpqKind.PUBLISH), names, st.binary(max_size=40)) | st.builds(
-    TcpqFrame, st.sampled_from([TcpqKind.SUBSCRIBE, TcpqKind.UNSUBSCRIBE]), names, st.just(b"")
+frames = st.builds(TcpqFrame, st.just(PUBLISH), names, st.binary(max_size=40)) | st.builds(
+    TcpqFrame, st.sampled_from([SUBSCRIBE, UNSUBSCRIBE]), names, st.just(b"")
 )
 
 
 def test_the_bytes_are_those_of_lcm() -> None:
     assert greeting(CLIENT_MAGIC) == bytes.fromhex("287617fb00000100")
-    assert TcpqFrame(TcpqKind.PUBLISH, "AB", b"xyz").encode() == bytes.fromhex("000000010000000241420000000378797a")
-    assert TcpqFrame(TcpqKind.SUBSCRIBE, ".*").encode() == bytes.fromhex("00000002000000022e2a")
+    assert TcpqFrame(PUBLISH, "AB", b"xyz").encode() == bytes.fromhex("000000010000000241420000000378797a")
+    assert TcpqFrame(SUBSCRIBE, ".*").encode() == bytes.fromhex("00000002000000022e2a")
 
 
 @given(st.lists(frames, max_size=6), st.lists(st.integers(1, 30), min_size=1, max_size=8))

@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 
 from tests.nodes.trying import tried, violated
-from worldline.nodes import Scheduler, Topology, Violation
-from worldline.nodes.algorithms.bellman_ford import BellmanFord, Table, distances, model, text_of
+from worldline.nodes import Scheduler, Topology
+from worldline.nodes.algorithms.bellman_ford import BellmanFord, Table, distances, model
 
 NEVER_TOO_SHORT, SHORTEST, NEARER = model.properties
 
@@ -43,18 +43,6 @@ def test_its_oracle_agrees_with_networkx() -> None:
         assert distances(run, source) == [expected[source].get(goal) for goal in range(25)]
 
 
-def test_following_routes_leads_to_the_goal_and_is_as_long_as_the_tables_say() -> None:
-    run = tried(model, 2, "random:10,degree=3,connected,weights=1-9")
-    for source in run.nodes:
-        for goal in range(10):
-            here, length = source.id, 0
-            while here != goal:
-                there = run.topology.neighbors[here][run.node(here).routing[goal][1]]
-                length += run.topology.weight(here, there)
-                here = there
-            assert length == source.routing[goal][0]
-
-
 def test_what_can_not_be_reached_stays_out_of_reach() -> None:
     run = tried(model, 0, Topology.of_edges(5, [(0, 1), (2, 3)]))
     assert not run.schedule()
@@ -79,15 +67,6 @@ def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
 
 
 # -- The clique of three
-
-
-def test_in_the_clique_of_three_everybody_is_one_step_from_everybody() -> None:
-    for seed in range(10):
-        run = tried(model, seed)
-        for node in run.nodes:
-            for goal, route in enumerate(node.routing):
-                link = None if goal == node.id else run.topology.neighbors[node.id].index(goal)
-                assert route == (0 if goal == node.id else 1, link)
 
 
 TABLE = r"\[(\d: dist (\d|inf), route (\d|\*)(; )?){3}\]"
@@ -117,37 +96,6 @@ def test_the_trace_has_the_topology_first_and_then_lines_of_four_shapes() -> Non
         assert any(re.fullmatch(shape, line) for shape in SHAPES), line
     final = [line for line in lines if line.startswith("1: routing table updated -> ")][-1]
     assert final == "1: routing table updated -> [0: dist 1, route 0; 1: dist 0, route *; 2: dist 1, route 1]"
-
-
-def test_whoever_updates_its_table_tells_it_to_all_neighbors_at_once() -> None:
-    run = Scheduler.over("clique:3", BellmanFord, seed=3, trace=True)
-    run.start_all_nodes()
-    run.run()
-    lines = [str(record) for record in run.records]
-    updates = [place for place, line in enumerate(lines) if "updated" in line]
-    assert updates
-    for place in updates:
-        node, _, table = lines[place].partition(": routing table updated -> ")
-        others = [other for other in "012" if other != node]
-        assert lines[place + 1 : place + 3] == [f"{node} -> {other}: [routing = {table}]" for other in others]
-
-
-def test_the_seed_is_the_run() -> None:
-    def trace(seed: int) -> str:
-        run = Scheduler.over("clique:3", BellmanFord, seed=seed, trace=True)
-        run.start_all_nodes()
-        run.run()
-        return run.text(times=True)
-
-    assert trace(1) == trace(1)
-    assert trace(1) != trace(2)
-
-
-def test_a_table_is_written_with_what_is_not_known() -> None:
-    assert (
-        text_of([(0, None), (None, None), (7, 2)]) == "[0: dist 0, route *; 1: dist inf, route *; 2: dist 7, route 2]"
-    )
-    assert str(Table(((0, None),))) == "[routing = [0: dist 0, route *]]"
 
 
 # -- Its properties can fail
@@ -188,8 +136,3 @@ def test_distances_that_are_not_the_shortest_are_noticed_at_the_end() -> None:
 
 def test_routes_that_lead_elsewhere_are_noticed() -> None:
     assert "1 goes to 2 over 0" in violated(model, TakesTheWrongLink, NEARER, topology="line:3")
-
-
-def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:
-    with pytest.raises(Violation, match="shortest distances"):
-        tried(model, 0, "line:4", kinds={"loss": 0.5})

@@ -7,14 +7,13 @@ import re
 import networkx as nx
 import pytest
 
+from tests.nodes.chatter import ran
 from tests.nodes.trying import tried, violated
-from worldline.nodes import Event, Protocol, Scheduler, Topology, Violation, always
-from worldline.nodes.algorithms import bellman_ford
-from worldline.nodes.algorithms.bellman_ford import NeverTooShort
+from worldline.nodes import Event, Protocol, Scheduler, Topology
+from worldline.nodes.algorithms.bellman_ford import never_too_short
 from worldline.nodes.algorithms.bellman_ford_ids import BellmanFordIds, model
 
 SHORTEST, NEARER = model.properties
-NEVER_TOO_SHORT = always("no distance is shorter than the true one")(NeverTooShort)
 
 
 def expected_of(topology: Topology) -> list[list[int | None]]:
@@ -36,40 +35,6 @@ def test_all_distances_are_those_of_networkx(topology: str | None, seed: int) ->
     assert [[far for far, _ in node.routing] for node in run.nodes] == expected_of(run.topology)
 
 
-def test_a_larger_network_that_nobody_watches_comes_to_the_same() -> None:
-    run = Scheduler.over("random:60,degree=4,weights=1-9", BellmanFordIds, seed=4)
-    run.start_all_nodes()
-    run.run()
-    assert [[far for far, _ in node.routing] for node in run.nodes] == expected_of(run.topology)
-
-
-def test_it_finds_the_distances_of_whole_tables() -> None:
-    topology = "random:9,degree=3,weights=1-5"
-    tables, ids = tried(bellman_ford.model, 1, topology), tried(model, 1, topology)
-    assert [[far for far, _ in node.routing] for node in tables.nodes] == [
-        [far for far, _ in node.routing] for node in ids.nodes
-    ]
-
-
-def test_what_can_not_be_reached_stays_out_of_reach() -> None:
-    run = tried(model, 0, Topology.of_edges(4, [(0, 1, 7)]))
-    assert run.node(0).routing == [(0, None), (7, 0), (None, None), (None, None)]
-    assert run.node(3).routing == [(None, None), (None, None), (None, None), (0, None)]
-
-
-def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
-    edges = [(0, 1), (0, 2), (1, 2)]
-    run = Scheduler(
-        3, edges, BellmanFordIds, link="1ms", links={(0, 1): "500ms"}, properties=(NEVER_TOO_SHORT,), trace=True
-    )
-    run.start_all_nodes()
-    run.run("100ms")
-    assert run.node(1).routing[0] == (2, 1)
-    run.run()
-    assert run.node(1).routing[0] == (1, 0)
-    assert "1 -> 2: (0, 1)" in run.text().splitlines()
-
-
 @pytest.mark.parametrize("topology", ["clique:6", "grid:4x4", "tree:11", "hypercube:4"])
 def test_if_every_link_is_as_fast_each_id_takes_as_many_messages_as_flooding(topology: str) -> None:
     run = Scheduler.over(topology, BellmanFordIds, link="1ms")
@@ -79,9 +44,7 @@ def test_if_every_link_is_as_fast_each_id_takes_as_many_messages_as_flooding(top
 
 
 def test_nobody_sends_an_id_back_to_where_it_came_from() -> None:
-    run = Scheduler.over("line:2", BellmanFordIds, trace=True)
-    run.start_all_nodes()
-    run.run()
+    run = ran("line:2", BellmanFordIds, trace=True)
     assert [str(each) for each in run.records if each.kind == "sent"] == ["0 -> 1: (0, 0)", "1 -> 0: (1, 0)"]
 
 
@@ -96,9 +59,7 @@ def test_nodes_that_start_late_pass_on_what_they_hear_before() -> None:
 
 
 def test_a_link_that_is_removed_is_not_used_any_more() -> None:
-    run = Scheduler.over("ring:5", BellmanFordIds, link="1s", faults=["1500ms remove 0 1"])
-    run.start_all_nodes()
-    run.run()
+    run = ran("ring:5", BellmanFordIds, link="1s", faults=["1500ms remove 0 1"])
     assert run.node(0).distances[1] == 1
     assert run.node(0).links == [0]
 
@@ -131,7 +92,7 @@ class TakesTheWrongLink(BellmanFordIds):
 
 def test_distances_that_are_too_short_are_noticed_at_once() -> None:
     assert re.search(
-        r"node \d at .*is \d+ from \d", violated(model, IgnoresWeights, NEVER_TOO_SHORT, topology="line:3,weights=4-9")
+        r"node \d at .*is \d+ from \d", violated(model, IgnoresWeights, never_too_short, topology="line:3,weights=4-9")
     )
 
 
@@ -141,8 +102,3 @@ def test_distances_that_are_not_the_shortest_are_noticed_at_the_end() -> None:
 
 def test_routes_that_lead_elsewhere_are_noticed() -> None:
     assert "1 goes to 2 over 0" in violated(model, TakesTheWrongLink, NEARER, topology="line:3")
-
-
-def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:
-    with pytest.raises(Violation, match="shortest distances"):
-        tried(model, 0, "line:4", kinds={"loss": 0.5})

@@ -6,7 +6,6 @@ import pytest
 from msgspec import structs
 
 from tests.nodes.trying import tried
-from worldline.model.errors import ConfigurationError
 from worldline.nodes import Event, Protocol, Scheduler, Timer, Violation
 from worldline.nodes.algorithms.chandy_lamport import ChandyLamport, Marker, Payment, model
 from worldline.nodes.trial import Trial
@@ -48,11 +47,6 @@ def test_each_link_carries_two_markers() -> None:
 def test_who_is_out_of_reach_has_no_part_in_it() -> None:
     run = tried(model, 0, [[1], [0], [3], [2]], parameters={"initiator": 2})
     assert [node.recorded is None for node in run.nodes] == [True, True, False, False]
-
-
-def test_somebody_has_to_begin() -> None:
-    with pytest.raises(ConfigurationError, match="there is no node 6 to begin"):
-        tried(model, 0, parameters={"initiator": 6})
 
 
 # -- Properties can fail
@@ -133,8 +127,3 @@ def test_properties_notice(node: type[ChandyLamport], text: str, reason: str) ->
     judge = next(each for each in model.properties if each.text == text)
     with pytest.raises(Violation, match=f"{text}: that doesn't hold, since .*{reason}"):
         tried(structs.replace(model, node=node, properties=(judge,)), 0)
-
-
-def test_it_needs_fifo() -> None:
-    with pytest.raises(Violation, match="what is recorded for a link is what crosses the cut on it"):
-        tried(structs.replace(model, fifo=False), 0)

@@ -5,10 +5,9 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
+from tests.nodes.chatter import ran
 from tests.nodes.trying import tried
-from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.chang_roberts import Candidate, ChangRoberts, Elected, model
-from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.node import Event
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
@@ -25,10 +24,7 @@ def ring_in_order(order: tuple[int, ...], against: tuple[int, ...] = ()) -> Topo
 
 
 def elected_on(topology: Topology, seed: int = 0) -> Scheduler:
-    run = Scheduler.over(topology, ChangRoberts, seed=seed, properties=model.properties)
-    run.start_all_nodes()
-    run.run()
-    return run
+    return ran(topology, ChangRoberts, seed=seed, properties=model.properties)
 
 
 @pytest.mark.parametrize("topology", [None, "ring:3,shuffled", "ring:13,shuffled"])
@@ -45,13 +41,13 @@ def test_every_order_of_five_takes_exactly_the_messages_that_it_should() -> None
         for place, node in enumerate(order):
             following = order[place + 1 :] + order[: place + 1]
             ways.append(next(steps for steps, other in enumerate(following, 1) if other >= node))
-        assert messages_of(elected_on(ring_in_order(order))) == sum(ways) + 5
+        assert elected_on(ring_in_order(order)).events_of_nodes == sum(ways) + 5
 
 
 def test_the_bounds_are_reached() -> None:
     ascending = tuple(range(9))
-    assert messages_of(elected_on(ring_in_order(ascending))) == 3 * 9 - 1
-    assert messages_of(elected_on(ring_in_order(ascending[::-1]))) == 9 * (9 + 3) // 2
+    assert elected_on(ring_in_order(ascending)).events_of_nodes == 3 * 9 - 1
+    assert elected_on(ring_in_order(ascending[::-1])).events_of_nodes == 9 * (9 + 3) // 2
 
 
 def test_rings_neednt_be_oriented() -> None:
@@ -64,21 +60,6 @@ def test_rings_neednt_be_oriented() -> None:
 def test_each_of_two_rings_has_its_leader() -> None:
     run = elected_on(Topology([[4, 2], [5, 3], [0, 4], [1, 5], [2, 0], [3, 1]]))
     assert [node.leader for node in run.nodes] == [4, 5, 4, 5, 4, 5]
-
-
-def test_what_isnt_a_ring_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"node 0 at 0s: it has 1 neighbors.*rings"):
-        tried(model, 0, "line:4")
-
-
-def test_the_trace_tells_who_was_stopped_and_who_leads() -> None:
-    run = Scheduler.over(ring_in_order((0, 1, 2)), ChangRoberts, trace=True)
-    run.start_all_nodes()
-    run.run()
-    lines = run.text().splitlines()
-    assert {"0 -> 1: Candidate 0", "1: stopped 0", "2: my id has come home: I am the leader", "0 -> 1: Elected 2"} < {
-        *lines
-    }
 
 
 # -- Every property can fail

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nodes.trying import tried, violated
-from worldline.model import ConfigurationError
-from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation
+from worldline.nodes import Event, Node, Property, Protocol, Start, Topology
 from worldline.nodes.algorithms.flooding import Flooding, model
 
 AT_MOST_ONCE, EVERYBODY, MESSAGES = model.properties
@@ -34,31 +33,6 @@ def test_who_begins_and_with_what_can_be_chosen() -> None:
     run = tried(model, 3, TWO_PARTS, parameters=given)
     assert [node.id for node in run.nodes if node.taken == ["rain"]] == [4, 5]
     assert run.result().events == 7 + 1
-
-
-def test_an_initiator_all_by_itself_has_nobody_to_tell() -> None:
-    run = tried(model, 0, TWO_PARTS, parameters={"initiator": 6})
-    assert [node.id for node in run.nodes if node.taken] == [6]
-    assert run.result().events == 7
-
-
-@pytest.mark.parametrize("initiator", [-1, 7])
-def test_an_initiator_that_does_not_exist_is_refused(initiator: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"no node {initiator} to begin.*nodes are 0 to 6"):
-        tried(model, 0, TWO_PARTS, parameters={"initiator": initiator})
-
-
-def test_the_trace_tells_who_takes_it() -> None:
-    run = Scheduler.over("line:3", Flooding, trace=True)
-    run.start_all_nodes()
-    run.run()
-    assert run.text().splitlines()[-5:] == [
-        "1 <- 0: [news = hello]",
-        "1: takes hello",
-        "1 -> 2: [news = hello]",
-        "2 <- 1: [news = hello]",
-        "2: takes hello",
-    ]
 
 
 def test_what_its_oracles_know_of_a_component() -> None:
@@ -124,8 +98,3 @@ class TellsItBack(Flooding):
 )
 def test_what_is_wrong_is_noticed(node: type[Node], only: Property, reason: str) -> None:
     assert reason in violated(model, node, only, topology=TWO_PARTS)
-
-
-def test_a_message_that_gets_lost_leaves_somebody_out() -> None:
-    with pytest.raises(Violation, match="whoever can be reached"):
-        tried(model, 0, "line:6", kinds={"loss": 0.5})

@@ -79,7 +79,7 @@ def test_the_smallest_networks(topology: str, complete: list[int]) -> None:
 
 
 def test_every_component_gets_its_tree() -> None:
-    topology = parse_edges("0-1=5,1-2=3,0-2=4,3-4=9", num_nodes=6)
+    topology = Topology.of_edges(6, [(0, 1, 5), (1, 2, 3), (0, 2, 4), (3, 4, 9)])
     run = Trial(algorithm=model, topology=topology).scheduler()
     run.run()
     assert found(run) == [(0, 2), (1, 2), (3, 4)]

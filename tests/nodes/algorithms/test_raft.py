@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from tests.nodes.chatter import ran
 from tests.nodes.trying import tried, violated
 from worldline.model.links import link
 from worldline.model.time import SECOND
@@ -45,20 +46,10 @@ def leader_of(run: Scheduler) -> Raft:
 # -- What it does
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_it_stands_the_faults_it_claims_to_stand(seed: int) -> None:
-    tried(model, seed, kinds=CLAIMED)
-
-
 @pytest.mark.parametrize("topology", ["clique:1", "clique:2", "clique:4", "clique:8"])
 def test_the_size_of_a_majority_is_right_for_even_and_odd_numbers(topology: str) -> None:
     run = tried(model, 1, topology, kinds=parse_kinds("crash=1,loss=0.05"), until=5 * SECOND)
     assert len(run.node(0).applied) > 10
-
-
-def test_twenty_nodes_get_on() -> None:
-    run = tried(model, 4, "clique:20", kinds=CLAIMED, until=3 * SECOND)
-    assert min(len(node.applied) for node in run.nodes) > 10
 
 
 def test_in_calm_there_is_one_leader_and_all_apply_its_commands() -> None:
@@ -154,15 +145,14 @@ def refusals(run: Scheduler, node: int) -> int:
 
 def test_old_messages_neither_take_entries_away_nor_count_twice() -> None:
     for seed in range(3):
-        run = Scheduler.over(
+        run = ran(
             "clique:5",
             Raft,
             seed=seed,
             link=link("uniform(1ms, 60ms)", loss=0.1, duplication=0.3),
             properties=model.properties,
+            until="5s",
         )
-        run.start_all_nodes()
-        run.run("5s")
         assert min(len(node.applied) for node in run.nodes) > 10
 
 
@@ -183,11 +173,6 @@ def test_a_leader_uses_a_link_that_is_added_while_it_leads() -> None:
     assert run.node(leader).role == "leader"
     assert len(run.node(other).applied) > 25
     assert len(run.node(leader).match_index) == 4  # Nobody is counted twice.
-
-
-def test_parameters_are_read_as_texts() -> None:
-    expected = {"commands": 7, "heartbeat": "50ms", "timeout": "1s"}
-    assert model.parsed({"commands": "7", "heartbeat": "50ms", "timeout": "1s"}) == expected
 
 
 # -- Broken rules show. Seeds and faults were searched for: some of these need very bad luck.

@@ -6,7 +6,6 @@ import pytest
 from msgspec import structs
 
 from tests.nodes.trying import tried
-from worldline.model.errors import ConfigurationError
 from worldline.model.time import SECOND
 from worldline.nodes import Scheduler, Violation, fault
 from worldline.nodes.algorithms.two_phase_commit import TwoPhaseCommit, model
@@ -96,11 +95,6 @@ def test_a_decision_may_overtake_the_question() -> None:
         run = tried(model, seed, parameters={"yes": 0.5})
         late += any(node.vote is None for node in run.nodes[1:] if run.node(0).vote)
     assert late
-
-
-def test_the_coordinator_is_in_the_middle() -> None:
-    with pytest.raises(ConfigurationError, match="the coordinator needs a link to everybody"):
-        tried(model, 0, "line:3")
 
 
 # -- Properties can fail

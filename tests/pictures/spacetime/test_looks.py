@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.pictures.spacetime.runs import straight
-from worldline.pictures.plane import KINDS_MAX
-from worldline.pictures.spacetime.happenings import SpacetimePicture, told
-from worldline.pictures.spacetime.signs import Looks
-from worldline.pictures.svg import PALETTE, SOFT
+from worldline.pictures.spacetime.happenings import Looks, SpacetimePicture, told
+from worldline.pictures.svg import KINDS_MAX, PALETTE, SOFT
 from worldline.spacetime import AgentRecord
 
 

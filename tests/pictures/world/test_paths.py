@@ -13,7 +13,7 @@ from tests.pictures.portable import strange
 from tests.world.stage import HASH, affinities, loaded, packed, perform, stage
 from worldline.model.errors import UsageError
 from worldline.pictures.svg import PALETTE
-from worldline.pictures.world.paths import TRACK_POINTS_MAX, PathsPicture, Track
+from worldline.pictures.world.paths import PathsPicture
 from worldline.world.description import WorldDescription
 from worldline.world.pose import Pose
 
@@ -111,12 +111,12 @@ def test_a_reset_and_an_absence_break_a_path() -> None:
         picture = PathsPicture()
         picture.began(world)
         picture.changed(0, 0, models, affinities(models))
-        for iteration in range(6):
-            if iteration == 3 and breaking == "absence":
-                picture.changed(3, 3, loaded(world, "left"), affinities(models))
-                picture.changed(3, 3, models, affinities(models))
-            x = float(iteration % 3)
-            step = iteration % 3 if breaking == "reset" else iteration
+        for iteration in range(12):
+            if iteration == 6 and breaking == "absence":
+                picture.changed(6, 6, loaded(world, "left"), affinities(models))
+                picture.changed(6, 6, models, affinities(models))
+            x = float(iteration % 6)
+            step = iteration % 6 if breaking == "reset" else iteration
             picture.stepped(iteration, step, {"left": packed(models["left"], Pose((x, 0.0, 0.0)))}, HASH)
         (path,) = parts(ElementTree.fromstring(picture.svg()), "path")
         assert len(list(path.iter(f"{SVG}path"))) == 2
@@ -150,30 +150,3 @@ def test_it_is_written_whole(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["a.svg"]
     with pytest.raises(UsageError):
         picture.write(tmp_path / "no" / "a.svg")
-
-
-# --- Tracks ---
-
-
-def test_a_track_is_bounded_and_keeps_its_ends() -> None:
-    track = Track()
-    for place in range(50_000):
-        track.add((place * 0.01, 0.0), f"s{place % 7}", jumped=place % 11 == 0)
-    points = track.points()
-    assert TRACK_POINTS_MAX / 4 < len(points) <= TRACK_POINTS_MAX + 1
-    assert (points[0].at, points[-1].at) == ((0.0, 0.0), (499.99, 0.0))
-
-
-def test_who_rests_costs_nothing() -> None:
-    track = Track()
-    for _ in range(100):
-        track.add((1.0, 1.0), "s0")
-    assert len(track.points()) == 2
-
-
-def test_a_jump_to_a_point_that_is_left_out_isn_t_forgotten() -> None:
-    track = Track()
-    track.add((0.0, 0.0), "")
-    track.add((0.0, 0.0), "", jumped=True)
-    track.add((1.0, 0.0), "")
-    assert [(point.at, point.jumped) for point in track.points()] == [((0.0, 0.0), False), ((1.0, 0.0), True)]

@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from itertools import permutations
 from queue import SimpleQueue
 from secrets import token_hex
 
@@ -21,16 +20,12 @@ from tests.descendants import Family, family, family_of
 from tests.federation.transports import eventually
 from tests.world.discovery.meeting import NEVER_S, PATIENCE_S, free_place, here
 from worldline.model.errors import ConfigurationError, LossError, UsageError
-from worldline.world.discovery import DepartedBy, Discovery, DiscoveryOptions, Peer, PrimaryFound
+from worldline.world.discovery import DepartedBy, Discovery, DiscoveryOptions, Peer
 from worldline.world.discovery.discovery import _understood
 from worldline.world.discovery.peers import Announcement, PeerRole
 from worldline.world.discovery.zenoh_network import ZenohNetwork
 
 ADDRESS = "tcp://127.0.0.1:7000"
-
-
-def json_of(value: object) -> bytes:
-    return msgspec.json.encode({"version": 1, "kind": "alive", "peer": value})
 
 
 @pytest.fixture
@@ -60,12 +55,12 @@ def program(place: str, role: str, name: str, count: int = 0) -> AbstractContext
 # --- Finding ---
 
 
-@pytest.mark.parametrize("order", list(permutations("pab")), ids="".join)
-def test_peers_find_each_other_in_any_order(place: str, stack: ExitStack, order: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("order", ["pab", "apb", "abp"])
+def test_peers_find_each_other_in_any_order(place: str, stack: ExitStack, order: str) -> None:
     peers = {name: stack.enter_context(primary(place) if name == "p" else secondary(place, name)) for name in order}
     assert [each.name for each in peers["p"].wait_for_secondaries(2, PATIENCE_S)] == ["a", "b"]
     for name in "ab":
-        assert peers[name].find_primary(PATIENCE_S) == PrimaryFound(ADDRESS, "p", peers["p"].me.instance)
+        assert peers[name].find_primary(PATIENCE_S) == peers["p"].me
 
 
 def test_so_do_programs_and_secondaries_may_be_first(place: str, stack: ExitStack) -> None:
@@ -214,7 +209,7 @@ def test_a_missing_primary(place: str, stack: ExitStack) -> None:
     )
     a.close()
     b.wait_for_departure(a.me.instance, PATIENCE_S)
-    with pytest.raises(LossError, match=r"seen: nobody; gone: secondary a \(announcement\) "):
+    with pytest.raises(LossError, match=r"seen: none; gone: secondary a \(announcement\) "):
         b.find_primary(0.0)
 
 
@@ -339,17 +334,14 @@ def test_a_forged_announcement_is_refused_and_the_primary_goes_on(place: str, st
     assert [each.peer for each in p.gone()] == [honest]
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(st.binary(max_size=200), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json_of)))
-def test_any_bytes_are_an_announcement_or_none(payload: bytes) -> None:
-    assert isinstance(_understood(payload), Announcement | None)
+SOUND = msgspec.json.encode(Announcement(kind="alive", peer=FORGED, hears=("a",), gone=("b",)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 400), st.integers(0, 20), st.binary(max_size=20))
-def test_any_bytes_within_an_announcement(start: int, length: int, inserted: bytes) -> None:
-    sound = msgspec.json.encode(Announcement(kind="alive", peer=FORGED, hears=("a",), gone=("b",)))
-    assert isinstance(_understood(sound[:start] + inserted + sound[start + length :]), Announcement | None)
+def test_any_bytes_are_an_announcement_or_none(start: int, length: int, inserted: bytes) -> None:
+    for payload in (inserted, SOUND[:start] + inserted + SOUND[start + length :]):
+        assert isinstance(_understood(payload), Announcement | None)
 
 
 def test_nobody_is_found_at_a_port_that_isn_t_zenoh_s(place: str) -> None:
@@ -386,9 +378,9 @@ def test_without_zenoh(monkeypatch: pytest.MonkeyPatch) -> None:
         ("f", "secondary", "a", ADDRESS, "secondaries connect to the primary"),
         ("f", "primary", "p", "", "a primary must say where secondaries connect"),
         ("f", "primary", "p", "nowhere", "isn't an address"),
-        ("f", "primary", "p", "tcp://0.0.0.0:7000", "nobody can connect to 'tcp://0.0.0.0:7000'"),
-        ("f", "primary", "p", "tcp://[::]:7000", "nobody can connect"),
-        ("f", "primary", "p", "tcp://cell.example:0", "nobody can connect"),
+        ("f", "primary", "p", "tcp://0.0.0.0:7000", "no peer can connect to 'tcp://0.0.0.0:7000'"),
+        ("f", "primary", "p", "tcp://[::]:7000", "no peer can connect"),
+        ("f", "primary", "p", "tcp://cell.example:0", "no peer can connect"),
     ],
 )
 def test_who_can_t_be(federation: str, role: str, name: str, address: str, told: str) -> None:

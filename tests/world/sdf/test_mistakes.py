@@ -9,7 +9,7 @@ import pytest
 from tests.world.sdf.files import BOX, LINK, Files, model, stage, wrapped
 from tests.world.sdf.test_reader import JOINED, WHEELS
 from worldline.world.sdf import WorldFileError, read_world
-from worldline.world.sdf import library as xml_document
+from worldline.world.sdf import reader as xml_document
 
 ROBOT = model("robot")
 PERFORMER = f"<performer name='p'><ref>robot</ref>{BOX}</performer>"

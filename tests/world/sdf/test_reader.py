@@ -7,7 +7,7 @@ from math import inf, isclose, pi
 
 import pytest
 
-from tests.world.sdf.files import BOX, LINK, Files, model, stage, wrapped
+from tests.world.sdf.files import BOX, LINK, Files, model, wrapped
 from worldline.model.time import SECOND
 from worldline.world.description import (
     DiffDrive,
@@ -168,11 +168,6 @@ def test_two_shapes_have_their_center_of_mass_between_them(files: Files) -> None
     )
     found = inertia(files, '<inertial auto="true"/>', two)
     assert (found.mass, found.pose.position) == (4, (3, 0, 0))
-
-
-def test_links_that_fall_or_not(files: Files) -> None:
-    found = read(files, "<link name='a'><gravity>0</gravity></link><link name='b'/>")
-    assert [link.gravity for link in found.links] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -464,11 +459,6 @@ def test_levels_and_performers(files: Files, space: str) -> None:
     assert (k.center, k.buffer, k.entities) == ((0, 0, 0), 0, ())
     assert world.default_entities == ("ground", "robot")
     assert world.notes == ()
-
-
-def test_levels_may_be_spread_over_plugins(files: Files) -> None:
-    one, two = (stage(f"<level name='{name}'>{BOX}</level>") for name in "ab")
-    assert [each.name for each in files.world(one + two).levels] == ["a", "b"]
 
 
 def included(files: Files, name: str = "robot.sdf", body: str = LINK) -> None:

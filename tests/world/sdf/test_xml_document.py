@@ -9,7 +9,7 @@ import pytest
 
 from tests.world.sdf.files import LINK, Files, model, wrapped
 from worldline.world.sdf import WorldFileError, read_world
-from worldline.world.sdf import library as xml_document
+from worldline.world.sdf import reader as xml_document
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-from worldline.federation.inprocess.run import ArbiterFactory, InOrder, Schedule, run
+from worldline.federation.inprocess.run import IN_ORDER, ArbiterFactory, Schedule, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.program import Federation
 from worldline.history.diff.difference import Difference
@@ -30,21 +30,20 @@ from worldline.model.draws.table import DrawsGiven
 from worldline.model.time import format_time
 
 SCHEDULES_MAX = 1_000
-IN_ORDER = "in-order"
 
 FederationLike = Federation | Callable[[], Federation]
 """A federation, or a function that makes one anew for every run: needed where programs keep state in objects."""
 
 
 class BadSchedule(UsageError):  # noqa: N818 - named for what it is, like the other errors.
-    """The schedule chooses somebody who isn't there."""
+    """The schedule chooses a participant that isn't there."""
 
 
 class CheckExpired(Stuck):
     """The time for a check is over in the middle of a run. Fact: `reached`, where that run is, and who keeps it."""
 
 
-class ChosenSchedule:
+class ChosenSchedule(Schedule):
     """A schedule given by its choices; past their end it takes the first.
 
     With `split`, every operation is a frame of its own; otherwise it travels with the next request, as it would over a
@@ -87,7 +86,7 @@ class ChosenSchedule:
         return ("choices:" if self._split else "frames:") + ".".join(str(choice) for choice, _ in self.taken)
 
 
-class SampledSchedule:
+class SampledSchedule(Schedule):
     """A schedule drawn from a seed: who goes on, and which operations are told at once."""
 
     def __init__(self, number: int) -> None:
@@ -110,7 +109,7 @@ def parse_schedule(text: str) -> Schedule:
     """Read the name of a schedule: ``in-order``, ``sample:17``, ``choices:0.2.1`` or ``frames:0.2.1``."""
     kind, _, rest = text.partition(":")
     if kind == IN_ORDER and not rest:
-        return InOrder()
+        return Schedule()
     if kind == "sample" and rest.isdecimal():
         return SampledSchedule(int(rest))
     parts = rest.split(".") if rest else []
@@ -150,7 +149,7 @@ class Divergence:
         if self.error is not None:
             return f"run in order, all goes well, but under this schedule: {self.error}"
         if self.difference is None or self.difference.partings.is_same:
-            return "everybody receives and sends the same, but different messages are lost or dropped"
+            return "all participants receive and send the same, but different messages are lost or dropped"
         return "\n".join(self.difference.cause_lines() or self.difference.lines())
 
 
@@ -191,10 +190,9 @@ def check(
     compared by then, that is `Stuck`. `progress` is told how many have been tried, and `watch` the status of each run
     that takes long. `draws` replaces some of the random draws of all runs.
     """
-    limit = _Limit(seconds_max, watch)
-    trial = _Trial(federation, arbiter, limit, draws)
+    trial = _Trial(federation, arbiter, seconds_max=seconds_max, watch=watch, draws=draws)
     systematic: ChosenSchedule | None = ChosenSchedule()
-    while systematic is not None and trial.tried < schedules and not (trial.tried and limit.is_over()):
+    while systematic is not None and trial.tried < schedules and not (trial.tried and trial.is_over()):
         try:
             divergence = trial.attempt(systematic) or trial.attempt(SampledSchedule(first_sample + trial.tried // 2))
         except CheckExpired as expired:
@@ -215,7 +213,7 @@ def check_every_schedule(
     federation: FederationLike, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
 ) -> CheckReport:
     """Try every schedule there is; refuse if there are more than `schedules_max`. See `ChosenSchedule` for `split`."""
-    trial = _Trial(federation, arbiter, _Limit(None, None))
+    trial = _Trial(federation, arbiter)
     schedule: ChosenSchedule | None = ChosenSchedule(split=split)
     while schedule is not None:
         if trial.tried == schedules_max:
@@ -238,67 +236,48 @@ def compare(
     draws: DrawsGiven = None,
 ) -> Divergence | None:
     """Run under one schedule and return the first difference from the run in order."""
-    return _Trial(federation, arbiter, _Limit(seconds_max, watch), draws).compare(schedule)
-
-
-class _Limit:
-    """Ends the run in which the time for a check is over. A short one ends by itself: it isn't even watched."""
-
-    def __init__(self, seconds: float | None, watch: Watch | None) -> None:
-        self._seconds = inf if seconds is None else seconds
-        self._until = time.monotonic() + self._seconds
-        self._watch = watch
-
-    def is_over(self) -> bool:
-        return time.monotonic() >= self._until
-
-    def watching(self, schedule: Schedule) -> Watch:
-        """Return what watches a run under that schedule."""
-
-        def look(status: Status) -> None:
-            if self._watch is not None:
-                self._watch(status)
-            if self.is_over():
-                reached = f"{_run_under(schedule)} is at {format_time(status.time)}"
-                busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE]
-                raise CheckExpired(
-                    f"{self._seconds:g} seconds are over, and nothing has been compared: {': '.join([reached, *busy])}",
-                    advice="is there an endless loop? If it needs longer, raise --seconds-max, or seconds_max; to end"
-                    " runs earlier, set --until",
-                    reached=": ".join([reached, *busy]),
-                )
-
-        return look
-
-
-def _run_under(schedule: Schedule) -> str:
-    return "the run in order" if isinstance(schedule, InOrder) else "a run under another schedule"
+    return _Trial(federation, arbiter, seconds_max=seconds_max, watch=watch, draws=draws).compare(schedule)
 
 
 class _Trial:
-    """One federation under many schedules, each compared with the run in order."""
+    """One federation under many schedules, each compared with the run in order.
+
+    The run in which the time for a check is over is ended. A short one ends by itself: it isn't even watched.
+    """
 
     def __init__(
-        self, federation: FederationLike, arbiter: ArbiterFactory, limit: _Limit, draws: DrawsGiven = None
+        self,
+        federation: FederationLike,
+        arbiter: ArbiterFactory,
+        *,
+        seconds_max: float | None = None,
+        watch: Watch | None = None,
+        draws: DrawsGiven = None,
     ) -> None:
         self._federation = federation
         self._arbiter = arbiter
-        self._limit = limit
+        self._seconds = inf if seconds_max is None else seconds_max
+        self._until = time.monotonic() + self._seconds
+        self._watch = watch
         self._draws = draws
-        self._expected = self._run(InOrder())
+        self._expected = self._run(Schedule())
         self.tried = 0
+
+    def is_over(self) -> bool:
+        """Whether the time for the check is over."""
+        return time.monotonic() >= self._until
 
     def attempt(self, schedule: Schedule) -> Divergence | None:
         """Compare, for the checker's own schedules; if they differ, find out whether the schedule is to blame."""
         try:
             divergence = self.compare(schedule)
         except BadSchedule as error:  # It was made for this federation: so the federation has changed.
-            divergence = self._broke(schedule, error)
+            divergence = Divergence(str(schedule), error=str(error))
         self.tried += 1
         if divergence is None:
             return None
         with suppress(CheckExpired):  # What has been found is worth more than knowing whose fault it is.
-            return self.compare(InOrder()) or divergence
+            return self.compare(Schedule()) or divergence
         return divergence
 
     def compare(self, schedule: Schedule) -> Divergence | None:
@@ -308,7 +287,7 @@ class _Trial:
         except (BadSchedule, CheckExpired):
             raise
         except WorldlineError as error:
-            return self._broke(schedule, error)
+            return Divergence(str(schedule), error=str(error))
         same = (found.digest, found.journals, found.dropped) == (expected.digest, expected.journals, expected.dropped)
         return None if same else Divergence(str(schedule), _difference(str(schedule), expected, found))
 
@@ -323,13 +302,24 @@ class _Trial:
             federation,
             schedule=schedule,
             arbiter=self._arbiter,
-            watch=self._limit.watching(schedule),
+            watch=lambda status: self._look(schedule, status),
             keep_journals=True,
             draws=self._draws,
         )
 
-    def _broke(self, schedule: Schedule, error: WorldlineError) -> Divergence:
-        return Divergence(str(schedule), error=str(error))
+    def _look(self, schedule: Schedule, status: Status) -> None:
+        if self._watch is not None:
+            self._watch(status)
+        if self.is_over():
+            which = "the run in order" if type(schedule) is Schedule else "a run under another schedule"
+            busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE]
+            reached = ": ".join([f"{which} is at {format_time(status.time)}", *busy])
+            raise CheckExpired(
+                f"{self._seconds:g} seconds are over, and nothing has been compared: {reached}",
+                advice="is there an endless loop? If it needs longer, raise --seconds-max, or seconds_max; to end"
+                " runs earlier, set --until",
+                reached=reached,
+            )
 
 
 def _difference(schedule: str, expected: FederationOutcome, found: FederationOutcome) -> Difference:

@@ -10,6 +10,7 @@ cdef object _GATHERING, bisect_left, Over, Invite
 cdef class _Seat:
     cdef readonly str name
     cdef readonly bint guest
+    cdef readonly bint invited
     cdef readonly bint controls
     cdef readonly Ledger ledger
     cdef readonly Strand strand
@@ -28,14 +29,9 @@ cdef class _Seat:
 
 cdef class _Run:
     cdef object _schedule
-    cdef bint _in_order
-    cdef object _watcher
     cdef Arbiter _arbiter
     cdef dict _seats
     cdef list _able
-    cdef list _uninvited
-    cdef object _thread
-    cdef object _ended
     cdef _Seat _running
     cdef long long _turns
     cdef object _digest
@@ -44,8 +40,6 @@ cdef class _Run:
     cdef bint _unwinding
     cdef bint _away
     cdef bint _hold
-    cdef long long _seen_turn
-    cdef double _seen_at
     cdef list _steered
     cdef list _halted
 
@@ -67,8 +61,18 @@ cdef class _Run:
     cdef _Seat _step(self)
     @cython.locals(frame=list, addressed=_Seat)
     cdef _hear(self, _Seat seat)
+    @cython.locals(guest=_Seat)
     cdef _welcome(self, str name, _Seat inviting)
     @cython.locals(able=list)
     cdef _enable(self, _Seat seat)
     @cython.locals(able=list)
     cdef _disable(self, _Seat seat)
+
+
+cdef class _Watched:
+    cdef _Run _run
+    cdef object _watcher
+    cdef object _thread
+    cdef object _ended
+    cdef long long _seen_turn
+    cdef double _seen_at

@@ -5,7 +5,7 @@ runs until it says something to the arbiter, then the `Schedule` picks who goes 
 programs, the plan and the schedule alone. By what the lock promises, the schedule must not show in the result; the
 checker tries many and compares.
 
-There is no scheduler between two programs: whoever pauses takes the scheduler's steps itself, until somebody can go
+There is no scheduler between two programs: one that pauses takes the scheduler's steps itself, until a program can go
 on, and hands over to that one, or simply returns if that's itself.
 
 All of this happens in a thread of the run's own. The caller's thread waits, and keeps watch: it says who computes for
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
@@ -36,7 +36,7 @@ from worldline.federation.inprocess.strand import Strand, StrandBroken, ThreadSt
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant.declaration import own_draws_of, with_functions
 from worldline.federation.participant.participant import Participant
-from worldline.federation.participant.program import Federation, Program, blame, is_normal_end, run_program
+from worldline.federation.participant.program import Federation, Program, blame, run_program_out
 from worldline.history.guarding import GuardedObserver
 from worldline.history.journal import Journal
 from worldline.history.observer import Observer
@@ -54,38 +54,31 @@ from worldline.model.time import TimeLike, format_time
 ArbiterFactory = Callable[[Plan, "Observer | None"], Arbiter]
 
 
-class Schedule(Protocol):
-    """Decides what depends on luck elsewhere."""
+class Schedule:
+    """Decides what depends on luck elsewhere. This one: the first by name, and as few frames as possible."""
 
     def choose(self, names: list[str]) -> int:
         """Pick one of the participants that can go on, in the order of their names."""
+        return 0
 
     def choose_joining(self, names: list[str]) -> int:
         """Pick the one that joins next, before the run has started."""
+        return 0
 
     def flush_after_operation(self) -> bool:
         """Whether an operation that only tells is told at once or together with the next request."""
-
-
-class InOrder:
-    """The plain schedule: the first by name, and as few frames as possible."""
-
-    def choose(self, names: list[str]) -> int:
-        return 0
-
-    choose_joining = choose
-
-    def flush_after_operation(self) -> bool:
         return False
 
     def __str__(self) -> str:
-        return "in-order"
+        return IN_ORDER
 
+
+IN_ORDER = "in-order"
 
 _PATIENCE_S = 0.5  # For programs that have to be unwound.
 _WATCH_EVERY_S = 0.1
 _GLANCE_S = 0.0005  # How soon the run, or the watch, notices that the other has moved.
-_BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
+_BUSY_S = 1.0  # A program that runs for longer without waiting is named.
 
 _GATHERING = Phase.GATHERING  # Looked up often.
 
@@ -96,6 +89,7 @@ class _Seat:
     def __init__(self, run: _Run, name: str, program: Program, life: Lifecycle, keep_journal: bool) -> None:
         self.name = name
         self.guest = program.guest
+        self.invited = not program.guest
         self.controls = program.controls
         self.ledger = program.ledger(name, life, keep_journal=keep_journal)
         self.strand: Strand = strand_kind()(name, self._live)
@@ -134,32 +128,22 @@ class _Seat:
     def _live(self) -> None:
         participant = Participant(self.ledger, self)
         participant.join()
-        self._play(participant)
+        run_program_out(self._program.run, participant)
         participant.leave()
-
-    def _play(self, participant: Participant) -> None:
-        try:
-            run_program(self._program.run, participant)
-        except SystemExit as error:
-            if not is_normal_end(error):
-                raise
 
 
 class _Run:
-    """One run under one schedule."""
+    """One run under one schedule; without one, in order."""
 
     def __init__(
         self,
         federation: Federation,
-        schedule: Schedule,
+        schedule: Schedule | None,
         arbiter: Arbiter,
-        watch: Watch | None,
         keep_journals: bool,
         steered: Iterable[str] = (),
     ) -> None:
-        self._schedule = schedule
-        self._in_order = isinstance(schedule, InOrder)
-        self._watcher = watch
+        self._schedule = None if type(schedule) is Schedule else schedule
         self._arbiter = arbiter
         plan = arbiter.plan
         self._seats = {
@@ -167,34 +151,24 @@ class _Run:
             for name, program in sorted(federation.programs.items())
         }
         arbiter.payload_max = federation.payload_max
+        self._able: list[str] = []  # Sorted by name.
         for seat in self._seats.values():
             seat.ledger.payload_max = federation.payload_max
-        self._able: list[str] = []  # Sorted by name.
-        self._uninvited: list[str] = []
-        for seat in self._seats.values():
-            if seat.guest:
-                self._uninvited.append(seat.name)
-            else:
+            if seat.invited:
                 self._enable(seat)
-        self._thread = threading.Thread(target=self._live, name="worldline run", daemon=True)
-        self._ended = threading.Event()  # Python in every build: signals are handled while it is waited for.
         self._running: _Seat | None = None
-        self._turns = 0  # How often somebody went on.
+        self._turns = 0  # How often a program went on.
         self._digest: bytes | None = None
         self._error: BaseException | None = None
         self._broken = False
         self._unwinding = False  # Whether programs are unwound, all that are left or the one that has noticed that.
         self._away = False
         self._hold = False
-        self._seen_turn = 0
-        self._seen_at = 0.0
         self._steered = list(steered)  # The names of the programs that halt, until they have ended.
         self._halted: list[_Seat] = []
 
-    # --- In the caller's thread ---
-
     def name_draws(self, load: Callable[[str], DrawFunction], heard: Callable[[Drawn], None] | None) -> None:
-        """Say where the functions are that the table of draws names, and who is told the draws of streams."""
+        """Say where the functions are that the table of draws names, and what is told the draws of streams."""
         if self._arbiter.router.draws is not None:
             self._arbiter.router.draws.load = load
         for seat in self._seats.values():
@@ -202,24 +176,10 @@ class _Run:
             seat.ledger.draws.heard = heard
 
     def journals(self) -> dict[str, Journal]:
-        """Return everybody's, to which the run adds."""
+        """Return the journals of all participants, to which the run adds."""
         return {name: seat.ledger.journal for name, seat in self._seats.items()}
 
-    def finish(self) -> FederationOutcome:
-        try:
-            self._thread.start()
-            self._watch()
-            self._arbiter.tell_passed()
-        except BaseException:
-            self._break_off()
-            with suppress(WorldlineError):  # Whoever looks on may be what has failed.
-                self._arbiter.tell_passed()
-            raise
-        finally:
-            self._error = None  # Its traceback leads back here.
-        return self._outcome()
-
-    def _outcome(self) -> FederationOutcome:
+    def outcome(self) -> FederationOutcome:
         assert self._digest is not None
         taken_part = self._arbiter.participants()
         journals = {name: self._seats[name].ledger.journal.entries or [] for name in taken_part}
@@ -227,66 +187,10 @@ class _Run:
         return outcome_of(self._arbiter, self._digest, journals)
 
     def _forget(self) -> None:
-        """Let go of the programs: whoever keeps a participant doesn't keep all the others."""
+        """Let go of the programs: one that is kept doesn't keep all the others."""
         self._seats.clear()
         self._halted.clear()
         self._running = None
-
-    def _watch(self) -> None:
-        while not self._ends_within(_WATCH_EVERY_S) and not self._unwinding:
-            self._look()
-        self._ends_within(_PATIENCE_S)
-        if self._error is not None:
-            raise self._error
-        if self._digest is None:
-            raise InternalError("the run stopped before its end")
-
-    def _look(self) -> None:
-        """Tell whoever watches how far the run is, and who computes if that takes long."""
-        self._hold = True
-        try:
-            while not self._away:
-                time.sleep(_GLANCE_S)
-            self._arbiter.tell_passed()
-            if self._watcher is not None:
-                status = self._arbiter.status()
-                busy = self._busy()
-                self._watcher(replace_fields(status, ask=lambda: (*busy, *status.waits)) if busy else status)
-        finally:
-            self._hold = False
-
-    def _busy(self) -> tuple[WaitReason, ...]:
-        """Say who computes for long: nobody else can meanwhile, and the arbiter knows nothing of it."""
-        now = time.monotonic()
-        if self._seen_turn != self._turns:
-            self._seen_turn = self._turns
-            self._seen_at = now
-            return ()
-        seat, seconds = self._running, now - self._seen_at
-        if seat is None or seconds < _BUSY_S:
-            return ()
-        since = f"{seat.name} has been running for {seconds:.0f} s without waiting, at {format_time(seat.ledger.now)}"
-        return (WaitReason(EVERYBODY_ELSE, seat.name, f"{since}, and keeps everybody else waiting"),)
-
-    def _ends_within(self, seconds: float) -> bool:
-        """Wait for the run's thread. Not by joining it: Python 3.11 and 3.12 forget it if that is interrupted."""
-        if not self._ended.wait(seconds):
-            return False
-        self._thread.join()  # It is on its last lines.
-        return True
-
-    def _break_off(self) -> None:
-        """End the run wherever it is: whatever a program calls from now on raises.
-
-        A program that never calls us is interrupted. One that is in a long call of something that isn't Python notices
-        that afterward: it and all who wait for it are unwound then, or die with the process.
-        """
-        self._broken = True
-        if self._thread.ident is None or self._ends_within(_PATIENCE_S):
-            return
-        if not self._unwinding and self._running is not None:
-            self._running.strand.interrupt()
-            self._ends_within(_PATIENCE_S)
 
     # --- In the caller's thread, where the run has none of its own ---
 
@@ -307,7 +211,7 @@ class _Run:
                     self._arbiter.tell_passed()
                 raise self._error
             self._arbiter.tell_passed()
-            return self._outcome()
+            return self.outcome()
         finally:
             self._error = None
             self._forget()
@@ -337,10 +241,10 @@ class _Run:
 
     # --- In the run's thread ---
 
-    def _live(self) -> None:
+    def live(self) -> None:
+        """Let the programs run to the end, and unwind those that are left."""
         self._drive()
         self._unwind()
-        self._ended.set()
 
     def _drive(self) -> None:
         """Start programs, and go on where one has finished, until the run is over or stands still."""
@@ -356,11 +260,11 @@ class _Run:
         """Unwind the programs that are left."""
         self._away = self._unwinding = True
         for seat in list(self._seats.values()):
-            with suppress(StrandBroken):  # Somebody interrupts the program that has just come back.
+            with suppress(StrandBroken):  # The caller interrupts the program that has just come back.
                 seat.strand.break_off()
 
     def _following(self) -> _Seat | None:
-        """Return who goes on after somebody has finished, if that is why the programs have stopped."""
+        """Return who goes on after a program has finished, if that is why all have stopped."""
         self._come_back()
         ended = self._running
         if self._broken or ended is None or not ended.strand.finished:
@@ -378,10 +282,10 @@ class _Run:
         if self._broken:
             self._unwinding = True
             raise StrandBroken
-        return not self._in_order and self._schedule.flush_after_operation()
+        return self._schedule is not None and bool(self._schedule.flush_after_operation())
 
     def pause(self, seat: _Seat) -> None:
-        """Let go on whoever is next; return when it's this one's turn again."""
+        """Let the next one go on; return when it's this one's turn again."""
         self._come_back()
         if self._broken:
             self._unwinding = True
@@ -411,7 +315,7 @@ class _Run:
         return len(self._halted) == len(self._steered)
 
     def _come_back(self) -> None:
-        """Return from a program to the arbiter, unless somebody looks at that just now."""
+        """Return from a program to the arbiter, unless the watch looks at that just now."""
         self._away = False
         while self._hold:
             self._away = True
@@ -419,7 +323,7 @@ class _Run:
             self._away = False
 
     def _next(self) -> _Seat | None:
-        """Take steps until somebody can go on; None if the run is over, well or not, or only the halted could."""
+        """Take steps until a program can go on; None if the run is over, well or not, or only the halted could."""
         try:
             while self._digest is None and (self._able or not self._halted):
                 chosen = self._step()
@@ -437,7 +341,7 @@ class _Run:
         if not able:
             raise self._stuck()
         gathering = self._arbiter.phase is _GATHERING
-        if self._in_order:
+        if self._schedule is None:
             seat = self._seats[able[0]]
         elif gathering:
             seat = self._seats[able[self._schedule.choose_joining(able)]]
@@ -468,7 +372,7 @@ class _Run:
         frame.clear()
 
     def _welcome(self, name: str, inviting: _Seat) -> None:
-        """A guest comes when it has been invited: before that, nobody expects it."""
+        """Let a guest come: before it has been invited, it isn't expected."""
         if name not in self._seats:
             guests = [other for other, seat in self._seats.items() if seat.guest]
             raise UsageError(
@@ -477,9 +381,10 @@ class _Run:
                 at=inviting.ledger.now,
                 advice=f"guests are {', '.join(guests)}" if guests else "there are no guests",
             )
-        if name in self._uninvited:
-            self._uninvited.remove(name)
-            self._enable(self._seats[name])
+        guest = self._seats[name]
+        if not guest.invited:
+            guest.invited = True
+            self._enable(guest)
 
     def _enable(self, seat: _Seat) -> None:
         if seat.able:
@@ -499,7 +404,7 @@ class _Run:
 
     def _stuck(self) -> WorldlineError:
         reasons = "; ".join([str(why) for why in self._arbiter.why()])
-        return Stuck(f"nobody can go on: {reasons}")
+        return Stuck(f"no participant can go on: {reasons}")
 
     def _failed(self, seat: _Seat, failure: BaseException) -> BaseException:
         self._arbiter.handle(OPERATOR, Lost(seat.name, repr(failure)))
@@ -512,6 +417,121 @@ class _Run:
         return error
 
 
+class _Watched:
+    """A run in a thread of its own, for the caller's thread, which waits and keeps watch."""
+
+    def __init__(self, run: _Run, watch: Watch | None) -> None:
+        self._run = run
+        self._watcher = watch
+        self._thread = threading.Thread(target=self._live, name="worldline run", daemon=True)
+        self._ended = threading.Event()  # Python in every build: signals are handled while it is waited for.
+        self._seen_turn = 0
+        self._seen_at = 0.0
+
+    def _live(self) -> None:
+        self._run.live()
+        self._ended.set()
+
+    def finish(self) -> FederationOutcome:
+        """Run it to its end."""
+        try:
+            self._thread.start()
+            self._watch()
+            self._run._arbiter.tell_passed()
+        except BaseException:
+            self._break_off()
+            with suppress(WorldlineError):  # The observer may be what has failed.
+                self._run._arbiter.tell_passed()
+            raise
+        finally:
+            self._run._error = None  # Its traceback leads back here.
+        return self._run.outcome()
+
+    def _watch(self) -> None:
+        while not self._ends_within(_WATCH_EVERY_S) and not self._run._unwinding:
+            self._look()
+        self._ends_within(_PATIENCE_S)
+        if self._run._error is not None:
+            raise self._run._error
+        if self._run._digest is None:
+            raise InternalError("the run stopped before its end")
+
+    def _look(self) -> None:
+        """Tell the watch how far the run is, and who computes if that takes long."""
+        self._run._hold = True
+        try:
+            while not self._run._away:
+                time.sleep(_GLANCE_S)
+            self._run._arbiter.tell_passed()
+            if self._watcher is not None:
+                status = self._run._arbiter.status()
+                busy = self._busy()
+                self._watcher(replace_fields(status, ask=lambda: (*busy, *status.waits)) if busy else status)
+        finally:
+            self._run._hold = False
+
+    def _busy(self) -> tuple[WaitReason, ...]:
+        """Say who computes for long: no other can meanwhile, and the arbiter knows nothing of it."""
+        now = time.monotonic()
+        if self._seen_turn != self._run._turns:
+            self._seen_turn = self._run._turns
+            self._seen_at = now
+            return ()
+        seat, seconds = self._run._running, now - self._seen_at
+        if seat is None or seconds < _BUSY_S:
+            return ()
+        since = f"{seat.name} has been running for {seconds:.0f} s without waiting, at {format_time(seat.ledger.now)}"
+        return (WaitReason(EVERYBODY_ELSE, seat.name, f"{since}, and keeps everybody else waiting"),)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait for the run's thread. Not by joining it: Python 3.11 and 3.12 forget it if that is interrupted."""
+        if not self._ended.wait(seconds):
+            return False
+        self._thread.join()  # It is on its last lines.
+        return True
+
+    def _break_off(self) -> None:
+        """End the run wherever it is: whatever a program calls from now on raises.
+
+        A program that never calls us is interrupted. One that is in a long call of something that isn't Python notices
+        that afterward: it and all who wait for it are unwound then, or die with the process.
+        """
+        self._run._broken = True
+        if self._thread.ident is None or self._ends_within(_PATIENCE_S):
+            return
+        if not self._run._unwinding and self._run._running is not None:
+            self._run._running.strand.interrupt()
+            self._ends_within(_PATIENCE_S)
+
+
+def _prepared(
+    federation: Federation,
+    schedule: Schedule | None,
+    observer: Observer | None,
+    arbiter: ArbiterFactory,
+    draws: DrawsGiven,
+    *,
+    heard: Callable[[Drawn], None] | None = None,
+    keep_journals: bool = False,
+    steered: Iterable[str] = (),
+) -> _Run:
+    """Return a run that is complete and checked, and hasn't begun."""
+    rows, functions = with_functions(read_draws(draws))
+    plan = replace_fields(federation.plan(), draws=rows)
+    if rows:
+        check_own_draws(rows, own_draws_of(federation.programs))
+    made = _Run(
+        federation,
+        schedule,
+        arbiter(plan, None if observer is None else GuardedObserver(observer)),
+        keep_journals,
+        steered,
+    )
+    if rows or heard is not None:
+        made.name_draws(functions.__getitem__, heard)
+    return made
+
+
 def run(
     federation: Federation,
     until: TimeLike | None = None,
@@ -521,8 +541,7 @@ def run(
     watch: Watch | None = None,
     schedule: Schedule | None = None,
     arbiter: ArbiterFactory = Arbiter,
-    keep_journals: bool = False,
-    journals: dict[str, Journal] | None = None,
+    keep_journals: bool | dict[str, Journal] = False,
     draws: DrawsGiven = None,
     draws_heard: Callable[[Drawn], None] | None = None,
 ) -> FederationOutcome:
@@ -530,9 +549,9 @@ def run(
 
     If `until` is given, the run ends there rather than where the federation says. The `executor` is always
     ``"in-process"``: participants with processes of their own are started from a FILE.toml. `observer` is told
-    everything that happens, `watch` is told the status now and then. `journals` is filled with everybody's journal, to
-    be read even if the run fails. `draws` replaces some of the run's random
-    draws, by name; `draws_heard` is told those of the participants' own streams.
+    everything that happens, `watch` is told the status now and then. `keep_journals` adds the participants' journals to
+    the outcome; a dictionary that is given for it is filled with them, to be read even if the run fails. `draws`
+    replaces some of the run's random draws, by name; `draws_heard` is told those of the participants' own streams.
     """
     if not isinstance(federation, Federation):
         raise UsageError(
@@ -547,51 +566,33 @@ def run(
             advice="leave executor out; `worldline run FILE.toml` starts a process for each participant",
         )
     planned = federation if until is None else replace(federation, until=until)
-    rows, functions = with_functions(read_draws(draws))
-    plan = replace_fields(planned.plan(), draws=rows)
-    if rows:
-        check_own_draws(rows, own_draws_of(planned.programs))
-    made = arbiter(plan, None if observer is None else GuardedObserver(observer))
-    started = _Run(planned, schedule or InOrder(), made, watch, keep_journals or journals is not None)
-    if journals is not None:
-        journals.update(started.journals())
-    if rows or draws_heard is not None:
-        started.name_draws(functions.__getitem__, draws_heard)
-    return started.finish()
+    keeps = keep_journals is not False
+    made = _prepared(planned, schedule, observer, arbiter, draws, heard=draws_heard, keep_journals=keeps)
+    if isinstance(keep_journals, dict):
+        keep_journals.update(made.journals())
+    return _Watched(made, watch).finish()
 
 
 class SteppedRun:
     """A run in the caller's thread that stands still whenever nothing is left to do without the `steered` programs.
 
     Such a program calls `halt(name)` at its sequence points, once it has left what the caller has to know. The run
-    stands still when all of them have halted or ended, or when nobody else can go on before one of the halted does. The
+    stands still when all of them have halted or ended, or when no other can go on before one of the halted does. The
     caller then decides what the `earliest` do, and lets those `go_on`: the others are later, or still on their way. All
     calls but `halt` come from the thread that made the run.
     """
 
-    def __init__(
-        self,
-        federation: Federation,
-        steered: Iterable[str],
-        *,
-        observer: Observer | None = None,
-        arbiter: ArbiterFactory = Arbiter,
-        draws: DrawsGiven = None,
-    ) -> None:
-        rows, functions = with_functions(read_draws(draws))
-        plan = replace_fields(federation.plan(), draws=rows)
-        if rows:
-            check_own_draws(rows, own_draws_of(federation.programs))
-        made = arbiter(plan, None if observer is None else GuardedObserver(observer))
-        self._run = _Run(federation, InOrder(), made, None, False, steered)
-        if rows:
-            self._run.name_draws(functions.__getitem__, None)
+    def __init__(self, federation: Federation, steered: Iterable[str], *, draws: DrawsGiven = None) -> None:
+        self._run = _prepared(federation, None, None, Arbiter, draws, steered=steered)
         self._thread = get_ident()
         self._has_threads = strand_kind() is ThreadStrand
         self._stands_still = True
         self.halt: Callable[[str], None] = self._run.halt
         self.is_over = False
         self.outcome: FederationOutcome | None = None
+
+    def __repr__(self) -> str:
+        return f"<SteppedRun of {', '.join(self.steered)}{', over' if self.is_over else ''}>"
 
     def earliest(self) -> list[str]:
         """Return the names of the halted programs that are at the earliest time: those have to act."""
@@ -603,7 +604,7 @@ class SteppedRun:
         return self._run.steered()
 
     def go_on(self, names: Iterable[str] = ()) -> bool:
-        """Let these go on, and everybody else, until the run stands still; False if it is over.
+        """Let these go on, and all others, until the run stands still; False if it is over.
 
         What a program raises is raised here; the run is over then.
         """
@@ -622,7 +623,7 @@ class SteppedRun:
     def close(self) -> None:
         """Break the run off, wherever it is: all programs are unwound. One that is over stays as it is.
 
-        Where programs are threads, anybody may do that while it stands still: garbage is collected in any thread.
+        Where programs are threads, any thread may do that while it stands still: garbage is collected in any.
         """
         if not self.is_over:
             if not (self._stands_still and self._has_threads):

@@ -1,13 +1,13 @@
-"""A strand: one program's flow of control, which goes on when somebody resumes it, and pauses where it has to wait.
+"""A strand: one program's flow of control, which goes on when it is resumed, and pauses where it has to wait.
 
-Programs in blocking style share a process that way, never two at a time. Whoever resumes a strand gets control back
-when it pauses or finishes. A strand that pauses may also hand over to another in its stead: that is one change of
-control rather than two, and whoever resumed the first gets control back from the other.
+Programs in blocking style share a process that way, never two at a time. The caller that resumes a strand gets control
+back when it pauses or finishes. A strand that pauses may also hand over to another in its stead: that is one change of
+control rather than two, and the caller that resumed the first gets control back from the other.
 
 There are two kinds, with the same behavior. Greenlets change control in a fraction of a microsecond; all of them live
 in the thread that resumes them. Threads are everywhere, and take ten times as long or more.
 
-A strand knows nothing of what it waits for, and nothing of who is next: that's for whoever resumes it.
+A strand knows nothing of what it waits for, and nothing of who is next: that's for its caller.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Strand:
     def hand_over(self, other: Any) -> None:
         """Let another strand of this kind, which is paused or hasn't started, go on; return when this is resumed.
 
-        For whoever has called `check` before.
+        The caller has called `check` before.
         """
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class Strand:
                 body()
         except StrandBroken:
             pass
-        except BaseException as failure:  # Whoever resumes it looks at it, whatever it is.
+        except BaseException as failure:  # The caller that resumes it looks at it, whatever it is.
             self.failure = failure
         self.finished = True
 
@@ -167,7 +167,7 @@ class GreenletStrand(Strand):
 
 
 def _switch_to(target: Any) -> None:
-    """Change to another greenlet, and leave the trace function behind until somebody comes back."""
+    """Change to another greenlet, and leave the trace function behind until control comes back."""
     trace = gettrace()
     if trace is None:
         target.switch()
@@ -209,8 +209,8 @@ class ThreadStrand(Strand):
     def break_off(self) -> None:
         """Unwind it. One that never calls us can't be: it dies with the process.
 
-        Whoever resumed it may have been interrupted from the keyboard anywhere, with the baton in either hand. So it
-        isn't passed any more: the program is let go for good.
+        Its caller may have been interrupted from the keyboard anywhere, with the baton in either hand. So it isn't
+        passed any more: the program is let go for good.
         """
         self._broken = True
         if self._thread is None:
@@ -238,7 +238,7 @@ class ThreadStrand(Strand):
     def _wait_and_live(self) -> None:
         self._go.acquire()
         self._live()
-        if not self._broken:  # Otherwise nobody waits for it.
+        if not self._broken:  # Otherwise no caller waits for it.
             self._back.release()
 
 

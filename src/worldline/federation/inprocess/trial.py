@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+from msgspec import structs
 
 from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
 from worldline.history.outcome import EVERYBODY_ELSE, Status
+from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue
+from worldline.model.draws.names import (
+    CLOCK_DRIFT,
+    CLOCK_OFFSET,
+    draw_in_words,
+    drawn_text,
+    name_text,
+    numbered_message,
+    renumbered,
+)
 from worldline.model.draws.table import DrawFunction, DrawInputs, read_draws
-from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, WorldlineError
-from worldline.model.faults.drawn import draw_participant_faults, said_of_undrawn
-from worldline.model.faults.faults import ENDED_BY, ParticipantFault, as_faults
+from worldline.model.errors import ConfigurationError, InternalError, Interrupted, Stuck, UsageError, WorldlineError
+from worldline.model.faults import (
+    ENDED_BY,
+    ParticipantFault,
+    are_milder,
+    as_faults,
+    draw_participant_faults,
+    said_of_undrawn,
+    spans_of,
+)
+from worldline.model.latency import Latency
+from worldline.model.text import counted
+from worldline.model.time import FOREVER, MS, SECOND, format_time
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import BrokenCheck, Happening, Property, Story, told_by
-from worldline.search.searching import Expired, TrialOutcome, quietly
+from worldline.search.searching import SECONDS_MAX, Expired, TrialOutcome, quietly
+from worldline.search.shrinking import (
+    RUNS_MAX,
+    CountedRuns,
+    DrawsSeen,
+    Shrinking,
+    Shrunk,
+    WrittenDraws,
+    calm,
+    lessened,
+    rounded,
+    usual,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +72,11 @@ class FederationTrial:
 
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed, day=draw_day(seed, self.kinds) if self.day is None else self.day)
+
+    @property
+    def written(self) -> dict[str, DrawnValue] | None:
+        """The draws that are written down, besides which all is calm; None if the seed makes them."""
+        return self.draws.written if isinstance(self.draws, WrittenDraws) else None
 
     def draw_function(self) -> DrawFunction | None:
         """Return what replaces the draws that the table leaves: what is written down, or the day."""
@@ -84,7 +123,7 @@ class FederationTrial:
         look, draws = _Look(), self.draw_function()
         try:
             with quietly():
-                outcome = run(federation, journals=journals, draws=self._draw_inputs(draws), watch=look.at)
+                outcome = run(federation, keep_journals=journals, draws=self._draw_inputs(draws), watch=look.at)
         except Expired as expired:
             raise look.named(expired.stuck()) from None
         except (InternalError, Interrupted):
@@ -149,3 +188,223 @@ def _count_faults(faults: Iterable[ParticipantFault], happenings: Iterable[Happe
     return sum(
         each.verb in ENDED_BY and (each.after is None or (each.participant, str(each)) in befell) for each in faults
     )
+
+
+# Shrinking a federation's failure: from a seed to the few draws and faults that it takes.
+#
+# All that the seed has drawn for links and clocks is written down: how long each message took, which got lost or came
+# twice, and how wrong each clock was; and so are the faults. What is written down is taken out again as far as the
+# failure stays; a message of which nothing is written takes the usual time, and such a clock is as right as it can be.
+# What can't be taken out happens to earlier messages if it can; clocks are off by less, faults are shortened, and
+# slowness is lessened. What the programs draw themselves stays as the seed has it. Nothing gets worse on the way, as
+# for nodes: no more messages get lost than did, latencies stay within their bounds, faults happen only when they did,
+# the run ends when it did, and the story isn't longer.
+#
+# It ends when no single step helps any more, or after so many runs.
+
+_UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
+_CLOCKS_MAX = 5  # Of which is said how they are wrong.
+_ROUND = 5  # A round time is a whole number of fifths of the usual one.
+
+Written = tuple[str, DrawnValue]
+
+
+def shrink_federation(
+    trial: FederationTrial,
+    *,
+    runs_max: int = RUNS_MAX,
+    seconds_max: float | None = SECONDS_MAX,
+    progress: Callable[[int], None] | None = None,
+) -> Shrunk[FederationTrial]:
+    """Return the calmest trial found that fails in the same way."""
+    written = trial.draws
+    if written is not None and not isinstance(written, WrittenDraws):
+        raise UsageError("draws that a function makes can't be shrunk")
+    federation = trial.federation()
+    trial = replace(trial, faults=as_faults(federation.faults), kinds={})
+    seen = DrawsSeen(trial.draw_function())
+    outcome, before = replace(trial, draws=seen).told()
+    if outcome.failure is None:
+        raise UsageError("this trial doesn't fail, so there is nothing to shrink")
+    runs = CountedRuns(outcome.failure, len(before), runs_max, seconds_max, progress)
+
+    faults_before = sum(each.verb in ENDED_BY for each in trial.faults or ())
+    trial = _FederationShrinking(trial, federation.plan().end, seen, runs).finish()
+    outcome, happenings = trial.told()
+    assert outcome.failure is not None
+    has_clocks = any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values())
+    return Shrunk(
+        trial=trial,
+        failure=outcome.failure,
+        records=happenings,
+        records_before=len(before),
+        drawn=len(seen.restless),
+        left=len(trial.written or {}),
+        faults_before=faults_before,
+        lines=_in_words(trial, _wrong_clocks(trial, federation), has_clocks),
+        runs=runs.done,
+    )
+
+
+def _in_words(trial: FederationTrial, wrong_clocks: list[str], has_clocks: bool) -> list[str]:
+    """Say that all is calm, and what isn't; `has_clocks` if the seed draws how wrong clocks are."""
+    lines = []
+    for name, value in (trial.written or {}).items():
+        words = draw_in_words(name, value)
+        lines.append(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
+    lines += [f"  {each}" for each in trial.faults or ()]
+    if trial.written is None:  # It fails only as the seed has it.
+        return lines
+    clocks = wrong_clocks[:_CLOCKS_MAX] or (["clocks are right"] if has_clocks else [])
+    more = len(wrong_clocks) - _CLOCKS_MAX
+    if more > 0:
+        clocks.append(f"clocks are wrong in {counted(more, 'more way')}")
+    *calm, last = "every message takes the usual time", "none gets lost", *clocks
+    return [f"{', '.join(calm)} and {last}{', but' if lines else ''}", *lines]
+
+
+def _wrong_clocks(trial: FederationTrial, federation: Federation) -> list[str]:
+    """Say how clocks are wrong though nothing is out of the ordinary, after a run: it is stated, or the least drawn."""
+    found = []
+    for name, program in federation.programs.items():
+        clock = program.local_clock()
+        if clock is None:
+            continue
+        for purpose, stated in ((CLOCK_OFFSET, clock.offset), (CLOCK_DRIFT, clock.drift)):
+            draw = name_text((purpose, name, "0"))
+            drawn = trial.draws.calm_clocks.get(draw, 0) if isinstance(trial.draws, WrittenDraws) else 0
+            value = stated if isinstance(stated, int) else drawn
+            if value:
+                found.append(draw_in_words(draw, value))
+        for jump in clock.jumps:
+            way = "back" if jump.by < 0 else "forward"
+            found.append(f"the clock of {name} jumps {way} by {format_time(abs(jump.by))} at {format_time(jump.at)}")
+    return found
+
+
+def written_out(faults: Sequence[ParticipantFault]) -> tuple[ParticipantFault, ...]:
+    """Let each fault say itself how long it lasts, so that it can be taken out or shortened by itself."""
+    found = [each for each in faults if each.after is not None]
+    for name, verb in dict.fromkeys((each.participant, each.verb) for each in faults if each.verb in ENDED_BY):
+        for start, over, begun in spans_of(faults, name, verb):
+            is_ended = begun.lasts is None and over < FOREVER
+            found.append(structs.replace(begun, lasts=over - start) if is_ended else begun)
+    return as_faults(found)
+
+
+class _FederationShrinking:
+    """The steps by which a federation's trial gets calmer."""
+
+    def __init__(self, trial: FederationTrial, end: int | None, seen: DrawsSeen, runs: CountedRuns) -> None:
+        self._trial = trial
+        self._end = end
+        self._seen = seen
+        self._state: Shrinking[ParticipantFault, str, DrawnValue] = Shrinking(
+            runs, trial.faults or (), None, drawn=len(seen.restless), make=self._possible, is_milder=are_milder
+        )
+
+    def finish(self) -> FederationTrial:
+        """Take steps until none helps any more: without some draws, a fault may turn out to be needless, too."""
+        state, left = self._state, object()
+        while left != (state.faults, state.draws):
+            left = state.faults, state.draws
+            state.attempt(faults=written_out(state.faults))
+            state.leave_out_faults()
+            self._leave_out_draws()
+            state.make_earlier(numbered_message, self._renumbered)
+            for name in tuple(state.draws or ()):
+                self._round_latency(name)
+                self._right_clock(name)
+            for place, fault in enumerate(state.faults):
+                if fault.verb in ENDED_BY:
+                    self._soften(place)
+        day = self._trial.day if state.draws is None else USUAL_DAY
+        return replace(self._made(as_faults(state.faults), state.draws), day=day)
+
+    def _made(self, faults: tuple[ParticipantFault, ...], draws: dict[str, DrawnValue] | None) -> FederationTrial:
+        return replace(self._trial, faults=faults, draws=self._trial.draws if draws is None else WrittenDraws(draws))
+
+    def _possible(
+        self, faults: tuple[ParticipantFault, ...], draws: dict[str, DrawnValue] | None
+    ) -> FederationTrial | None:
+        """Return the trial, if its faults go together: without some of them, or at other times, they may not."""
+        made = self._made(faults, draws)
+        try:
+            made.federation().plan()
+        except ConfigurationError:
+            return None
+        return made
+
+    def _leave_out_draws(self) -> None:
+        state = self._state
+        if state.draws is None:
+            trial = self._made(state.faults, None)
+            if trial.draws is None:  # Without a fault, there may be messages that the seed draws something for.
+                self._seen = DrawsSeen(trial.draw_function())
+                replace(trial, draws=self._seen).run()
+                state.drawn = len(self._seen.restless)
+            if not state.attempt(draws=dict(self._seen.restless)):
+                return
+        state.leave_out_draws()
+
+    def _renumbered(self, name: str, number: int) -> str:
+        moved = renumbered(name, number)
+        self._seen.distributions.setdefault(moved, self._seen.distributions[name])
+        return moved
+
+    def _right_clock(self, name: str) -> None:
+        """Let a clock be off by less, and by a round number more than it has to be."""
+        distribution, value = self._seen.distributions.get(name), int((self._state.draws or {})[name])
+        if isinstance(distribution, ClockOffset | ClockRate):
+            least = int(calm(name, distribution, value))
+            sign = -1 if value < least else 1
+            lessened(abs(value - least), lambda more: self._state.attempt_draw(name, least + sign * more))
+
+    def _round_latency(self, name: str) -> None:
+        latency, time = self._seen.distributions.get(name), int((self._state.draws or {})[name])
+        if not isinstance(latency, Latency):
+            return
+        unit = max(1, usual(latency) // _ROUND)
+        near = rounded(latency, time, unit)
+        if near != time:
+            beyond = rounded(latency, near + unit if near >= usual(latency) else near - unit, 1)
+            if not self._state.attempt_draw(name, near):
+                self._state.attempt_draw(name, beyond)
+
+    def _soften(self, place: int) -> None:
+        """Let a fault slow less, be over earlier and begin later; and let it begin at a round time."""
+        fault = self._state.faults[place]
+        if fault.delay:
+            lessened(fault.delay, lambda delay: self._state.attempt_fault(place, structs.replace(fault, delay=delay)))
+        self._shorten(place)
+        if fault.after is None:
+            self._put_off(place)
+
+    def _shorten(self, place: int) -> None:
+        """Let a fault be over earlier. Who crashes for good stays down: if it recovered, more would happen."""
+        fault = self._state.faults[place]
+        lasts = fault.lasts
+        if lasts is None and fault.verb != "crash" and self._end is not None:
+            lasts = self._end + 1 - fault.at  # Who is back at the end still acts then.
+        if lasts is not None:
+            lessened(lasts, lambda shorter: self._state.attempt_fault(place, structs.replace(fault, lasts=shorter)))
+
+    def _put_off(self, place: int) -> None:
+        """Let a fault begin later, and be over when it was."""
+        fault = self._state.faults[place]
+        if fault.lasts is not None:
+            over = fault.at + fault.lasts
+            lessened(
+                fault.lasts,
+                lambda rest: self._state.attempt_fault(place, structs.replace(fault, at=over - rest, lasts=rest)),
+            )
+        elif self._end is not None:
+            end = self._end
+            lessened(
+                end - fault.at, lambda rest: self._state.attempt_fault(place, structs.replace(fault, at=end - rest))
+            )
+        fault = self._state.faults[place]
+        for unit in _UNITS:
+            later = -(-fault.at // unit) * unit
+            if later == fault.at or self._state.attempt_fault(place, structs.replace(fault, at=later)):
+                break

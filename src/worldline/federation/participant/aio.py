@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Self, Unpack, cast
 
 from worldline.federation.address import Address
 from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, Greeting, ServerHere
+from worldline.federation.participant.client import depart, report_own
 from worldline.federation.participant.conversation import (
     DOUBT_S,
     GREETING_S,
@@ -24,11 +25,10 @@ from worldline.federation.participant.conversation import (
     failure,
 )
 from worldline.federation.participant.participant import ClockName, Operations
-from worldline.federation.participant.program import blame, is_normal_end, one_life
-from worldline.federation.sockets import ForkedLock, broken, expect_signs_of_life, is_unreachable, not_ours, remember
-from worldline.lock import Action, Crashed, EmergencyStop, Ledger, ParticipantEvent, RunEnded
+from worldline.federation.sockets import CLOSED, ForkedLock, broken, expect_signs_of_life, is_unreachable, remember
+from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.lock.events import Recall
-from worldline.model import TIME_MAX, LossError, Message, UsageError, WorldlineError, as_time
+from worldline.model import TIME_MAX, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Welcome
@@ -41,7 +41,6 @@ class AsyncConnection(asyncio.Protocol):
     """A connection to a server, driven by the event loop."""
 
     def __init__(self, name: str, dialed: socket.socket) -> None:
-        self._name = name
         self._socket = dialed
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -55,7 +54,6 @@ class AsyncConnection(asyncio.Protocol):
         self._heartbeat_s = 2.5
         self._beating: asyncio.TimerHandle | None = None
         self.pulse: Callable[[], None] = lambda: None  # Tells what was said and left lying.
-        self.disowned = False  # This process was forked from the one that the connection belongs to.
         remember(self)
 
     # --- Called by the event loop ---
@@ -72,8 +70,8 @@ class AsyncConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._gone = True
-        problem = broken(error) if error else "the server closed the connection"
-        self._break(LossError(problem, participant=self._name))
+        problem = broken(error) if error else CLOSED
+        self._break(self._conversation.end or self._conversation.lost(problem))
 
     def pause_writing(self) -> None:
         self._room.clear()
@@ -87,6 +85,11 @@ class AsyncConnection(asyncio.Protocol):
     def end(self) -> WorldlineError | None:
         """Why there is nothing more to be said, once there isn't."""
         return self._conversation.end
+
+    @property
+    def disowned(self) -> bool:
+        """Whether this process was forked from the one that the connection belongs to."""
+        return self._conversation.disowned
 
     async def greet(self, greeting: Greeting, doubt: Callable[[], None] | None = None) -> Welcome:
         """Shake hands with the server. `doubt` as for `SocketConnection`."""
@@ -132,8 +135,11 @@ class AsyncConnection(asyncio.Protocol):
         await self._room.wait()
         self._conversation.look()
 
-    def fail(self, cause: str) -> None:
-        self._write(failure(cause))
+    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
+        with contextlib.suppress(WorldlineError):
+            if events:
+                self.tell(events)
+        self._write(failure(cause, at))
 
     async def close(self, *, patient: bool = False) -> None:
         """Hang up once all is sent; if all is well, however long that takes."""
@@ -154,8 +160,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def disown(self) -> None:
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
-        self.disowned = True
-        self._conversation.end = not_ours(self._name)
+        self._conversation.disown()
         self._socket.close()
 
     # --- Inside ---
@@ -220,28 +225,18 @@ class AsyncParticipant(Operations):
                 self._asked.append(Recall())  # type: ignore[arg-type] # of the server, not the arbiter
                 await self._wait()
         except BaseException as error:
-            if isinstance(error, UsageError) and self._connection.end is None:  # As in `Client`.
-                self._connection.fail(blame(error))
-            await self._connection.close()
+            report_own(error, self)
+            await self._wire.close()
             raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
-        if self._connection.disowned:  # By a fork: it is for the parent to leave.
-            return self._has_unwound(error)
-        failure = None if self._has_unwound(error) or is_normal_end(error) else error
-        try:
-            if failure is None:
-                self.leave()
-        except BaseException as met:
-            failure = met
-            raise
-        finally:
-            if failure is not None and self._connection.end is None:  # Otherwise it's the end of the run that it met.
-                with contextlib.suppress(WorldlineError):
-                    self.catch_up()  # When it was, above all.
-                self._connection.fail(blame(failure))
-            await self._connection.close(patient=failure is None)
+        if not self._wire.disowned:  # By a fork: it is for the parent to leave.
+            is_patient = False
+            try:
+                is_patient = depart(self, error)
+            finally:
+                await self._wire.close(patient=is_patient)
         return self._has_unwound(error)
 
     def disown(self) -> None:
@@ -315,7 +310,7 @@ class AsyncParticipant(Operations):
         Before anything is done: a call that is canceled here has changed nothing.
         """
         await asyncio.sleep(0)
-        await self._connection.drain()
+        await self._wire.drain()
 
     async def _wait(self) -> list[Message]:
         if self._waits:
@@ -325,25 +320,10 @@ class AsyncParticipant(Operations):
             messages: list[Message] | None = None
             while messages is None:
                 self._take_asked()
-                messages = self._ledger.receive(await self._connection.ask(self._asked))
+                messages = self._ledger.receive(await self._wire.ask(self._asked))
             return messages
         finally:
             self._waits = False
-
-
-async def run_program_async(program: Callable[[AsyncParticipant], Awaitable[object]], me: AsyncParticipant) -> object:
-    """Do as `run_program`, for a program that is a coroutine function."""
-    with contextlib.suppress(RunEnded, EmergencyStop):
-        while True:
-            with contextlib.suppress(Crashed):  # It may crash again before it is back.
-                if not await me.revive():
-                    return None
-                result = None
-                with one_life(me):
-                    result = await program(me)
-                if not me.is_crashed:
-                    return result
-    return None
 
 
 async def connect_async(

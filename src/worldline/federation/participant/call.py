@@ -11,7 +11,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
@@ -99,26 +99,17 @@ _decode_challenge: Callable[[bytes], Challenge | Refused] = msgpack.Decoder(Chal
 _decode_verdict: Callable[[bytes], Welcome | Refused] = msgpack.Decoder(Welcome | Refused).decode
 
 
+@dataclass
 class Greeting:
     """One handshake: `hello` answers the server's challenge, `settle` judges its verdict."""
 
-    def __init__(
-        self,
-        federation: str,
-        name: str,
-        token: str | None,
-        nonce: bytes,
-        agreement: dict[str, str] | None = None,
-        code: str = "",
-    ) -> None:
-        self._federation = federation
-        self._name = name
-        self._token = (token or "").encode()
-        self._nonce = nonce
-        self._agreement = agreement or {}
-        self._code = code
-        self._challenge: Challenge | None = None
-        self._hello: Hello | None = None
+    federation: str
+    name: str
+    token: str | None = field(repr=False)
+    nonce: bytes
+    agreement: dict[str, str] = field(default_factory=dict)
+    code: str = ""
+    _said: tuple[Challenge, Hello] | None = field(default=None, init=False, repr=False)
 
     def hello(self, body: bytes) -> bytes:
         """Return the frame that answers a challenge."""
@@ -128,30 +119,28 @@ class Greeting:
                 f"the server speaks {shortened(challenge.protocol)} version {challenge.version}",
                 advice=f"this is version {VERSION}; use the same Worldline on both sides",
             )
-        proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
-        self._challenge = challenge
-        self._hello = Hello(
-            VERSION, self._federation, self._name, self._nonce, proof, self._agreement, self._code, ABILITIES
-        )
-        return frame(self._hello.body())
+        secret = (self.token or "").encode()
+        proof = client_proof(secret, challenge, self.federation, self.name, self.nonce, self.agreement)
+        hello = Hello(VERSION, self.federation, self.name, self.nonce, proof, self.agreement, self.code, ABILITIES)
+        self._said = challenge, hello
+        return frame(hello.body())
 
     def settle(self, body: bytes) -> Welcome:
         """Return the server's welcome, or raise why there is none."""
         welcome = self._accepted(checked(_decode_verdict, body))
-        assert self._challenge is not None
-        assert self._hello is not None
-        if not is_genuine(welcome.proof, server_proof(self._token, self._challenge, self._hello)):
+        assert self._said is not None
+        if not is_genuine(welcome.proof, server_proof((self.token or "").encode(), *self._said)):
             raise PeerError("the server doesn't know the token", advice="is it the right server?")
         return welcome
 
     def _accepted(self, answer: T | Refused) -> T:
         if isinstance(answer, Refused):
-            raise refusal(answer, self._name)
+            raise refusal(answer, self.name)
         return answer
 
 
 def refusal(refused: Refused, name: str) -> UsageError | PeerError:
-    """Return a server's refusal as an error: of the protocol's author, or of whoever started the participant."""
+    """Return a server's refusal as an error: of the protocol's author, or of the participant's user."""
     reason = shortened(refused.reason)
     if refused.code == PROTOCOL_ERROR:
         return PeerError(f"the server refused to go on: {reason}", participant=name, code=refused.code)
@@ -268,19 +257,22 @@ class Call:
                 around.certificate if certificate is None else certificate,
                 around.key if key is None else key,
             )
-        self._federation = (around.federation or "") if federation is None else federation
-        self._token = around.token if token is None else token
-        self._agreement = as_agreement(agreement)
-        self._code = around.code or ""
+        self.greeting = Greeting(
+            (around.federation or "") if federation is None else federation,
+            self.name,
+            around.token if token is None else token,
+            os.urandom(NONCE_SIZE),
+            as_agreement(agreement),
+            around.code or "",
+        )
         self._functions = launched.functions
-        self.greeting = self.greet()
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
         self._declaration = Declaration(**declared)
         self._declaration.join()  # What can't be declared is found out before anything is opened.
 
     def greet(self) -> Greeting:
-        """Return a handshake; each connection needs its own."""
-        return Greeting(self._federation, self.name, self._token, os.urandom(NONCE_SIZE), self._agreement, self._code)
+        """Return another handshake; each connection needs its own."""
+        return replace(self.greeting, nonce=os.urandom(NONCE_SIZE))
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""

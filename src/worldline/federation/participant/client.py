@@ -16,41 +16,19 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Self, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, ServerHere
 from worldline.federation.participant.connection import RedialingWire, SocketConnection, gone
 from worldline.federation.participant.conversation import GREETING_S, HUNG_UP, PULSE_S
-from worldline.federation.participant.participant import ClockName, Connection, Participant
+from worldline.federation.participant.participant import ClockName, Operations, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
 from worldline.federation.sockets import Encrypted, ForkedLock, remember
-from worldline.lock import Ledger, ParticipantEvent, State
+from worldline.lock import Ledger, State
 from worldline.model import LossError, Message, UsageError, WorldlineError
 from worldline.model.time import TimeLike
 from worldline.wire.handshake import TAKEN
-
-
-class ParticipantWire(Connection, Protocol):
-    """What a client needs of its way to the server, besides asking and telling."""
-
-    @property
-    def disowned(self) -> bool:
-        """Whether this process was forked from the one that it belongs to."""
-
-    @property
-    def end(self) -> WorldlineError | None:
-        """Why there is nothing more to be said, once there isn't."""
-
-    def look(self) -> None:
-        """Raise if the server has ended the run meanwhile."""
-
-    def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
-        """Say what is still to be told, and that the program has failed; `at`, if that was before its time."""
-
-    def close(self, *, patient: bool = False) -> None:
-        """Hang up; if `patient`, only when the server has taken all that it was told."""
-
 
 _NOTICE_S = 1.0  # Within this, a server notices that a process is gone, if it is on the same machine.
 _RETRY_S = 0.05
@@ -63,53 +41,36 @@ class Client(Participant):
     Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
     inside is reported to the others as the reason why the run ended.
 
-    `own` is the wire, if it is a connection of its own, which a pulse has to keep alive.
+    Besides what every wire does, a client's can `look` whether the server has ended the run, `fail` with the program,
+    and `close`; `end` is why there is nothing more to be said, and `disowned` says whether this process was forked from
+    the one that it belongs to. A connection of its own is kept alive by a pulse.
     """
 
-    def __init__(
-        self, ledger: Ledger, wire: ParticipantWire, own: SocketConnection | RedialingWire | None = None
-    ) -> None:
+    def __init__(self, ledger: Ledger, wire: Any) -> None:
         super().__init__(ledger, wire)
         ledger.allow_undo()
-        self._wire = wire
-        self._own = own
         self._done = threading.Event()
         remember(self)
-        if own is not None:
+        if isinstance(wire, SocketConnection | RedialingWire):
             threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
 
     def __enter__(self) -> Self:
         try:
             self.join()
         except BaseException as error:
-            if isinstance(error, UsageError) and self._wire.end is None:  # Of its own: a draw that can't be, perhaps.
-                self._wire.fail(blame(error), [])
+            report_own(error, self)
             self.close()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
-        if self._wire.disowned:  # By a fork: it is for the parent to leave.
-            return self._has_unwound(error)
-        failure = None if self._has_unwound(error) or is_normal_end(error) else error
-        try:
-            if failure is None:
-                self.leave()
-        except BaseException as met:
-            failure = met
-            raise
-        finally:
-            if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
-                self._report(failure)
-            self._hang_up(patient=failure is None)
+        if not self._wire.disowned:  # By a fork: it is for the parent to leave.
+            is_patient = False
+            try:
+                is_patient = depart(self, error)
+            finally:
+                self._hang_up(patient=is_patient)
         return self._has_unwound(error)
-
-    def _report(self, failure: BaseException) -> None:
-        """Tell the others what the program has failed of."""
-        with self._lock:
-            self._ledger.tell_time()
-            self._take_untold()
-        self._wire.fail(blame(failure), self._untold, failed_at(failure, self.name))
 
     # --- Interruptions: see above. These have to be Python in every build. ---
 
@@ -178,8 +139,7 @@ class Client(Participant):
 
     def give_up(self, problem: str) -> None:
         """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
-        assert self._own is not None
-        self._own.give_up(problem)
+        self._wire.give_up(problem)
 
     def disown(self) -> None:
         """Let go of the connection in a forked process."""
@@ -187,11 +147,10 @@ class Client(Participant):
 
     def _live(self) -> None:
         """The pulse: keep the connection alive, and tell what was left lying."""
-        assert self._own is not None
         while not self._done.wait(PULSE_S):
             try:
                 self.catch_up()
-                self._own.beat()
+                self._wire.beat()
             except (WorldlineError, ValueError, OSError):
                 return  # The program's own thread meets the same and says so, or has hung up just now.
 
@@ -203,6 +162,35 @@ class Client(Participant):
                 self._catch_up()
             finally:
                 lock.release()
+
+
+def depart(participant: Operations, error: BaseException | None) -> bool:
+    """Leave the run, or tell the others what the program has failed of; return whether it has ended well."""
+    failure = None if participant._has_unwound(error) or is_normal_end(error) else error
+    try:
+        if failure is None:
+            participant.leave()
+    except BaseException as met:
+        failure = met
+        raise
+    finally:
+        if failure is not None and participant._wire.end is None:  # Otherwise it's the end of the run that it met.
+            report(failure, participant)
+    return failure is None
+
+
+def report(failure: BaseException, participant: Operations) -> None:
+    """Tell the others what a participant's program has failed of."""
+    with participant._lock:
+        participant._ledger.tell_time()
+        participant._take_untold()
+    participant._wire.fail(blame(failure), participant._untold, failed_at(failure, participant.name))
+
+
+def report_own(error: BaseException, participant: Operations) -> None:
+    """Tell the others why a participant couldn't join, if that is its own doing: a draw that can't be, perhaps."""
+    if isinstance(error, UsageError) and participant._wire.end is None:
+        participant._wire.fail(blame(error), [])
 
 
 def connect(
@@ -226,14 +214,14 @@ def connect(
     """
     call = Call(address, name, **given)
 
-    def redialed() -> SocketConnection:  # Whoever redials tries again by itself.
+    def redialed() -> SocketConnection:  # The wire tries again by itself.
         return connection_over(call, dial_server(call, _REDIAL_S), silence_s)
 
     connection = connection_to(call, patience_s, silence_s)
     try:
         ledger = call.ledger(connection.welcome)
         wire = RedialingWire(connection, redialed) if connection.welcome.returns else connection
-        return Client(ledger, wire, wire)
+        return Client(ledger, wire)
     except BaseException:
         connection.close()
         raise

@@ -1,12 +1,14 @@
 cimport cython
 
 from worldline.federation.participant.conversation cimport Conversation
+from worldline.wire.frames cimport Frames
 
 
 cdef bint _IS_COMPILED
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
 cdef object _clock
+cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
 
 
@@ -22,34 +24,38 @@ cdef class Eagerness:
     cpdef came(self, double since, double now)
 
 
-cdef class SocketConnection:
-    cdef object __weakref__
-    cdef readonly object _socket
-    cdef readonly object _plain
+cdef class QueuedSocket:
+    cdef readonly object socket
+    cdef readonly object plain
+    cdef readonly object reading
+    cdef readonly object writing
+    cdef readonly list unsent
+    cdef readonly double written
+    cdef public double patience_s
+    cdef public object deadline
     cdef object _shake
-    cdef str _name
-    cdef readonly Conversation _conversation
-    cdef object _reading
-    cdef object _writing
-    cdef readonly list _unsent
     cdef list _sent
     cdef list _unread
     cdef list _sizes
     cdef Py_ssize_t _size
+
+    @cython.locals(done=Py_ssize_t, count=Py_ssize_t)
+    cpdef bint send(self) except -1
+    cpdef bint receive(self, Frames frames, int flags=*) except -1
+
+
+cdef class SocketConnection:
+    cdef object __weakref__
+    cdef readonly QueuedSocket queued
+    cdef readonly Conversation _conversation
     cdef Eagerness _eagerness
     cdef object _comes
-    cdef double _written
     cdef double _looked
-    cdef double _patience_s
     cdef object _doubt
-    cdef double _begun
     cdef double _heard
     cdef object _silence_s
     cdef object _given_up
-    cdef object _deadline
-    cdef public bint disowned
     cdef readonly object welcome
-    cdef readonly double heartbeat_s
 
     cpdef tell(self, list events)
     cpdef ask(self, list events)
@@ -60,9 +66,7 @@ cdef class SocketConnection:
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)
-    @cython.locals(done=Py_ssize_t)
-    cdef _send(self, object data)
-    @cython.locals(heard=double)
+    @cython.locals(written=double)
     cdef _receive(self, int flags=*)
 
 

@@ -35,13 +35,13 @@ from worldline.builds import reason as uncompiled_because
 from worldline.federation.participant.call import Greeting
 from worldline.federation.participant.conversation import DOUBT_S, GREETING_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.sockets import (
+    CLOSED,
     READ_LEAST,
     Encrypted,
     broken,
     expect_signs_of_life,
     is_unreachable,
     next_read,
-    not_ours,
     remember,
     wake_every,
 )
@@ -49,7 +49,7 @@ from worldline.lock import Action, ParticipantEvent
 from worldline.lock.events import Recalled, Restore
 from worldline.model import LossError, Stream, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.frames import HEARTBEAT, Frames
 from worldline.wire.handshake import OVER, TAKEN, Resume
 
 # How long one asks for what is to come before one goes to sleep.
@@ -74,7 +74,7 @@ class Eagerness:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._brisk = False  # What was last waited for came soon.
-        self._lost_s = 0.0  # How long somebody else had the processor, if what came of it isn't known yet.
+        self._lost_s = 0.0  # How long another process had the processor, if what came of it isn't known yet.
         self._resumes = 0.0  # When it may ask again.
 
     def asks(self, since: float) -> bool:
@@ -111,8 +111,110 @@ _SHAKE_S_MAX = 0.002
 _IS_COMPILED = not uncompiled_because
 _AT_ONCE = int(socket.MSG_DONTWAIT)
 _LEAST = READ_LEAST
+_NOTHING: list[bytes] = []
 
 _clock = time.monotonic
+
+
+class QueuedSocket:
+    """A blocking socket with a queue of what is to be written and one of what was read: see above.
+
+    Its users hold `writing` while they `send`, and `reading` while they `receive`.
+    """
+
+    def __init__(self, connection: socket.socket | Encrypted, shake: Stream | None, patience_s: float) -> None:
+        self.socket = connection
+        self.plain = connection.plain if isinstance(connection, Encrypted) else connection
+        self.reading = threading.Lock()
+        self.writing = threading.Lock()
+        self.unsent: list[bytes] = []
+        self.written = 0.0
+        self.patience_s = patience_s  # How long the other machine may leave what was sent unanswered.
+        self.deadline: float | None = None  # When waiting ends, if it does.
+        self._shake = shake  # Draws delays, to show that they don't show.
+        self._sent: list[int] = []  # How much was written of the first of `unsent`, each time.
+        self._unread: list[bytes] = []
+        self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
+        self._size = READ_LEAST
+        wake_every(connection, min(_WAKE_S, patience_s))
+
+    def send(self) -> bool:
+        """Write what fits of what is to be written; False: there is no room for it."""
+        if self._shake is not None:
+            time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
+        self.written = _clock()
+        if len(self.unsent) > 1 and not self._sent:
+            count = len(self.unsent)  # Other threads may put more behind these meanwhile.
+            joined = b"".join(self.unsent[:count])
+            self.unsent[:count] = [joined]
+        data = self.unsent[0]
+        done = sum(self._sent) if self._sent else 0
+        if done < len(data):
+            try:
+                rest = memoryview(data)[done:] if done else data
+                if _IS_COMPILED:
+                    self._sent.append(self.socket.send(rest))
+                else:
+                    self._sent.extend(map(self.socket.send, (rest,)))
+            except BlockingIOError:
+                return False
+            done = sum(self._sent)
+        if done == len(data):
+            self._sent = []
+            del self.unsent[0]
+        return True
+
+    def receive(self, frames: Frames, flags: int = 0) -> bool:
+        """Have `frames` take in what has come. False: nothing has for a second, or, if the flags say so, by now.
+
+        Raise an `EOFError` where the server has closed the connection.
+        """
+        while not (self._unread or self._sizes):
+            room = frames.room() if self.socket is self.plain else None
+            try:
+                if room is None:
+                    if _IS_COMPILED:
+                        self._unread.append(self.socket.recv(self._size, flags))
+                    else:
+                        self._unread.extend(map(self.socket.recv, (self._size,), (flags,)))
+                else:
+                    with room:  # The room can't grow as long as anything has a view of it, such as a traceback.
+                        self._sizes.extend(map(self.plain.recv_into, (room,), (0,), (flags,)))
+            except BlockingIOError:
+                return False
+        if not (self._sizes[0] if self._sizes else self._unread[0]):
+            raise EOFError
+        if self._sizes:
+            frames.fill(self._sizes)
+        else:
+            if self._size != _LEAST or len(self._unread[0]) == _LEAST:
+                self._size = next_read(self._size, len(self._unread[0]))
+            frames.push(self._unread)
+        return True
+
+    def is_late(self) -> bool:
+        """Whether the time for waiting is over."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def is_unreachable(self) -> bool:
+        """Whether the other machine has gone, as far as the system knows."""
+        return is_unreachable(self.plain, self.patience_s)
+
+    def expect_signs_of_life(self, patience_s: float) -> None:
+        """Let the other machine leave what is sent unanswered for so long."""
+        self.patience_s = patience_s
+        expect_signs_of_life(self.plain, patience_s)
+
+    def forget(self) -> None:
+        """Drop what is to be written."""
+        self._sent = []
+        self.unsent.clear()
+
+    def disown(self) -> None:
+        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
+        self.reading, self.writing = threading.Lock(), threading.Lock()  # Their holders aren't in this process.
+        self.forget()
+        self.socket.close()
 
 
 class SocketConnection:
@@ -132,44 +234,33 @@ class SocketConnection:
         doubt: Callable[[], None] | None = None,
         silence_s: float | None = None,
     ) -> None:
-        self._socket = connection
-        self._plain = connection.plain if isinstance(connection, Encrypted) else connection
-        self._shake = shake  # Draws delays, to show that they don't show.
-        self._name = name
+        self.queued = QueuedSocket(connection, shake, GREETING_S)
         self._conversation = Conversation(name)
-        self._reading = threading.Lock()
-        self._writing = threading.Lock()
-        self._unsent: list[bytes] = []
-        self._sent: list[int] = []  # How much was written of the first of them, each time.
-        self._unread: list[bytes] = []
-        self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
-        self._size = READ_LEAST
         self._eagerness = Eagerness(_clock)
-        self._comes = None if self._socket is not self._plain else _asker(self._plain)
-        self._written = 0.0
+        self._comes = None if isinstance(connection, Encrypted) else _asker(connection)
         self._looked = 0.0
-        self._patience_s = GREETING_S
         self._doubt = doubt
-        self._begun = self._heard = time.monotonic()
+        self._heard = time.monotonic()
         self._silence_s = silence_s
         self._given_up: str | None = None
-        # When waiting ends, if it does.
-        self._deadline: float | None = None if doubt is None else self._begun + GREETING_S
-        self.disowned = False  # This process was forked from the one that the connection belongs to.
         remember(self)
-        wake_every(connection, min(_WAKE_S, GREETING_S))
+        if doubt is not None:
+            self.queued.deadline = self._heard + GREETING_S
         self._write(greeting.hello(self._body()))
         self.welcome = greeting.settle(self._body())
-        self._doubt = self._deadline = None
+        self._doubt = self.queued.deadline = None
         self._conversation.agree(self.welcome.frame_max, self.welcome.payload_max)
-        self.heartbeat_s = self.welcome.heartbeat / 1e9
-        self._patience_s = 4 * self.heartbeat_s
-        expect_signs_of_life(self._plain, self._patience_s)
+        self.queued.expect_signs_of_life(4 * self.welcome.heartbeat / 1e9)
 
     @property
     def end(self) -> WorldlineError | None:
         """Why there is nothing more to be said, once there isn't."""
         return self._conversation.end
+
+    @property
+    def disowned(self) -> bool:
+        """Whether this process was forked from the one that the connection belongs to."""
+        return self._conversation.disowned
 
     # --- For the participant ---
 
@@ -184,8 +275,8 @@ class SocketConnection:
             self._queue(events)
         self._write(b"")
         if self._silence_s is not None:
-            self._heard = time.monotonic()  # What it said before, while nobody listened, doesn't matter.
-        with self._reading:
+            self._heard = time.monotonic()  # What it said before, while nothing was waited for, doesn't matter.
+        with self.queued.reading:
             return self._answer()
 
     def is_due(self, urgent: bool) -> bool:
@@ -193,20 +284,21 @@ class SocketConnection:
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
-        return urgent or now - self._written > TELL_AFTER_S
+        return urgent or now - self.queued.written > TELL_AFTER_S
 
     # --- For the pulse ---
 
     def beat(self) -> None:
         """Show that this end is alive, unless it has just said something, or will as soon as there is room for it."""
-        if time.monotonic() - self._written > self.heartbeat_s and self._is_ready(select.POLLOUT):
+        is_quiet = time.monotonic() - self.queued.written > self.welcome.heartbeat / 1e9
+        if is_quiet and _asker(self.queued.socket, select.POLLOUT)(0):
             self._write(HEARTBEAT)
 
     # --- Writing and reading ---
 
     def look(self) -> None:
-        """See whether the server has said something that nobody has asked for: it can only be the end."""
-        with self._reading:
+        """See whether the server has said something unasked: it can only be the end."""
+        with self.queued.reading:
             self._conversation.look()
             self._receive(_AT_ONCE)
             self._conversation.look()
@@ -216,7 +308,7 @@ class SocketConnection:
 
         If that can't be said in time, the closed connection says enough.
         """
-        self._deadline = time.monotonic() + _FAREWELL_S
+        self.queued.deadline = time.monotonic() + _FAREWELL_S
         with contextlib.suppress(WorldlineError):
             if events:
                 self.tell(events)
@@ -229,45 +321,40 @@ class SocketConnection:
         A connection that is closed with something unread, if only a heartbeat, is reset, and what is still on its way
         is lost.
         """
-        self._deadline = None if patient else time.monotonic() + _FAREWELL_S
+        self.queued.deadline = None if patient else time.monotonic() + _FAREWELL_S
         try:
             if self.end is None:
-                self._socket.shutdown(socket.SHUT_WR)
-                with self._reading:
+                self.queued.socket.shutdown(socket.SHUT_WR)
+                with self.queued.reading:
                     while True:
                         self._receive()
         except (OSError, WorldlineError):  # The server has hung up, or doesn't: there is nothing left to be done.
             self._conversation.lost("the connection is closed")
         finally:
-            self._socket.close()
+            self.queued.socket.close()
 
     def give_up(self, problem: str) -> None:
-        """Have whoever waits for the server wait no more. From any thread."""
+        """Have the thread that waits for the server wait no more. From any thread."""
         self._given_up = problem
         with contextlib.suppress(OSError):  # It is closed already.
-            self._plain.shutdown(socket.SHUT_RDWR)
+            self.queued.plain.shutdown(socket.SHUT_RDWR)
 
     def disown(self) -> None:
-        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
-        self.disowned = True
-        self._conversation.end = not_ours(self._name)
-        self._reading, self._writing = threading.Lock(), threading.Lock()  # Who held them isn't in this process.
-        self._unsent.clear()
-        self._socket.close()
+        """Let go of it in a forked process."""
+        self._conversation.disown()
+        self.queued.disown()
 
     def _queue(self, events: list[ParticipantEvent]) -> None:
         data = self._conversation.encode(events)
         del events[:]  # With the next line, one step: its call is the last of it.
-        self._unsent.append(data)
+        self.queued.unsent.append(data)
 
     def _write(self, data: bytes) -> None:
-        if self._shake is not None:
-            time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
         self._conversation.check()
         if data:
-            self._unsent.append(data)
+            self.queued.unsent.append(data)
         try:
-            with self._writing:
+            with self.queued.writing:
                 self._send_all()
         except OSError as error:
             raise self._reason(error) from error
@@ -281,38 +368,18 @@ class SocketConnection:
         return answer
 
     def _send_all(self) -> None:
-        while self._unsent:
-            self._send(self._unsent[0])
-
-    def _send(self, data: bytes) -> None:
-        """Send what fits. A server may let a participant wait that is far ahead."""
-        self._written = _clock()
-        done = sum(self._sent) if self._sent else 0
-        if done < len(data):
-            try:
-                rest = memoryview(data)[done:] if done else data
-                if _IS_COMPILED:
-                    self._sent.append(self._socket.send(rest))
-                else:
-                    self._sent.extend(map(self._socket.send, (rest,)))
-            except BlockingIOError:
-                with self._reading:
+        """Send all that is to be sent. A server may let a participant wait that is far ahead."""
+        while self.queued.unsent:
+            if not self.queued.send():
+                with self.queued.reading:
                     self._receive(_AT_ONCE)
                     self._conversation.look()
                 self._check_patience()
-                return
-            done = sum(self._sent)
-        if done == len(data):
-            self._sent = []
-            del self._unsent[0]
-
-    def _is_ready(self, event: int) -> bool:
-        return bool(_asker(self._socket, event)(0))
 
     def _reason(self, error: OSError) -> WorldlineError:
         """Return why nothing can be said any more: what the server has said last, if it has said anything."""
         try:
-            with self._reading:
+            with self.queued.reading:
                 while True:
                     self._conversation.look()
                     self._receive()
@@ -326,52 +393,38 @@ class SocketConnection:
 
     def _receive(self, flags: int = 0) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
-        if not self._unread and self._conversation.move(self._unread):
+        if self._conversation.move(_NOTHING):
             return  # It was left over when the program was interrupted.
-        if not flags and self._comes is not None and self._eagerness.asks(self._written):
-            while not self._comes(0) and self._eagerness.asks_again(self._written):
+        written = self.queued.written
+        if not flags and self._comes is not None and self._eagerness.asks(written):
+            while not self._comes(0) and self._eagerness.asks_again(written):
                 pass
-        while not (self._unread or self._sizes):
-            room = self._conversation.room() if self._socket is self._plain else None
-            try:
-                if room is None:
-                    if _IS_COMPILED:
-                        self._unread.append(self._socket.recv(self._size, flags))
-                    else:
-                        self._unread.extend(map(self._socket.recv, (self._size,), (flags,)))
-                else:
-                    with room:  # The room can't grow as long as anybody has a view of it, such as a traceback.
-                        self._sizes.extend(map(self._plain.recv_into, (room,), (0,), (flags,)))
-            except BlockingIOError:
+        try:
+            while not self.queued.receive(self._conversation.frames, flags):
                 if flags:
                     return
                 self._check_patience()
-            except OSError as error:
-                is_told = isinstance(error, ssl.SSLError)
-                raise (self._conversation.lost if is_told else self._conversation.hung_up)(broken(error)) from error
-        if not (self._sizes[0] if self._sizes else self._unread[0]):
-            raise self._conversation.hung_up(self._given_up or "the server closed the connection")
-        heard = _clock()
-        self._eagerness.came(self._written, heard)
-        if self._silence_s is not None:
-            self._heard = heard
-        if self._sizes:
-            self._conversation.fill(self._sizes)
-        elif self._size != _LEAST or len(self._unread[0]) == _LEAST:
-            self._size = next_read(self._size, len(self._unread[0]))
-        self._conversation.move(self._unread)
+        except EOFError:
+            raise self._conversation.hung_up(self._given_up or CLOSED) from None
+        except ssl.SSLError as error:
+            raise self._conversation.lost(broken(error)) from error
+        except OSError as error:
+            raise self._conversation.hung_up(broken(error)) from error
+        self._heard = _clock()
+        self._eagerness.came(written, self._heard)
+        self._conversation.move(_NOTHING)
 
     def _check_patience(self) -> None:
         """Raise if there is nothing to wait for: the server's machine is gone, or the time for it is over."""
-        now = time.monotonic()
-        if self._doubt is not None and now - self._begun > DOUBT_S:
+        silent_s = time.monotonic() - self._heard
+        if self._doubt is not None and silent_s > DOUBT_S:
             doubt, self._doubt = self._doubt, None
             doubt()
-        if is_unreachable(self._plain, self._patience_s):
-            raise self._conversation.unreachable(self._patience_s)
-        if self._deadline is not None and now > self._deadline:
+        if self.queued.is_unreachable():
+            raise self._conversation.unreachable(self.queued.patience_s)
+        if self.queued.is_late():
             raise self._conversation.silent(GREETING_S)
-        if self._silence_s is not None and now - self._heard > self._silence_s:
+        if self._silence_s is not None and silent_s > self._silence_s:
             raise self._conversation.silent(self._silence_s)
 
 
@@ -475,7 +528,7 @@ class RedialingWire:
                 with contextlib.suppress(BrokenOff):  # It has left; what becomes of the others is no concern of it.
                     self._farewell()
         finally:
-            self._is_closed = True  # Whoever makes a new connection just now gives up.
+            self._is_closed = True  # A thread that makes a new connection just now gives up.
             with self._renewing:
                 self._connection.close(patient=patient)
 

@@ -8,8 +8,9 @@ cdef tuple _REQUESTS
 
 cdef class Conversation:
     cdef public object end
+    cdef public bint disowned
+    cdef readonly Frames frames
     cdef str _name
-    cdef Frames _frames
     cdef list _bodies
     cdef list _parts
 
@@ -17,8 +18,6 @@ cdef class Conversation:
     cpdef feed(self, object data)
     @cython.locals(moved=bint)
     cpdef bint move(self, list unread) except -1
-    cpdef room(self)
-    cpdef fill(self, list sizes)
     cpdef body(self)
     cpdef encode(self, list events)
     @cython.locals(messages=list)

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from worldline.federation.participant.call import refusal
+from worldline.federation.sockets import not_ours
 from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.events import Recall, Recalled
 from worldline.lock.ledger import broken_off
@@ -44,8 +45,9 @@ class Conversation:
 
     def __init__(self, name: str) -> None:
         self.end: WorldlineError | None = None
+        self.disowned = False  # This process was forked from the one that the conversation belongs to.
+        self.frames = Frames()
         self._name = name
-        self._frames = Frames()
         self._bodies: list[bytes] = []
         self._parts: list[
             StartRun | Grant | Deliver | Recalled
@@ -53,8 +55,8 @@ class Conversation:
 
     def agree(self, frame_max: int, payload_max: int) -> None:
         """Take the longest frame and the largest payload from the server's welcome."""
-        self._frames.longest = frame_max
-        self._frames.admit(payload_max)
+        self.frames.longest = frame_max
+        self.frames.admit(payload_max)
 
     def feed(self, data: bytes) -> None:
         """Take what has come in."""
@@ -63,19 +65,11 @@ class Conversation:
     def move(self, unread: list[bytes]) -> bool:
         """Take what has come in first, in a program that may be interrupted meanwhile; whether a frame is whole now."""
         if unread:
-            self._frames.push(unread)
+            self.frames.push(unread)
         moved = False
-        while self._frames.cut(self._bodies):
+        while self.frames.cut(self._bodies):
             moved = True
         return moved
-
-    def room(self) -> memoryview | None:
-        """Return where to read what comes next, if that is apart: see `Cutter`."""
-        return self._frames.room()
-
-    def fill(self, sizes: list[int]) -> None:
-        """Count what has come into the room."""
-        self._frames.fill(sizes)
 
     def body(self) -> bytes | None:
         """Return the next frame as it is, for the handshake; None: more has to come in."""
@@ -87,7 +81,7 @@ class Conversation:
         """Return what the participant says as frames. A request leaves the answer to the one before behind."""
         if type(events[-1]) in _REQUESTS:
             self._parts = []
-        return encode_events(events, self._frames.longest)
+        return encode_events(events, self.frames.longest)
 
     def answer(self) -> StartRun | Grant | None:
         """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it.
@@ -129,8 +123,13 @@ class Conversation:
         if self.end is not None:
             raise self.end.with_traceback(None)  # It may be raised more than once, and each has its own way.
 
+    def disown(self) -> None:
+        """End it in a forked process, without a word: the connection belongs to the parent."""
+        self.disowned = True
+        self.end = not_ours(self._name)
+
     def lost(self, problem: str, advice: str | None = None) -> LossError:
-        """Return the end, if the server hasn't said another: it has gone."""
+        """Return the end of it: the server has gone, without another word."""
         self.end = LossError(problem, participant=self._name, advice=advice)
         return self.end
 

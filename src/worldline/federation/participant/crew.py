@@ -36,16 +36,9 @@ from threading import get_ident
 from worldline.federation.inprocess.strand import Strand, ThreadStrand, strand_kind
 from worldline.federation.participant.call import Call, refusal
 from worldline.federation.participant.client import Client, dial_server
+from worldline.federation.participant.connection import QueuedSocket
 from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
-from worldline.federation.sockets import (
-    Encrypted,
-    broken,
-    expect_signs_of_life,
-    is_unreachable,
-    not_ours,
-    remember,
-    wake_every,
-)
+from worldline.federation.sockets import CLOSED, Encrypted, broken, remember
 from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.model import LossError, Stream, WorldlineError
 from worldline.wire.frames import HEARTBEAT, Frames
@@ -66,51 +59,48 @@ from worldline.wire.trunk import (
 
 _PULSE_S = 0.01
 _SEND_AFTER_S = 0.002
-_BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
-_WAKE_S = 1.0
+_BUSY_S = 1.0  # A program that runs for longer without waiting is named.
 _FAREWELL_S = 2.0
 _UNREACHABLE_S = 10.0  # As long as the server has said nothing else.
-_RECEIVE_MAX = 2**18
-_SHAKE_S_MAX = 0.002
-_CLOSED = "the server closed the connection"
 
 
 class Circuit:
     """One participant's way to its server, over a trunk that it shares with others.
 
-    `pause` is set by whoever runs its program, and returns when there may be something new. `catch_up` tells what was
-    left lying, from any thread, and never waits.
+    `pause` is set by the crew that runs its program, and returns when there may be something new. `catch_up` tells what
+    was left lying, from any thread, and never waits.
     """
 
     pause: Callable[[], None]
 
     def __init__(self, trunk: WorkerTrunk, number: int, call: Call) -> None:
-        self.name = call.name
         self.number = number
         self.conversation = Conversation(call.name)
         self.waits = False  # Its program can't go on before something comes in.
         self.is_held = False
         self.closed: str | None = None  # Why nothing more comes in.
-        self.refused: WorldlineError | None = None  # Why it wasn't admitted.
-        self.disowned = False
+        self.verdict: Ledger | WorldlineError | None = None  # Of the server: admitted, or why not.
         self.catch_up: Callable[[], None] = lambda: None
         self.interruption: BaseException | None = None  # What a handler has raised, to be raised in the program's wait.
         self.unread: list[bytes] = []  # What the trunk has brought.
-        self._ledger: Ledger | None = None
         self._trunk = trunk
         self._call = call
         self._thread = 0
         self._told = 0.0
 
+    @property
+    def name(self) -> str:
+        return self._call.name
+
     # --- The handshake ---
 
     def greet(self, challenge: bytes) -> None:
         """Answer the trunk's challenge for this participant."""
-        self._trunk.say(self, self._call.greeting.hello(challenge))
+        self._send(self._call.greeting.hello(challenge))
 
     def settle(self) -> bool:
         """Take the server's verdict, if it is there; return whether it is, or was."""
-        if self._ledger is not None or self.refused is not None:
+        if self.verdict is not None:
             return True
         try:
             self._hear()
@@ -118,28 +108,32 @@ class Circuit:
             if body is None and self.closed is None:
                 return False
             if body is None:
-                raise self.conversation.lost(self.closed or _CLOSED)
+                raise self.conversation.lost(self.closed or CLOSED)
             welcome = self._call.greeting.settle(body)
             self.conversation.agree(welcome.frame_max, welcome.payload_max)
-            self._trunk.heartbeat_s = welcome.heartbeat / 1e9
-            self._ledger = self._call.ledger(welcome)
+            self._trunk.queued.patience_s = 4 * welcome.heartbeat / 1e9
+            self.verdict = self._call.ledger(welcome)
         except WorldlineError as error:
-            self.refused = error
+            self.verdict = error
         return True
 
     def ledger(self) -> Ledger:
         """Return the ledger of a participant that was admitted, for the thread that runs its program."""
-        if self.refused is not None:
-            raise self.refused
-        assert self._ledger is not None
+        if isinstance(self.verdict, WorldlineError):
+            raise self.verdict
+        assert self.verdict is not None
         self._thread = get_ident()
-        return self._ledger
+        return self.verdict
 
     # --- For the participant ---
 
     @property
     def end(self) -> WorldlineError | None:
         return self.conversation.end
+
+    @property
+    def disowned(self) -> bool:
+        return self.conversation.disowned
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._check()
@@ -175,22 +169,22 @@ class Circuit:
         with contextlib.suppress(WorldlineError):
             if events:
                 self._say(events)
-        self._trunk.say(self, failure(cause, at))
+        self._send(failure(cause, at))
 
     def close(self, *, patient: bool = False) -> None:
-        """Hang up. Whether the server has taken all of it, the trunk sees to, when everybody has hung up."""
+        """Hang up. Whether the server has taken all of it, the trunk sees to, when all have hung up."""
         if self.end is None:
             self.conversation.lost("the connection is closed")
         self._trunk.hang_up(self, patient=patient)
 
-    def disown(self) -> None:
-        self.disowned = True
-        self.conversation.end = not_ours(self.name)
+    def _send(self, data: bytes) -> None:
+        """Have something sent, soon."""
+        self._trunk.queued.unsent.extend(pieces(self.number, data))
 
     def _say(self, events: list[ParticipantEvent]) -> None:
         said = pieces(self.number, self.conversation.encode(events))
         del events[:]  # With the next line, one step: its call is the last of it.
-        self._trunk.unsent.extend(said)
+        self._trunk.queued.unsent.extend(said)
 
     def _wait(self) -> None:
         self.waits = True
@@ -224,51 +218,41 @@ class WorkerTrunk:
     def __init__(
         self, connection: socket.socket | Encrypted, wake: Callable[[Circuit], None], shake: Stream | None = None
     ) -> None:
-        self.heartbeat_s = _UNREACHABLE_S / 4
+        self.queued = QueuedSocket(connection, shake, _UNREACHABLE_S)
         self.running: Circuit | None = None  # Whose program runs just now,
         self.turns = 0  # and how many times one has gone on.
         self.due = 0.0  # When the server is to be told what there is, and to be listened to.
-        self._socket = connection
-        self._plain = connection.plain if isinstance(connection, Encrypted) else connection
         self._wake = wake
-        self._shake = shake
         self._frames = Frames(LONGEST)
+        self._bodies: list[bytes] = []
         self._circuits: dict[int, Circuit] = {}
         self._challenge: bytes | None = None
-        self.unsent: list[bytes] = []  # Frames, whoever says them.
-        self._sending = b""  # What was taken from there,
-        self._sent: list[int] = []  # and how much of it was written, each time.
-        self._unread: list[bytes] = []
-        self._bodies: list[bytes] = []
-        self._writing = threading.Lock()
-        self._reading = threading.Lock()
-        self._written = time.monotonic()
-        self._is_patient = True  # Nobody has come to a bad end.
+        self._is_patient = True  # No program has come to a bad end.
         self._is_mute = False  # Nothing can be sent any more; what the server says of that is still to be read.
         self._over: str | None = None  # Why nothing comes in any more.
-        self._deadline: float | None = None  # When waiting for the server ends, if it does.
         self._done = threading.Event()
         self._pulse = threading.Thread(target=self._live, name="worldline pulse", daemon=True)
-        wake_every(connection, _WAKE_S)
         remember(self)
 
-    # --- For whoever runs the programs ---
+    # --- For the crew ---
 
     def open(self, calls: Sequence[Call]) -> list[Circuit]:
-        """Have the participants admitted, each on its own proof; who is refused has the reason in its circuit."""
-        challenge = self._greeted()
-        self.unsent.append(opening())
+        """Have the participants admitted, each on its own proof; a refused one's circuit has the reason."""
+        while self._challenge is None:
+            self.listen()
+            self._check()
+        self.queued.unsent.append(opening())
         circuits = [Circuit(self, number, call) for number, call in enumerate(calls)]
         is_trusted = False
         for circuit in circuits:
             self._circuits[circuit.number] = circuit
-            circuit.greet(challenge)
-            if not is_trusted:  # The server takes a second circuit only when it knows somebody.
+            circuit.greet(self._challenge)
+            if not is_trusted:  # The server takes a second circuit only when it knows a participant.
                 self._settle(circuit)
-                is_trusted = circuit.refused is None
+                is_trusted = not isinstance(circuit.verdict, WorldlineError)
         for circuit in circuits:
             self._settle(circuit)
-        expect_signs_of_life(self._plain, 4 * self.heartbeat_s)
+        self.queued.expect_signs_of_life(self.queued.patience_s)
         self._pulse.start()
         return circuits
 
@@ -278,115 +262,83 @@ class WorkerTrunk:
         self.flush()
         is_mine: list[bool] = []
         try:
-            is_mine.extend(map(self._reading.acquire, (False,)))
-            if is_mine[0]:  # Otherwise somebody listens already.
+            is_mine.extend(map(self.queued.reading.acquire, (False,)))
+            if is_mine[0]:  # Otherwise another thread listens already.
                 self._receive(socket.MSG_DONTWAIT)
         finally:
             if is_mine and is_mine[0]:
-                self._reading.release()
+                self.queued.reading.release()
 
     def listen(self) -> None:
         """Send what there is, and wait until something comes in."""
         self.flush()
-        with self._reading:
+        with self.queued.reading:
             self._receive(0)
         self.due = time.monotonic() + _SEND_AFTER_S
 
     def close(self) -> None:
         """Hang up. If all went well, only when the server has taken all that it was told, however long that takes."""
-        self._deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
+        self.queued.deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
         self._done.set()
         if self._pulse.ident is not None:
             self._pulse.join()  # It may be sending.
         self.flush()
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
-        while self._over is None and not self._is_late():
+            self.queued.socket.shutdown(socket.SHUT_WR)
+        while self._over is None and not self.queued.is_late():
             self.listen()
-        self._socket.close()
+        self.queued.socket.close()
 
     def disown(self) -> None:
-        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
-        self._is_mute, self._over = True, _CLOSED
-        self._reading, self._writing = threading.Lock(), threading.Lock()
-        self.unsent.clear()
-        self._sending = b""
-        self._socket.close()
+        """Let go of it in a forked process."""
+        self._is_mute, self._over = True, CLOSED
+        self.queued.disown()
         for circuit in self._circuits.values():
-            circuit.disown()
+            circuit.conversation.disown()
 
     # --- For circuits ---
-
-    def say(self, circuit: Circuit, stream: bytes) -> None:
-        """Have something sent on a circuit, soon."""
-        self.unsent.extend(pieces(circuit.number, stream))
 
     def hang_up(self, circuit: Circuit, *, patient: bool) -> None:
         self._is_patient = self._is_patient and patient
         if self._circuits.pop(circuit.number, None) is not None:
-            self.unsent.append(piece(circuit.number, b""))
+            self.queued.unsent.append(piece(circuit.number, b""))
 
     def flush(self) -> None:
         """Send what there is."""
-        if not (self.unsent or self._sending):
-            return
-        if self._shake is not None:
-            time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
-        with self._writing:
-            self._write_all()
+        if self.queued.unsent:
+            with self.queued.writing:
+                self._write_all()
 
     # --- Writing and reading ---
 
-    # These loops are apart from where the locks are held: see `connection`.
+    # This loop is apart from where the lock is held: see `connection`.
 
     def _write_all(self) -> None:
-        self._write()
-        while self.unsent:
-            count = len(self.unsent)
-            said = b"".join(self.unsent[:count])
-            self._sending = said  # With the next line, one step: there is no call.
-            del self.unsent[:count]
-            self._write()
-
-    def _write(self) -> None:
-        """Write what was taken to be sent, or what is left of it."""
-        self._written = time.monotonic()
-        while not self._is_mute:
-            done, whole = sum(self._sent), len(self._sending)
-            if done == whole:
-                break
+        while self.queued.unsent:
+            if self._is_mute:
+                self.queued.forget()
+                return
             try:
-                self._sent.extend(map(self._socket.send, (memoryview(self._sending)[done:],)))
-            except BlockingIOError:
-                self._is_mute = self._is_late() or is_unreachable(self._plain, 4 * self.heartbeat_s)
+                if not self.queued.send():
+                    self._is_mute = self.queued.is_late() or self.queued.is_unreachable()
             except OSError:
-                self._is_mute = True  # Why, the server may have said before, and whoever reads finds out.
-        self._sending, self._sent = b"", []
+                self._is_mute = True  # Why, the server may have said before, and the thread that reads finds out.
 
     def _receive(self, flags: int) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if self._take_all():
-            return  # It was left over when somebody was interrupted.
-        while not self._unread:
-            if self._over is not None:
-                return
-            try:
-                self._unread.extend(map(self._socket.recv, (_RECEIVE_MAX,), (flags,)))
-            except BlockingIOError:
-                if flags or self._is_late():
+            return  # It was left over when a program was interrupted.
+        try:
+            while self._over is None and not self.queued.receive(self._frames, flags):
+                if flags or self.queued.is_late():
                     return
-                if is_unreachable(self._plain, 4 * self.heartbeat_s):
-                    self._end(f"the server's machine hasn't answered for {4 * self.heartbeat_s:.0f} seconds")
-            except OSError as error:
-                self._end(broken(error))
-        if not self._unread[0]:
-            self._end(_CLOSED)
-            return
-        self._frames.push(self._unread)
+                if self.queued.is_unreachable():
+                    self._end(f"the server's machine hasn't answered for {self.queued.patience_s:.0f} seconds")
+        except EOFError:
+            self._end(CLOSED)
+        except OSError as error:
+            self._end(broken(error))
         self._take_all()
-
-    def _is_late(self) -> bool:
-        return self._deadline is not None and time.monotonic() > self._deadline
 
     def _take_all(self) -> bool:
         """Do as the server says; whether it has said anything."""
@@ -414,7 +366,7 @@ class WorkerTrunk:
             is_end = len(body) == NUMBER_SIZE
             self._rouse(circuit)
             if is_end:
-                circuit.closed = _CLOSED
+                circuit.closed = CLOSED
                 del self._bodies[0]
             else:
                 said = body[NUMBER_SIZE:]
@@ -446,12 +398,6 @@ class WorkerTrunk:
 
     # --- The handshake ---
 
-    def _greeted(self) -> bytes:
-        while self._challenge is None:
-            self.listen()
-            self._check()
-        return self._challenge
-
     def _settle(self, circuit: Circuit) -> None:
         while not circuit.settle():
             self._check()
@@ -472,12 +418,12 @@ class WorkerTrunk:
                 turns, since, said = self.turns, now, now
             elif now - said > _BUSY_S:
                 said = now
-                self.unsent.append(word(RunningCircuit(running.number, int(now - since))))
+                self.queued.unsent.append(word(RunningCircuit(running.number, int(now - since))))
             if running is not None and not running.is_held:
                 with contextlib.suppress(WorldlineError):  # Its own thread meets the same.
                     running.catch_up()
-            if not self.unsent and now - self._written > self.heartbeat_s:
-                self.unsent.append(HEARTBEAT)
+            if not self.queued.unsent and now - self.queued.written > self.queued.patience_s / 4:
+                self.queued.unsent.append(HEARTBEAT)
             self.flush()
 
 
@@ -503,7 +449,7 @@ class Crew:
         self._strands: dict[Circuit, Strand] = {}
         self._participants: dict[Circuit, Client] = {}
         self._last: Circuit | None = None  # Who went on last.
-        self._raised: list[BaseException] = []  # What handlers have raised here, and nobody has got yet.
+        self._raised: list[BaseException] = []  # What handlers have raised here, and no program has got yet.
         self._failures: list[BaseException] = []
         dialed = dial_server(calls[0])
         try:
@@ -530,7 +476,7 @@ class Crew:
         return participant
 
     def run(self, live: Live) -> None:
-        """Let everybody live, to the end."""
+        """Let all of them live, to the end."""
         kind = strand_kind()
         for circuit in self._circuits:
             strand = kind(circuit.name, lambda circuit=circuit: live(circuit))  # type: ignore[misc]
@@ -549,7 +495,7 @@ class Crew:
         self._trunk.close()
 
     def _live(self) -> None:
-        """Let everybody go on who can, and listen, until all have come to an end."""
+        """Let all go on that can, and listen, until all have come to an end."""
         trunk, ready = self._trunk, self._ready
         self._see_off()
         while self._raised and self._strands:

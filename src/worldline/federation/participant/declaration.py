@@ -47,7 +47,7 @@ def loader_of(named: Collection[str]) -> Callable[[str], DrawFunction]:
     def load(text: str) -> DrawFunction:
         if text not in named:
             raise UsageError(
-                f"the server names the function {shown(text)}, and whoever started this participant didn't",
+                f"the server names the function {shown(text)}, and the caller that started this participant didn't",
                 advice=f"if you trust it, set {FUNCTIONS} to {text}",
             )
         return load_draw_function(text)

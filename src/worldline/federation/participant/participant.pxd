@@ -24,7 +24,7 @@ cdef class ParticipantClock:
 cdef class Operations:
     cdef dict __dict__  # Programs may keep things there.
     cdef public Ledger _ledger
-    cdef public object _connection
+    cdef public object _wire
     cdef public object _lock
     cdef public bint _waits
     cdef public bint _presses

@@ -1,13 +1,17 @@
 """The participant as its program sees it: ordinary calls, blocking or awaited.
 
-One definition runs everywhere: the program is a function of a `Participant`, and what the participant is connected to
-(an arbiter in the same process, a checker that permutes schedules, a server across a socket) is a `Connection`.
+One definition runs everywhere: the program is a function of a `Participant`, and its *wire* leads to the arbiter and
+back, be that in the same process, under a checker that permutes schedules, or behind a server's socket. A wire has
 
-What only tells never waits. It travels with the next request, unless it is better told at once, which is for the
-connection to say.
+- ``tell(events)``, which hands over a frame of events and doesn't wait for an answer. What is handed over is taken out
+  of the list: a caller that is interrupted before that hands it over again;
+- ``ask(events)``, which hands over a frame, if there are any events, and waits for the answer to the last request;
+- ``is_due(urgent)``: whether what was just said should be told at once; `urgent`, if others may be waiting for it.
+
+What only tells never waits. It travels with the next request, unless its wire says that it is due.
 
 A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
-call again (see the ledger, and `client` for where that can happen). For that a connection is asked again with
+call again (see the ledger, and `client` for where that can happen). For that a wire is asked again with
 nothing to say, and keeps an answer until the next request.
 """
 
@@ -17,9 +21,9 @@ import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from worldline.lock import Action, Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
+from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
@@ -35,7 +39,7 @@ from worldline.model.time import TimeLike
 class StableStore(MutableMapping[str, Any]):
     """A mapping whose values are copied on the way in and out, so that nothing else survives by being in one of them.
 
-    Whoever changes a value has to store it again.
+    A program that changes a value has to store it again.
     """
 
     def __init__(self) -> None:
@@ -64,22 +68,6 @@ ClockName = Literal["true", "local"]
 """In whose time something is said: the simulation's, or that of the participant's own clock."""
 
 
-class Connection(Protocol):
-    """The way to the arbiter and back."""
-
-    def tell(self, events: list[ParticipantEvent]) -> None:
-        """Hand over a frame of events, and don't wait for an answer.
-
-        What is handed over is taken out of the list: a caller that is interrupted before that hands it over again.
-        """
-
-    def is_due(self, urgent: bool) -> bool:
-        """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
-
-    def ask(self, events: list[ParticipantEvent]) -> Action:
-        """Hand over a frame of events, if there are any, as `tell` does; wait for the answer to the last request."""
-
-
 class ParticipantClock:
     """A participant's own clock: what it shows, and when it shows what. Without one, it shows true time.
 
@@ -92,6 +80,9 @@ class ParticipantClock:
         # The reading that was last asked for, and when it is shown. Only there it is the ledger's: if the call is
         # interrupted, the same call again must find what it found.
         self._aimed_at, self._aim = -1, 0
+
+    def __repr__(self) -> str:
+        return f"<clock of {self._ledger.name}: {format_time(self._read())}>"
 
     @property
     def now(self) -> int:
@@ -143,7 +134,7 @@ class ParticipantClock:
         shows = self._read()
         since = self._ledger.stands()
         if given < shows:
-            since = self._ledger.due_since()  # Whoever is late may name what its clock has shown since.
+            since = self._ledger.due_since()  # One that is late may name what its clock has shown since.
         if given < shows and given < self._ledger.clock.local(since):
             raise UsageError(
                 f"{format_time(given)} of its own clock has passed: it shows {format_time(shows)}",
@@ -170,9 +161,9 @@ class Operations:
     With ``clock="local"``, the times that are given are those of the participant's own clock.
     """
 
-    def __init__(self, ledger: Ledger, connection: Any) -> None:
+    def __init__(self, ledger: Ledger, wire: Any) -> None:
         self._ledger = ledger
-        self._connection = connection  # A `Connection`, or one whose `ask` is awaited.
+        self._wire = wire  # Its `ask` is awaited where the participant is.
         # The thread that keeps the connection alive also tells what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
@@ -182,6 +173,9 @@ class Operations:
         self._asked: list[ParticipantEvent] = []
         self._stable = StableStore()
         self._clock = ParticipantClock(ledger)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} at {format_time(self.now)}>"
 
     @property
     def name(self) -> str:
@@ -214,7 +208,7 @@ class Operations:
 
     @property
     def reach(self) -> int:
-        """How soon a message could get here, and so how far it can `peek`; FOREVER if nobody can send it any."""
+        """How soon a message could get here, and so how far it can `peek`; FOREVER if none can be sent to it."""
         return self._ledger.reach
 
     @property
@@ -238,7 +232,7 @@ class Operations:
         return self._ledger.estopped
 
     def estop(self, reason: str = "") -> int:
-        """Call an emergency stop; return the time by which everybody is told. Latched: the first one counts."""
+        """Call an emergency stop; return the time by which all are told. Latched: the first one counts."""
         with self._lock:
             told_by = self._ledger.estop(reason)
             self._say(True)
@@ -291,7 +285,7 @@ class Operations:
             self._say()
 
     def invite(self, newcomer: str, at: TimeLike, *, clock: ClockName = "true") -> None:
-        """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
+        """Let a newcomer join at a given time; no participant passes that time before it is there."""
         if clock != "true":
             at = self._time_of(at, clock, "the time to invite")
         with self._lock:
@@ -299,7 +293,7 @@ class Operations:
             self._say(True)
 
     def stop(self, at: TimeLike, *, clock: ClockName = "true") -> None:
-        """End the run at a given time, the same for everybody."""
+        """End the run at a given time, the same for all."""
         if clock != "true":
             at = self._time_of(at, clock, "the time to stop")
         with self._lock:
@@ -346,21 +340,21 @@ class Operations:
     def snapshot(self, state: bytes) -> None:
         """Offer to be restored from here: if its process is lost, the next one needn't begin at the beginning.
 
-        `state` is all that the program needs to go on from here. It changes nothing in the run; where nobody can
-        rejoin, nothing is done with it.
+        `state` is all that the program needs to go on from here. It changes nothing in the run; where no participant
+        can rejoin, nothing is done with it.
         """
         with self._lock:
             self._clock._read()  # So that the ledger knows what it shows.
             self._ledger.snapshot(state)
-            self._say(True)  # It is of use only to whoever survives this process.
+            self._say(True)  # It is of use only if it survives this process.
 
     def catch_up(self) -> None:
-        """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
+        """Tell what hasn't been told yet. For the pulse, from any thread."""
         with self._lock:
             self._catch_up()
 
     def _say(self, urgent: bool = False) -> None:
-        if self._connection.is_due(urgent or self._presses):
+        if self._wire.is_due(urgent or self._presses):
             self._catch_up()
 
     # --- Operations that may have to wait: what can be done without. None: it was asked for, and has to come in. ---
@@ -427,7 +421,7 @@ class Operations:
     def _tell(self) -> None:
         self._take_untold()
         if self._untold:
-            self._connection.tell(self._untold)
+            self._wire.tell(self._untold)
 
     def _crowded(self) -> UsageError:
         return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
@@ -562,7 +556,7 @@ class Participant(Operations):
         try:
             messages: list[Message] | None = None
             while messages is None:
-                answer = self._connection.ask(self._asked)
+                answer = self._wire.ask(self._asked)
                 with self._lock:
                     messages = self._ledger.receive(answer)
                     if messages is None:  # Something happens to it on the way.

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import wraps
 from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgenerator, isgeneratorfunction
 from typing import TypeVar
 
 from worldline.federation.participant.declaration import Declaration, check_durable
-from worldline.federation.participant.participant import Operations, Participant
+from worldline.federation.participant.participant import Participant
 from worldline.lock import Crashed, EmergencyStop, RunEnded
 from worldline.model import Network, Plan, plan
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError, shortened, shown
-from worldline.model.faults.faults import ParticipantFault, as_faults, check_boots, check_events
+from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events
 from worldline.model.latency import as_delay
 from worldline.model.links import check_estop_latency, with_estop_latency
 from worldline.model.message import exact
@@ -25,7 +26,7 @@ from worldline.model.time import TimeLike
 # How a participant's program has ended, and what the others are told of it, in a line.
 
 NO_TERMINAL = "debug it with `worldline run --debug NAME`, or start it with `worldline join`"
-"""What to do where a debugger has nobody to talk to."""
+"""What to do where a debugger has no terminal."""
 
 
 def blame(error: BaseException) -> str:
@@ -44,7 +45,7 @@ def failed_at(error: BaseException, name: str) -> int | None:
 
 
 def is_debugger_quit(error: BaseException) -> bool:
-    """Whether a debugger has ended the program: somebody has quit it, or it had nobody to talk to."""
+    """Whether a debugger has ended the program: its user has quit it, or it had no terminal."""
     return type(error).__name__ == "BdbQuit"  # By name: to load the debugger takes longer than all the rest here.
 
 
@@ -72,37 +73,40 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
             with suppress(Crashed):  # It may crash again before it is back.
                 if not participant.revive():
                     return
-                with one_life(participant):
+                try:
                     check_played(program(participant))
+                except (SystemExit, RunEnded, EmergencyStop) as error:
+                    # If it has crashed, an ordinary end that it makes of that is no end.
+                    if not participant.is_crashed or (isinstance(error, SystemExit) and not is_normal_end(error)):
+                        raise
                 if not participant.is_crashed:
                     return
 
 
-@contextmanager
-def one_life(participant: Operations) -> Iterator[None]:
-    """Run one incarnation of a program in this: if it has crashed, an ordinary end that it makes of that is no end."""
+def run_program_out(program: Callable[[P], object], participant: P) -> None:
+    """Do as `run_program`, where leaving Python by ``sys.exit()`` ends the program alone, and not the process."""
     try:
-        yield
-    except (SystemExit, RunEnded, EmergencyStop) as error:
-        if not participant.is_crashed or (isinstance(error, SystemExit) and not is_normal_end(error)):
+        run_program(program, participant)
+    except SystemExit as error:
+        if not is_normal_end(error):
             raise
 
 
-# Programs that answer for all they raise, in this process as in processes of their own.
+# Programs whose errors are all their author's, in this process as in processes of their own.
 #
-# Whoever runs a federation in Python catches errors of Worldline as they are. A run of a file ends with a line and an
-# exit code, and these mustn't depend on the executor: elsewhere, all that is left of an error is what is said of it.
+# A caller that runs a federation in Python catches errors of Worldline as they are. A run of a file ends with a line
+# and an exit code, and these mustn't depend on the executor: elsewhere, all that is left of an error is its text.
 
 
-def answerable(federation: Federation) -> Federation:
+def with_blamed_programs(federation: Federation) -> Federation:
     """Return the federation with programs whose errors are their author's to act on, whatever they are."""
     return replace(
         federation,
-        programs={name: replace(program, run=_answering(program)) for name, program in federation.programs.items()},
+        programs={name: replace(program, run=_blamed(program)) for name, program in federation.programs.items()},
     )
 
 
-def _answering(program: Program) -> Callable[[Participant], object]:
+def _blamed(program: Program) -> Callable[[Participant], object]:
     def play(participant: Participant) -> None:
         try:
             check_played(program.run(participant))
@@ -114,7 +118,7 @@ def _answering(program: Program) -> Callable[[Participant], object]:
 
 @dataclass(frozen=True)
 class Program(Declaration):
-    """What one participant does, along with what it declares. A `guest` joins when somebody invites it."""
+    """What one participant does, along with what it declares. A `guest` joins when a participant invites it."""
 
     run: Callable[[Participant], object]
     _: KW_ONLY
@@ -141,9 +145,9 @@ def check_played(result: object) -> None:
 class Federation:
     """Programs by name, the network between them, the seed, and until when the run goes if that is fixed.
 
-    `payload_max` is the largest payload of a message, as `limits.payload` of a file. `faults` are what befalls
-    participants, as structs or as texts such as ``"2s crash planner"``. `estop` is the time within which everybody is
-    told of an emergency stop; None: there is none.
+    `payload_max` is the largest payload of a message, as `limits.payload` of a file. `faults` are what happens to
+    participants, as structs or as texts such as ``"2s crash planner"``. `estop` is the time within which all of them
+    are told of an emergency stop; None: there is none.
     """
 
     programs: Mapping[str, Program]
@@ -153,12 +157,6 @@ class Federation:
     payload_max: int = PAYLOAD_MAX
     faults: tuple[ParticipantFault | str, ...] = ()
     estop: TimeLike | None = None
-
-    def __new__(cls, *_: object, **given: object) -> Federation:
-        """Say what the keyword is called that every other kind of run has for this, too."""
-        if "end" in given:
-            raise ConfigurationError("a Federation has no `end`", advice="write until=")
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", as_faults(self.faults))
@@ -191,7 +189,7 @@ class Federation:
         return self.network if self.estop is None else with_estop_latency(self.network, self.estop)
 
     def _check_faults(self) -> None:
-        """Look whether what befalls participants goes with what they declare."""
+        """Look whether the faults go with what their participants declare."""
         faults = as_faults(self.faults)
         check_events(faults, {name: program.publishes for name, program in self.programs.items()})
         check_boots(faults, {name: as_delay(program.boot).minimum for name, program in self.programs.items()})
@@ -199,3 +197,18 @@ class Federation:
             check_durable(name, program.durable, program.subscribes)
             if (estop := self._network().estop) is not None:
                 check_estop_latency(name, as_time(program.latency_least), estop)
+
+
+def _refusing_end(init: Callable[..., None]) -> Callable[..., None]:
+    """Say what the keyword is called that every other kind of run has for `end`, too; the signature stays."""
+
+    @wraps(init)
+    def made(federation: Federation, *given: object, **named: object) -> None:
+        if "end" in named:
+            raise ConfigurationError("a Federation has no `end`", advice="write until=")
+        init(federation, *given, **named)
+
+    return made
+
+
+Federation.__init__ = _refusing_end(Federation.__init__)  # type: ignore[method-assign]

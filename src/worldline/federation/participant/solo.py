@@ -1,6 +1,6 @@
 """Runs the program of one participant alone, fed from a recording: in this thread, so that a debugger has it all.
 
-Whatever it does is compared with what it did in the recorded run. Nobody else takes part, so it costs what the program
+Whatever it does is compared with what it did in the recorded run. No other takes part, so it costs what the program
 itself costs, and may stand in a debugger for as long as one likes.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from worldline.federation.participant.participant import Participant
-from worldline.federation.participant.program import Program, blame, is_debugger_quit, is_normal_end, run_program
+from worldline.federation.participant.program import Program, blame, is_debugger_quit, run_program_out
 from worldline.history.replay.retelling import RetoldDifference
 from worldline.lock import Join, StartRun
 from worldline.lock.arbiter import Arbiter
@@ -65,24 +65,25 @@ def replay_alone(
             feeding.stop()
 
     feeding = feed(take)
-    ledger = program.ledger(feeding.name, life)
+    name = feeding.part.name
+    ledger = program.ledger(name, life)
     ledger.payload_max = payload_max
     participant = Participant(ledger, feeding)
-    done = SoloReplay(feeding.name, differences=found)
+    done = SoloReplay(name, differences=found)
     try:
         participant.join()
-        _play(program, participant, call)
+        run_program_out(lambda me: call(program.run, me), participant)
         participant.leave()
         done.is_whole = True
     except FeedingOver:  # It differs, or the recording ends here.
         pass
     except Interrupted as error:
-        raise error.concerning(feeding.name, ledger.now) from error.__cause__
+        raise error.concerning(name, ledger.now) from error.__cause__
     except (Exception, SystemExit) as error:
         if is_debugger_quit(error):
-            raise ModelError(blame(error), participant=feeding.name, at=ledger.now) from error
+            raise ModelError(blame(error), participant=name, at=ledger.now) from error
         if isinstance(error, WorldlineError) and own_line(error) is None:  # Its program didn't lead to this.
-            raise error.concerning(feeding.name, ledger.now) from error.__cause__
+            raise error.concerning(name, ledger.now) from error.__cause__
         try:
             participant.catch_up()  # It may be further on than it has said, since what comes next was known to it.
         except FeedingOver:
@@ -93,24 +94,16 @@ def replay_alone(
             done.failure = said_of(error)
         else:
             found.append(difference)
-    done.now, done.sent, done.compared = feeding.now, feeding.sent, feeding.compared
+    done.now, done.sent, done.compared = feeding.now, feeding.part.sent, feeding.part.compared
     done.digest = participant.digest
     return done
-
-
-def _play(program: Program, participant: Participant, call: Call) -> None:
-    try:
-        run_program(lambda me: call(program.run, me), participant)
-    except SystemExit as error:
-        if not is_normal_end(error):
-            raise
 
 
 def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
     """Return how far a participant may peek in a run of these: that follows from what they declare."""
     if plan.network.estop is not None:
         joins = {each: with_estop(joins.get(each, Join())) for each in (*plan.roster, *joins)}
-    if name not in plan.roster:  # Somebody has invited it, so anybody could be invited.
+    if name not in plan.roster:  # It was invited, so others could be, too.
         paths = Paths(plan.network, plan.seed)
         topics = [each.topic for each in joins[name].subscribes if each.buffer.limit != 0]
         return min([plan.network.control_latency, *(paths.least_into(topic, name) for topic in topics)])
@@ -120,5 +113,5 @@ def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
 
 
 def rules_alone(joins: Mapping[str, Join], name: str) -> bool:
-    """Whether a participant may invite and stop, and nobody else."""
+    """Whether a participant may invite and stop, and no other."""
     return [each for each, join in joins.items() if join.controls] == [name]

@@ -1,12 +1,11 @@
 """Admission: who may speak for whom, by what they prove, and joining how, by what the server's file declares.
 
-It judges and remembers nothing. Who is connected, and whether somebody has been here before, is for the host to say.
+It judges and remembers nothing. Who is connected, and who has been here before, is for the host to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 from worldline.federation.participant.declaration import Declaration, Plain, agreed, difference, said_at_joining
 from worldline.lock import OPERATOR, Join
@@ -21,7 +20,10 @@ from worldline.wire.handshake import (
     CLOCK,
     DISAGREES,
     LIFE,
+    NONCE_SIZE,
+    PROTOCOL,
     UNABLE,
+    VERSION,
     Challenge,
     Hello,
     client_proof,
@@ -32,17 +34,14 @@ from worldline.wire.handshake import (
 NOT_OPERATORS = "an operator needs the operator's token; a participant's isn't enough"
 
 
-class Refusal(NamedTuple):
-    """Why somebody isn't let in: a code of the handshake, and in words."""
-
-    code: str
-    reason: str
+Refusal = tuple[str, str]
+"""Why a connection isn't admitted: a code of the handshake, and in words."""
 
 
 class Admission:
     """The tokens, the agreement and the declarations of one run.
 
-    `operator_token` is an operator's, and no participant's. `nobodys` is a token that nobody knows.
+    `operator_token` is an operator's, and no participant's.
     """
 
     def __init__(
@@ -52,14 +51,19 @@ class Admission:
         operator_token: bytes,
         agreement: Mapping[str, str],
         declared: Mapping[str, Plain],
-        nobodys: bytes,
+        entropy: Callable[[int], bytes],
     ) -> None:
-        self._federation = federation
+        self.federation = federation
         self._token = token
-        self._operator_token = operator_token
+        self._entropy = entropy
+        self._unknown_token = entropy(NONCE_SIZE)  # It is known to none.
+        self._operator_token = operator_token or self._unknown_token
         self._agreement = agreement
         self._declared = declared
-        self._nobodys = nobodys
+
+    def challenge(self) -> Challenge:
+        """Return the first word to a connection, which no other one gets."""
+        return Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE))
 
     # --- By what they prove ---
 
@@ -72,28 +76,27 @@ class Admission:
         expected = client_proof(token, challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
             if hello.name == OPERATOR:
-                return Refusal(BAD_TOKEN, NOT_OPERATORS)
-            return Refusal(BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
+                return BAD_TOKEN, NOT_OPERATORS
+            return BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token"
         if is_foreign and not token:
-            return Refusal(BAD_TOKEN, "without a token, only processes of the server's own user are admitted")
-        if hello.federation not in ("", self._federation):
+            return BAD_TOKEN, "without a token, only processes of the server's own user are admitted"
+        if hello.federation not in ("", self.federation):
             theirs = shown(hello.federation)
-            return Refusal(BAD_FEDERATION, f"this is federation {self._federation!r}, not {theirs}")
+            return BAD_FEDERATION, f"this is federation {self.federation!r}, not {theirs}"
         return None
 
     def disagreement(self, hello: Hello) -> Refusal | None:
         """Refuse who doesn't state what the server states."""
         differs = difference(self._agreement, hello.agreement)
-        return None if differs is None else Refusal(DISAGREES, differs)
+        return None if differs is None else (DISAGREES, differs)
 
     def inability(self, hello: Hello, plan: Plan) -> Refusal | None:
         """Refuse a client that would ignore what it is to act out: its history would be another one."""
         name = hello.name
         if CLOCK not in hello.abilities and self.stated(name)[2] is not None:
-            return Refusal(UNABLE, f"{name} has a local clock, and its client can't keep one")
+            return UNABLE, f"{name} has a local clock, and its client can't keep one"
         if LIFE not in hello.abilities and self.life_of(name, plan) is not None:
-            befalls = "a boot time, faults or an emergency stop"
-            return Refusal(UNABLE, f"{name} has {befalls}, and its client can't act them out")
+            return UNABLE, f"{name} has a boot time, faults or an emergency stop, and its client can't act them out"
         return None
 
     def proof_for(self, hello: Hello, challenge: Challenge) -> bytes:
@@ -103,7 +106,7 @@ class Admission:
     def _token_of(self, name: str) -> bytes:
         if name == OPERATOR:
             return self._operator_token
-        return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
+        return self._token if isinstance(self._token, bytes) else self._token.get(name, self._unknown_token)
 
     # --- By what is declared ---
 
@@ -128,6 +131,6 @@ class Admission:
         return with_estop(join if stated is None else agreed(stated, said_at_joining(without_estop(join))).join())
 
     def could_come(self, name: str, roster: Iterable[str]) -> bool:
-        """Whether somebody of this name could connect. Nobody knows unless there is a list with the whole roster."""
+        """Whether a participant of this name could connect. That isn't known without a list of the roster."""
         names = self._token if isinstance(self._token, Mapping) else self._declared
         return name in names or not names or not all(each in names for each in roster)

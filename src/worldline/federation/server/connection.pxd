@@ -8,15 +8,11 @@ from worldline.wire.frames cimport Frames
 cdef Py_ssize_t _LEAST
 
 
-cdef class PolledSockets:
-    cdef object _epoll
+cdef class SocketWatch:
+    cdef object _poll
     cdef dict _actions
 
     cpdef list ready(self, double seconds)
-
-
-cdef class SelectedSockets:
-    cdef object _selector
 
 
 cdef class ServerConnection:

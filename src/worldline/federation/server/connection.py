@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import select
-import selectors
 import socket
 import ssl
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from worldline.federation.peer_process import is_another_users, is_stopped, process_of
 from worldline.federation.server.host import Host
@@ -22,67 +22,42 @@ from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
 
-# Which sockets are ready: what `selectors` tells, by one call of the system where there is epoll.
-#
-# `selectors` makes an object for each socket that is ready, in Python; a server asks a hundred thousand times a second.
+# Which sockets are ready. `selectors` would make an object in Python for each; a server asks a hundred thousand times a
+# second.
 
-READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+READ, WRITE = 0x001, 0x004  # POLLIN and POLLOUT, and EPOLLIN and EPOLLOUT on Linux: the same everywhere.
+_HAS_EPOLL = hasattr(select, "epoll")
+_UNIT = 1 if _HAS_EPOLL else 1000  # What is waited for is given in seconds, or in milliseconds.
 
-_POLLED = {READ: 0x001, WRITE: 0x004, READ | WRITE: 0x005}  # EPOLLIN, EPOLLOUT: the same on every Linux.
 
-
-class PolledSockets:
+class SocketWatch:
     """Sockets, each with what is to be done when it is ready."""
 
     def __init__(self) -> None:
-        self._epoll = select.epoll()
+        self._poll: Any = select.epoll() if _HAS_EPOLL else select.poll()
         self._actions: dict[int, Callable[[], None]] = {}
 
     def register(self, which: socket.socket, events: int, action: Callable[[], None]) -> None:
         number = which.fileno()
-        self._epoll.register(number, _POLLED[events])
+        self._poll.register(number, events)
         self._actions[number] = action
 
     def modify(self, which: socket.socket, events: int) -> None:
-        self._epoll.modify(which.fileno(), _POLLED[events])
+        self._poll.modify(which.fileno(), events)
 
     def unregister(self, which: socket.socket) -> None:
         number = which.fileno()
         del self._actions[number]
-        self._epoll.unregister(number)
+        self._poll.unregister(number)
 
     def ready(self, seconds: float) -> list[Callable[[], None]]:
         """Return what is to be done now; wait for something, for so long at the most."""
-        polled = self._epoll.poll(seconds)
+        polled = self._poll.poll(seconds * _UNIT)
         return [self._actions[number] for number, _ in polled] if polled else []
 
     def close(self) -> None:
-        self._epoll.close()
-
-
-class SelectedSockets:
-    """The same, as `selectors` has it."""
-
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-
-    def register(self, which: socket.socket, events: int, action: Callable[[], None]) -> None:
-        self._selector.register(which, events, action)
-
-    def modify(self, which: socket.socket, events: int) -> None:
-        self._selector.modify(which, events, self._selector.get_key(which).data)
-
-    def unregister(self, which: socket.socket) -> None:
-        self._selector.unregister(which)
-
-    def ready(self, seconds: float) -> list[Callable[[], None]]:
-        return [key.data for key, _ in self._selector.select(seconds)]
-
-    def close(self) -> None:
-        self._selector.close()
-
-
-SocketWatch = PolledSockets if hasattr(select, "epoll") else SelectedSockets
+        if _HAS_EPOLL:
+            self._poll.close()
 
 
 _LEAST = READ_LEAST
@@ -97,7 +72,7 @@ class ServerConnection:
         connection: socket.socket,
         tls: ssl.SSLContext | None,
         host: Host,
-        sockets: PolledSockets | SelectedSockets,
+        sockets: SocketWatch,
         gone: Callable[[ServerConnection], None],
         clock: Callable[[], float],
     ) -> None:
@@ -293,7 +268,7 @@ class ServerConnections:
     def __init__(
         self,
         host: Host,
-        sockets: PolledSockets | SelectedSockets,
+        sockets: SocketWatch,
         clock: Callable[[], float],
         tls: ssl.SSLContext | None,
         *,
@@ -393,7 +368,7 @@ class ServerConnections:
         self._is_deaf = True
         if not self.shortage:
             self.shortage = no_file_left(max(0, self._places - len(self._host.sessions)))
-            self._host.notices.append(self.shortage)
+            self._host.owner.notices.append(self.shortage)
 
     def _make_room(self, newest: ServerConnection | None = None) -> None:
         host = self._host

@@ -20,6 +20,8 @@ cdef class FlowControl:
     cdef readonly long long share
     cdef readonly long long weigh_above
     cdef readonly long long frames_max
+    cdef readonly long long frame_max
+    cdef readonly long long unread_max
     cdef public list paused
     cdef list _throttled
     cdef long long _resumed_at
@@ -32,23 +34,17 @@ cdef class FlowControl:
 cdef class Host:
     cdef public object limits
     cdef public Arbiter arbiter
-    cdef public str federation
     cdef public object digest
     cdef public object failure
     cdef public dict sessions
-    cdef public dict absent
     cdef public object rejoining
     cdef public list dirty
-    cdef public object notices
     cdef public list busy
     cdef readonly object owner
     cdef public FlowControl flow
     cdef readonly list _strangers
     cdef readonly list _trunks
     cdef object _admission
-    cdef object _entropy
-    cdef readonly long long frame_max
-    cdef long long _unread_max
     cdef dict _awaited
     cdef readonly double _ticked
 

@@ -1,53 +1,53 @@
 """The host: a server without sockets. Bytes of connections in, bytes for connections out.
 
 It admits participants, hands what they say to the arbiter and the arbiter's answers back, beats the heart, and ends
-everything cleanly when somebody vanishes or misbehaves. The clock and entropy are passed in; whoever has sockets
-(`Server`) feeds it, so all of it can be tried without one.
+everything cleanly when a participant vanishes or misbehaves. The clock and entropy are passed in; the owner of the
+sockets (`Server`) feeds it, so all of it can be tried without one.
 
 Rules
 -----
 H1. A stranger learns nothing: version and token are judged (`Admission`) before any word about federation, roster or
-    run. With a token for each, a name that nobody has a token for is refused in the same words as a wrong token. An
+    run. With a token for each, a name that has no token is refused in the same words as a wrong token. An
     operator has a token of its own, whatever participants have.
 H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
     participant, that one is lost, and by the policy `abort` the run is broken off with its name.
-H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
+H3. Memory is bounded, and none is given up for going ahead. What a participant has sent and others may still have
     to be given is counted (R1 of the router). Above its share of `memory_max` there are three cases:
 
-    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up.
-    b. Nobody is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
-       everybody up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
-       simulates holds that much, at 30 MB a second over a link of 10 s as well, and somebody must keep it. Above
+    a. It is ahead of another one: its base is greater than the least. It isn't read until that one has caught up.
+    b. None is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
+       all of them up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
+       simulates holds that much, at 30 MB a second over a link of 10 s as well, and the server must keep it. Above
        `under_way_max`, for all senders together, the run ends, and says who has sent what.
-    c. As b., but it doesn't go on: its next send stays where it was while it sends more than `flood_max`. Nobody can
+    c. As b., but it doesn't go on: its next send stays where it was while it sends more than `flood_max`. None can
        take that before it goes on; it is lost.
 
-    Nothing locks up. Whoever isn't read has a base above the least one. The holder of the least base is read (b),
-    and it doesn't wait for anybody: every send is at least that base, and every latency is positive, so its bound lies
+    Nothing locks up. One that isn't read has a base above the least one. The holder of the least base is read (b),
+    and it doesn't wait for others: every send is at least that base, and every latency is positive, so its bound lies
     beyond what it needs (A3 of the arbiter). So it computes, or waits for what no participant can give: the barrier,
-    or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of whoever isn't read. It is
+    or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of one that isn't read. It is
     bounded: of one in case a. its share is kept and what it has sent of one body, of one in case b. what is under way,
     and a quarter. A body that comes in several frames counts as under way from its second frame on.
 
     What a connection doesn't take off our hands is counted too, and above a limit it is lost. Topics are counted, since
     something is kept for each.
 H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
-H5. Nobody is held up by one that says much. Work is done in turns: in one turn a connection is heard for a few frames
+H5. None is held up by one that says much. Work is done in turns: in one turn a connection is heard for a few frames
     or events. What is left over waits, and so does what it sends after that: it isn't read meanwhile. All who have
-    something to say get their turn before anybody gets a second one.
-H6. Until its start nobody is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
-H7. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for whoever has the
-    sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as the
-    one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
-    nothing for so long, and even then nobody who is known to run. Time in which the host itself didn't listen, since
-    it was busy or stopped, or its resident computed, is nobody's silence.
+    something to say get their turn before any gets a second one.
+H6. Until its start none is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
+H7. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for the owner of
+    the sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as
+    the one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
+    nothing for so long, and even then none that is known to run. Time in which the host itself didn't listen, since
+    it was busy or stopped, or its resident computed, isn't silence.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ from msgspec.structs import replace
 from worldline.federation.participant.declaration import Plain
 from worldline.federation.server.admission import Admission, Refusal
 from worldline.federation.server.limits import Limits
-from worldline.federation.server.session import Session, SessionCarrier, SessionOwner
+from worldline.federation.server.session import Session, SessionOwner
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.outcome import Status, WaitReason
@@ -109,7 +109,6 @@ from worldline.wire.handshake import (
     BAD_VERSION,
     CROWDED,
     DECLARED,
-    NONCE_SIZE,
     OVER,
     PROTOCOL,
     PROTOCOL_ERROR,
@@ -126,7 +125,10 @@ from worldline.wire.handshake import (
 from worldline.wire.trunk import OpenTrunk
 
 if TYPE_CHECKING:
+    from worldline.federation.server.operating import OperatorDesk
+    from worldline.federation.server.rejoining import Rejoining
     from worldline.federation.server.run_journal import RunJournal
+    from worldline.federation.server.trunk import Trunk
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
 # answers to an ordinary frame take.
@@ -141,32 +143,18 @@ _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
 
 
-class HostJournal(Protocol):
-    """What a host hands over to its journal, if it has one: `Rejoining` says what each of these does."""
-
-    journal: RunJournal
-    returns_s: float
-
-    def admitted(self, session: Session) -> None: ...
-    def has_snapshot(self, name: str) -> bool: ...
-    def hear(self, session: Session, events: list[Told]) -> None: ...
-    def enter(self, session: Session, join: Join) -> None: ...
-    def answered(self, action: Any) -> bool: ...
-    def operated(self, event: Barrier | Stop) -> None: ...
-    def lost(self, session: Session, cause: str, error: WorldlineError | None) -> bool: ...
-    def tick(self, seconds: float) -> None: ...
-
-
 class HostOwner:
     """What the owner of a host, a server or a launcher, knows of participants and hears of them."""
 
     def __init__(self) -> None:
+        self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         # Told at once who may not do what it did before, and why; without it, a notice says so.
         self.doubts: Callable[[str, str], None] | None = None
         # Says whose program runs, or ran last, in the process of a participant that shares one; None: it isn't known.
         self.runner: Callable[[str], str | None] = lambda _: None
         self.unconnected: dict[str, str] = {}  # What is known of participants whose processes run, and don't connect.
-        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # Hears an operator, if anything does.
+        self.keeps_journal = False  # It needs the journal when the run isn't served any more, and lets go of it later.
+        self.desk: Callable[[Session], OperatorDesk | None] | None = None  # Hears an operator, if anything does.
 
 
 class FlowControl:
@@ -178,6 +166,8 @@ class FlowControl:
         self.share = min(limits.memory_max, _UNLIMITED) // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
         self.weigh_above = min(self.share, limits.flood_max, limits.under_way_max)  # Less is no concern.
         self.frames_max = min(limits.frames_max, _UNLIMITED)
+        self.frame_max = limits.frame_max
+        self.unread_max = min(limits.unread_max, _UNLIMITED)
         self.paused: list[Session] = []
         self._throttled: list[Session] = []
         self._resumed_at = -1  # The least base when those that aren't read were last looked at.
@@ -293,27 +283,17 @@ class Host:
         self.arbiter.topics_max = self.limits.topics_max
         self.arbiter.logs_max = self.limits.flood_max
         self.arbiter.payload_max = self.limits.payload_max
-        self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
-        # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
-        self.absent: dict[str, tuple[str, float]] = {}
-        self.rejoining: HostJournal | None = None  # The journal, and what lets participants come back, if they may.
-        self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
-        self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
+        self.rejoining: Rejoining | None = None  # The journal, and what lets participants come back, if they may.
+        self.dirty: list[Session] = []  # Those to send to, to close or to pause; for the owner of the sockets.
         self.owner = HostOwner()
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
-        self._trunks: list[SessionCarrier] = []
-        nobodys = entropy(NONCE_SIZE)
-        self._admission = Admission(
-            federation, token, operator_token or nobodys, agreement or {}, declared or {}, nobodys
-        )
-        self._entropy = entropy
+        self._trunks: list[Trunk | OperatorDesk] = []
+        self._admission = Admission(federation, token, operator_token, agreement or {}, declared or {}, entropy)
         self.flow = FlowControl(self)
-        self.frame_max = self.limits.frame_max
-        self._unread_max = min(self.limits.unread_max, _UNLIMITED)
         self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
         self._ticked = 0.0
 
@@ -321,11 +301,15 @@ class Host:
     def over(self) -> bool:
         return self.arbiter.phase is _OVER
 
+    @property
+    def federation(self) -> str:
+        return self._admission.federation
+
     # --- Connections ---
 
     def open(self, now: float) -> Session:
         """Take in a new connection."""
-        session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        session = Session(self._admission.challenge(), now)
         self._meet(session)
         self.put(session, frame(_encode(session.challenge)))
         return session
@@ -353,11 +337,11 @@ class Host:
         self.refuse(stranger, CROWDED, "too many connections are waiting to be admitted")
 
     def is_stranger(self, session: Session) -> bool:
-        """Whether a connection hasn't been admitted, and nobody on it."""
+        """Whether a connection hasn't been admitted, and no participant on it."""
         return session in self._strangers
 
     def trust(self, session: Session) -> None:
-        """It is no stranger any more: it has been admitted, or somebody on the trunk that it is."""
+        """It is no stranger any more: it has been admitted, or a participant on the trunk that it is."""
         if session in self._strangers:
             self._strangers.remove(session)
 
@@ -365,10 +349,11 @@ class Host:
         """Admit a participant that lives in this very thread, and needn't prove who it is."""
         refusal = self._unwelcome(name)
         if refusal is not None:
-            raise UsageError(refusal.reason, participant=name, code=refusal.code)
+            code, reason = refusal
+            raise UsageError(reason, participant=name, code=code)
         session = Session(Challenge(PROTOCOL, VERSION, b""), now)
         session.owner = owner
-        session.stopped = False  # It runs: else nobody would ask.
+        session.stopped = False  # It runs: it is what asks.
         self._admit(session, name)
         return session
 
@@ -385,11 +370,11 @@ class Host:
         if data:
             session.frames.push([data])
         self._turn(session)
-        if session.frames.gathered() > self.frame_max and not session.closing:
+        if session.frames.gathered() > self.flow.frame_max and not session.closing:
             self.flow.check_under_way(session)
 
     def work(self) -> None:
-        """Give everybody who has said more than was heard another turn, one after the other."""
+        """Give those who have said more than was heard another turn, one after the other."""
         busy, self.busy = self.busy, []
         for session in busy:
             if session.busy:
@@ -426,7 +411,7 @@ class Host:
         except Exception as error:
             busy = False
             if isinstance(error, WorldlineError) and error.of_observer:
-                self.end(error)  # Whoever happened to be speaking isn't to blame.
+                self.end(error)  # The participant that happened to be speaking isn't to blame.
             elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
                 self._fault(session, error)
             else:
@@ -456,7 +441,7 @@ class Host:
         session.out.clear()
         if session in self._strangers:
             self._strangers.remove(session)
-            self.notices.append(f"a connection ended before it was admitted: {cause}")
+            self.owner.notices.append(f"a connection ended before it was admitted: {cause}")
         if session.name and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
             if session.frames.is_cut_short:
@@ -466,7 +451,7 @@ class Host:
     def tick(self, now: float, absent_s: float = 0.0) -> None:
         """Beat the heart, and find those whose heart has stopped. To be called about every second.
 
-        `absent_s` is for how long, since the last time, nobody was served, as far as that is known.
+        `absent_s` is for how long, since the last time, none was served, as far as that is known.
         """
         limits = self.limits
         for trunk in self._trunks:
@@ -500,7 +485,7 @@ class Host:
         arbiter, limit = self.arbiter, self.limits.join_s
         if limit is None or self.over or not (arbiter.phase is Phase.GATHERING or arbiter.newcomers):
             return
-        floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
+        floor = arbiter.floor()  # A newcomer isn't late before all have come as far as its start.
         missing = {name: name for name in arbiter.missing() if arbiter.members[name].start <= floor}
         for places in vacant(arbiter.plan):
             missing[_VACANT] = places  # One wait for all of them, which goes on when some are taken.
@@ -518,7 +503,7 @@ class Host:
             )
 
     def _excuse(self, missed: float, now: float) -> None:
-        """Don't count the time in which this end was busy or stopped, and heard nobody (H7)."""
+        """Don't count the time in which this end was busy or stopped, and heard none (H7)."""
         if missed > 0:
             for session in (*self.sessions.values(), *self._strangers):
                 session.heard = min(now, session.heard + missed)
@@ -607,7 +592,7 @@ class Host:
         return name in self.arbiter.members or name in self.arbiter.plan.guests
 
     def _make_room(self) -> None:
-        """Bound those who may be anybody, and have no place before they join, as strangers are."""
+        """Bound those whose names aren't known, who have no place before they join, as strangers are."""
         unknown = [each for each in self.sessions.values() if not self.is_known(each.name)]
         if len(unknown) >= self.limits.strangers_max:
             del self.sessions[unknown[0].name]
@@ -622,26 +607,26 @@ class Host:
         return self._admission.life_of(name, self.arbiter.plan)
 
     def _unwelcome(self, name: str) -> Refusal | None:
-        """Refuse whoever isn't expected, or not any more."""
+        """Refuse one that isn't expected, or not any more."""
         if self.over:
-            return Refusal(OVER, "the run is over")
+            return OVER, "the run is over"
         if name in self.sessions:
-            return Refusal(TAKEN, f"participant {name!r} is already connected")
+            return TAKEN, f"participant {name!r} is already connected"
         member = self.arbiter.members.get(name)
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
             if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
                 started = f"nobody expects {shown(name)}: the run has started without it{self._expected_back()}"
-                return Refusal(UNEXPECTED, started)
+                return UNEXPECTED, started
             expected = ", ".join(self.arbiter.missing()) or "nobody at present"
-            return Refusal(UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}{self._expected_back()}")
+            return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}{self._expected_back()}"
         if member is not None and member.state is not State.EXPECTED and not self._may_return(member):
-            return Refusal(TAKEN, f"participant {name!r} has been here already")
+            return TAKEN, f"participant {name!r} has been here already"
         return None
 
     def _may_return(self, member: Member) -> bool:
         """Whether one that has been here may connect again; one that has left is told that it has."""
-        return self.rejoining is not None and (member.name in self.absent or member.state is State.LEFT)
+        return self.rejoining is not None and (member.name in self.rejoining.absent or member.state is State.LEFT)
 
     def _expected_back(self) -> str:
         away = self.lost()
@@ -719,7 +704,7 @@ class Host:
             self.flow.resume()
 
     def _joined(self, session: Session, event: object) -> None:
-        """The first word of everybody. A guest's waits until it has been invited."""
+        """The first word of a participant. A guest's waits until it has been invited."""
         if not isinstance(event, Join):
             raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
         if session.joining is not None:
@@ -738,7 +723,7 @@ class Host:
     def enter(self, session: Session, event: Join) -> None:
         """Let a participant join as was agreed, or wait to be invited."""
         if not self.is_known(session.name):
-            if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
+            if not self.arbiter.plan.vacancies:  # Another one was quicker.
                 self.sessions.pop(session.name)
                 self.refuse(session, UNEXPECTED, "all places are taken")
                 return
@@ -759,7 +744,7 @@ class Host:
             if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
                 session.member = member
                 session.frames.admit(self.limits.payload_max)
-        self.notices.append(f"{session.name} has joined")
+        self.owner.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
 
     def agreed(self, name: str, join: Join) -> Join:
@@ -767,7 +752,7 @@ class Host:
         return self._admission.agreed(name, join, self.arbiter.plan)
 
     def _check_invited(self, name: str, inviting: Member) -> None:
-        """Refuse an invitation of somebody who can never come, and whom everybody would wait for."""
+        """Refuse an invitation of a participant that can never come, and that all would wait for."""
         plan = self.arbiter.plan
         if name in plan.guests or self._admission.could_come(name, plan.roster):
             return
@@ -801,9 +786,9 @@ class Host:
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
                 if not is_heavy(action):
-                    self.put(session, encode_answer(action, self.frame_max))
+                    self.put(session, encode_answer(action, self.flow.frame_max))
                 elif self._reads(session):
-                    add_grant(session.out, action, self.frame_max)
+                    add_grant(session.out, action, self.flow.frame_max)
                     self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
@@ -817,10 +802,10 @@ class Host:
             self.dirty.append(session)
 
     def _reads(self, session: Session) -> bool:
-        """Whether there is somebody who takes what is said."""
+        """Whether the other end takes what is said."""
         if session.closing:
             return False
-        if len(session.out) > self._unread_max:
+        if len(session.out) > self.flow.unread_max:
             self.drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
             return False
         return True
@@ -831,7 +816,7 @@ class Host:
         """Tell a connection why it ends, and end it."""
         self.trust(session)
         if not self.over:
-            self.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
+            self.owner.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
         self.put(session, encode_answer(Refused(code, reason)))
         session.closing = True
         self.dirty.append(session)
@@ -847,7 +832,7 @@ class Host:
             self._lose(session, shortened(f"it was cut off: {error.problem}"), error)
 
     def give_up(self, name: str, cause: str) -> None:
-        """Give up a participant of whom somebody else knows that it is gone; one that isn't here is no concern."""
+        """Give up a participant that is known to be gone; one that isn't here is no concern."""
         if name in self.sessions and not self.over:
             self._miss(self.sessions[name], cause)
 
@@ -875,7 +860,7 @@ class Host:
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
-            self.notices.append(f"{session.name} was lost before the start: {cause}")
+            self.owner.notices.append(f"{session.name} was lost before the start: {cause}")
             self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
             return
         at = self._time_of(session)
@@ -888,12 +873,12 @@ class Host:
     # --- Operating ---
 
     def hold_at(self, until: int) -> None:
-        """Move the barrier: nobody is granted beyond it."""
+        """Move the barrier: none is granted time beyond it."""
         if not self.over and until != self.arbiter.barrier:
             self._operate(Barrier(until))
 
     def stop_at(self, at: int) -> None:
-        """End the run at a time that nobody has passed."""
+        """End the run at a time that none has passed."""
         if not self.over:
             self._operate(Stop(at))
 
@@ -933,7 +918,7 @@ class Host:
             journal.close()
 
     def break_off(self, event: Lost | CallOff, abort: Abort) -> None:
-        """End the run for everybody who is connected, also for those who haven't joined."""
+        """End the run for all who are connected, also for those who haven't joined."""
         self._carry_out(self.arbiter.handle(OPERATOR, event))
         for session in list(self.sessions.values()):
             if session.member is None:
@@ -956,7 +941,7 @@ class Host:
     def status(self) -> Status:
         """Say how far the run is, and who is in whose way."""
         status = self.arbiter.status()
-        if not (self._trunks or self.absent):
+        if not self._trunks and (self.rejoining is None or not self.rejoining.absent):
             return status
         return replace(status, ask=lambda: tuple(map(self._traced, status.waits)))
 
@@ -966,10 +951,10 @@ class Host:
             return wait
         session = self.sessions.get(wait.holder)
         if session is None:
-            if wait.holder not in self.absent:
+            lost = self.lost().get(wait.holder)
+            if lost is None:
                 return wait
-            why = f"it was lost ({self.absent[wait.holder][0]}), and the run waits for it to come back"
-            return WaitReason(wait.who, wait.holder, why)
+            return WaitReason(wait.who, wait.holder, f"it was lost ({lost[0]}), and the run waits for it to come back")
         behind = session.owner.other_end().behind
         if not behind:
             return wait
@@ -978,7 +963,8 @@ class Host:
 
     def lost(self) -> dict[str, tuple[str, float]]:
         """Return who was lost and is expected to come back: why it was lost, and for how many seconds it is away."""
-        return {name: absence for name, absence in self.absent.items() if name not in self.sessions}
+        absent = {} if self.rejoining is None else self.rejoining.absent
+        return {name: absence for name, absence in absent.items() if name not in self.sessions}
 
     def returning(self) -> list[str]:
         """Return who has come back, and hasn't got yet to where it was lost."""
@@ -996,7 +982,7 @@ class Host:
         return [*self.arbiter.missing(), *vacant(self.arbiter.plan), *self.lost()]
 
     def waiting(self) -> str:
-        """Say for whom everybody waits, in one line."""
+        """Say for whom all wait, in one line."""
         if self.arbiter.phase is Phase.GATHERING:
             return f"waiting for {', '.join(self.missing())}"
         whys = self.arbiter.why()

@@ -45,7 +45,7 @@ class Limits:
     `rejoin_s`        how long it waits for one that was lost to come back, where it may; None: forever.
     `memory_max`      for what all participants together have sent and others may still receive: a participant that has
                       more than its share, and is ahead of others, isn't read until they have caught up.
-    `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for sent it.
+    `under_way_max`   for the same, where none can be held back: the one that all others wait for sent it.
     `flood_max`       how much of that a participant may send without advancing itself, and how much it may log.
     `unread_max`      how much may be queued for a participant that doesn't read it.
     `frame_max`       the longest frame; what is longer goes into several.
@@ -74,7 +74,7 @@ class Limits:
 
     @property
     def heartbeat_s(self) -> float:
-        """How often everybody should say something, if only a heartbeat."""
+        """How often each end should say something, if only a heartbeat."""
         return (self.unreachable_s if self.silence_s is None else self.silence_s) / 4
 
 

@@ -1,6 +1,6 @@
 """The operator's desk: the server's end of a connection over which an operator looks at a run and drives it.
 
-To the host, the connection is one that carries no participants: it is heard like a trunk, and gives up nobody when it
+To the host, the connection is one that carries no participants: it is heard like a trunk, and gives up none when it
 ends. Everything here happens in the server's thread, between two turns, so the arbiter stands still while it is looked
 at. Looking changes nothing; pausing and stepping move the operator's own barrier, which changes when things happen and
 never what happens.
@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -39,6 +40,9 @@ from worldline.wire.operator import (
     operator_frame,
 )
 
+if TYPE_CHECKING:
+    from worldline.federation.server.server import Server
+
 # Remembers, now and then, how far a run was: so that what the lock counts in events can be told in seconds.
 #
 # The lock has no clock, and to note the time of every event would cost every event something. So the server notes, as
@@ -51,52 +55,47 @@ _LATELY_S = 2.0
 _LEAST_S = 0.25  # What happens in less says nothing of a pace.
 
 
-class Milestone(NamedTuple):
-    """How many events there had been at some moment, and how far simulated time was."""
-
-    events: int
-    wall_s: float
-    time: int
-
-
 class Milestones:
     """The moments of one run that are remembered, the oldest first."""
 
     def __init__(self) -> None:
-        self._passed: list[Milestone] = []
+        # How many events there had been at each moment, when that was, and how far simulated time was.
+        self._passed: list[tuple[int, float, int]] = []
 
     def note(self, events: int, wall_s: float, time: int) -> None:
         """Remember a moment, unless nothing has happened since the last one, or that was just now."""
         passed = self._passed
-        if passed and (passed[-1].events == events or wall_s - passed[-1].wall_s < _APART_S):
+        if passed and (passed[-1][0] == events or wall_s - passed[-1][1] < _APART_S):
             return
-        passed.append(Milestone(events, wall_s, time))
+        passed.append((events, wall_s, time))
         if len(passed) > _KEPT:
             half = len(passed) // 2
             del passed[1:half:2]
 
     def when(self, event: int) -> float | None:
-        """Return the first look after which this event had happened; None if nobody has looked since."""
-        place = bisect_right(self._passed, event, key=lambda milestone: milestone.events)
-        return self._passed[place].wall_s if place < len(self._passed) else None
+        """Return the first look after which this event had happened; None if there was no look since."""
+        place = bisect_right(self._passed, event, key=itemgetter(0))
+        return self._passed[place][1] if place < len(self._passed) else None
 
     def pace(self, events: int, wall_s: float, time: int) -> tuple[float | None, float | None]:
-        """Return how many simulated seconds have passed per second lately, and how many events; None: nobody knows."""
-        place = bisect_right(self._passed, wall_s - _LATELY_S, key=lambda milestone: milestone.wall_s)
-        since = self._passed[max(0, place - 1)] if self._passed else None
-        if since is None or wall_s - since.wall_s < _LEAST_S:
+        """Return how many simulated seconds have passed per second lately, and how many events; None: not known yet."""
+        if not self._passed:
             return None, None
-        elapsed = wall_s - since.wall_s
-        return (time - since.time) / elapsed / 1e9, (events - since.events) / elapsed
+        place = bisect_right(self._passed, wall_s - _LATELY_S, key=itemgetter(1))
+        events_then, wall_s_then, time_then = self._passed[max(0, place - 1)]
+        elapsed = wall_s - wall_s_then
+        if elapsed < _LEAST_S:
+            return None, None
+        return (time - time_then) / elapsed / 1e9, (events - events_then) / elapsed
 
 
-# Finds out what everybody is doing, for an operator: for how long, in which process, and what is in the way.
+# Finds out what each participant is doing, for an operator: for how long, in which process, and what is in the way.
 
 _UNREAD_MUCH = 2**16
 
 
 def activities_of(host: Host, milestones: Milestones, now: float) -> dict[str, Activity]:
-    """Return what is known of everybody who is connected, or was lost and may come back, or whose process runs.
+    """Return what is known of participants that are connected, were lost and may come back, or whose process runs.
 
     The system is asked only about those who compute: the others wait, and that is all they do.
     """
@@ -144,24 +143,10 @@ OPERATORS_MAX = 16
 _UNREAD_MAX = 2**16
 
 
-class OperatedServer(Protocol):
-    """What a desk needs of its server. `Server` says what each of these does."""
-
-    host: Host
-    milestones: Milestones
-
-    @property
-    def paused_at(self) -> int: ...
-    def clock(self) -> float: ...
-    def pause_at(self, until: int) -> None: ...
-    def tell_resting(self, held: int, rested: Future[None]) -> None: ...
-    def forget_resting(self, rested: Future[None]) -> None: ...
-
-
 class OperatorDesk:
     """One operator's connection."""
 
-    def __init__(self, server: OperatedServer, session: Session) -> None:
+    def __init__(self, server: Server, session: Session) -> None:
         self._server = server
         self._session = session
         self._has_told_end = False
@@ -174,7 +159,7 @@ class OperatorDesk:
             EndRun: self._end,
         }
 
-    # --- For the host: see `SessionCarrier` ---
+    # --- For the host: what `Trunk` does, too ---
 
     def turn(self) -> bool:
         """Do the next thing that the operator says; return whether there may be more (H5 of the host).
@@ -208,7 +193,7 @@ class OperatorDesk:
             session.out += operator_frame(RunOver(digest, failure))
 
     def keep_time(self) -> None:
-        """Nobody's heart is listened for."""
+        """An operator's heart isn't listened for."""
 
     def remark(self) -> None:
         """What an operator has done is the server's to say: it may have gone since."""
@@ -274,7 +259,7 @@ class OperatorDesk:
             self._stepping = None
 
     def _next_deed(self, here: int) -> int:
-        """Return the earliest time beyond the barrier for which anybody waits, which is where somebody acts next."""
+        """Return the earliest time beyond the barrier for which a participant waits, which is where one acts next."""
         arbiter = self._server.host.arbiter
         goals = [arbiter.goal(member) for member in arbiter.members.values() if member.state in WAITING]
         return min((goal for goal in goals if goal > here), default=here)
@@ -298,7 +283,7 @@ class OperatorDesk:
         return OrderTaken(at)
 
 
-def look_at(server: OperatedServer, *, with_links: bool = False) -> Situation:
+def look_at(server: Server, *, with_links: bool = False) -> Situation:
     """Look at a run, in its server's thread."""
     host, arbiter, now = server.host, server.host.arbiter, server.clock()
     status = arbiter.status()

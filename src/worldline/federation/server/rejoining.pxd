@@ -11,9 +11,10 @@ cdef Py_ssize_t HEAVY
 cdef class Rejoining:
     cdef readonly Host _host
     cdef readonly RunJournal journal
-    cdef readonly double returns_s
+    cdef public double returns_s
     cdef object _payloads
     cdef bint _rejoins
+    cdef readonly dict absent
     cdef readonly dict _deaths
     cdef str _speaker
     cdef list _unwritten

@@ -33,11 +33,18 @@ from typing import Any
 import msgspec
 from msgspec import msgpack
 
-from worldline.federation.participant.conversation import Conversation
 from worldline.federation.server.host import Host
-from worldline.federation.server.run_journal import ANSWERS, HEAVY, HeavyPayloads, JournalRecord, RecordKind, RunJournal
+from worldline.federation.server.run_journal import (
+    ANSWERS,
+    HEAVY,
+    HeavyPayloads,
+    JournalRecord,
+    RecordKind,
+    RunJournal,
+    opened,
+)
 from worldline.federation.server.session import Session
-from worldline.history.diff.steps import named
+from worldline.history.diff.account import named
 from worldline.history.diff.values import payload_text
 from worldline.lock import (
     OPERATOR,
@@ -91,13 +98,8 @@ _decode_lost: Callable[[bytes], Lost] = msgpack.Decoder(Lost).decode
 _decode_join: Callable[[bytes], Join] = msgpack.Decoder(Join).decode
 
 
-class KeptSnapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
-
-    at: Int64
-    sent: Int64
-    state: bytes
-
+KeptSnapshot = tuple[Int64, Int64, bytes]
+"""A snapshot in the journal: the participant's time, how many messages it had sent, and what it said."""
 
 _decode_kept: Callable[[bytes], KeptSnapshot] = msgpack.Decoder(KeptSnapshot).decode
 
@@ -127,7 +129,7 @@ class Returning:
         """Go on from another place than the beginning. `after` is where its last answer before that is."""
         advice, sent, now = self._doubt, 0, 0
         if snapshot is not None:
-            sent, now = snapshot.sent, snapshot.at
+            now, sent, _ = snapshot
             restored = f"it was restored from its snapshot at {format_time(now)}"
             advice = f"{restored}; {advice or 'does that hold all of its state?'}"
         self.rehearsal = Rehearsal(
@@ -136,7 +138,7 @@ class Returning:
         self.answers, self.said = mark
         self.after = after
         self.places.clear()
-        self.restored_at = None if snapshot is None else snapshot.at
+        self.restored_at = None if snapshot is None else snapshot[0]
 
 
 class Rejoining:
@@ -156,6 +158,8 @@ class Rejoining:
         self.returns_s = 0.0 if journal is None else host.limits.rejoin_s or 1e9
         self._payloads = HeavyPayloads(self.journal)
         self._rejoins = rejoins
+        # Participants that were lost and may come back: why each was lost, and for how many seconds it has been away.
+        self.absent: dict[str, tuple[str, float]] = {}
         self._deaths: dict[str, Mark] = {}  # Where each participant was lost last.
         self._speaker = ""  # The participant that the arbiter hears just now,
         self._unwritten: list[Told] | None = None  # what it says, until that is written,
@@ -218,15 +222,14 @@ class Rejoining:
         if Publish not in member.legal:
             raise impossible(type(said).__name__, member.state, "", PeerError).concerning(session.name, member.now)
         if isinstance(said, Snapshot):
-            kept = KeptSnapshot(member.now, member.sequence, said.state)
-            self.journal.restorable(session.name, _encode(kept))
+            self.journal.restorable(session.name, _encode((member.now, member.sequence, said.state)))
         else:
             self._restore(session, said, self._mark(session.name))
         if after:
             self.hear(session, after)
 
     def _restore(self, session: Session, said: Told, mark: Mark) -> tuple[KeptSnapshot, Mark]:
-        """Give somebody its last snapshot, or let it resume from there: only at its start."""
+        """Give a participant its last snapshot, or let it resume from there: only at its start."""
         name = session.name
         place = self.journal.snapshots.get(name)
         if place is None or mark != _START:
@@ -234,14 +237,16 @@ class Rejoining:
             raise PeerError(f"it can't be restored: {why}", participant=name)
         kept, where = _decode_kept(self.journal.record(place).body), self._mark(name, place)
         if isinstance(said, Recall):
-            self._host.put(session, encode_answer(Recalled(*where, kept.state), self._host.frame_max))
+            self._host.put(session, encode_answer(Recalled(*where, kept[2]), self._host.flow.frame_max))
         elif not isinstance(said, Restore) or (said.answers, said.said) != where:
             raise PeerError("it can't be restored: that isn't the place of its last snapshot", participant=name)
         return kept, where
 
-    def has_snapshot(self, name: str) -> bool:
-        """Whether a participant can be restored from a snapshot."""
-        return name in self.journal.snapshots and name in self._host.absent
+    def has_snapshot(self, name: str) -> bool | None:
+        """Whether a participant can be restored from a snapshot; None: where none may come back, none are kept."""
+        if not (self._rejoins or self.returns_s):
+            return None
+        return name in self.journal.snapshots and name in self.absent
 
     def enter(self, session: Session, join: Join) -> None:
         """Let a participant join, and write that down."""
@@ -283,7 +288,7 @@ class Rejoining:
         if action.__class__ is Grant and is_heavy(action):
             self.journal.granted(name, self._payloads.without(action))
             return session is None
-        answer = encode_answer(action, host.frame_max)
+        answer = encode_answer(action, host.flow.frame_max)
         self.journal.answered(name, answer)
         if session is not None:
             host.put(session, answer)
@@ -293,10 +298,10 @@ class Rejoining:
         """Return an answer in the journal as it is sent."""
         if record.kind is RecordKind.ANSWERED:
             return record.body
-        return encode_answer(self._payloads.whole(record.body), self._host.frame_max)
+        return encode_answer(self._payloads.whole(record.body), self._host.flow.frame_max)
 
     def _farewell(self, name: str) -> bytes:
-        """Return what tells somebody that the server knows that it has left, also if it comes back."""
+        """Return what tells a participant that the server knows that it has left, also if it comes back."""
         return encode_answer(Grant(name, self._host.arbiter.members[name].now, [], final=True))
 
     def operated(self, event: Barrier | Stop) -> None:
@@ -327,7 +332,7 @@ class Rejoining:
         return False
 
     def _note_death(self, member: Member, cause: str, mark: Mark | None) -> None:
-        """Wait for somebody who was lost to come back, unless it has been lost there before (B5)."""
+        """Wait for a participant that was lost to come back, unless it has been lost there before (B5)."""
         host, name = self._host, member.name
         before = self._deaths.pop(name, None)
         if mark is not None and mark[0] + mark[1]:
@@ -338,10 +343,10 @@ class Rejoining:
                 host.break_off(Lost(name, problem), Abort("", problem, name, member.now))
                 return
         self._await(name, cause)
-        host.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
+        host.owner.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
 
     def _mark(self, name: str, before: int | None = None) -> Mark:
-        """Return the place that somebody has come to, as far as it is known; or had, before a place in the journal."""
+        """Return the place that a participant has come to, as far as is known; or had before a place in the journal."""
         answers = 0
         since: list[int] = []
         for place in self.journal.places(name):
@@ -357,7 +362,7 @@ class Rejoining:
         return answers, sum(not isinstance(event, Reached) for event in heard)
 
     def _await(self, name: str, cause: str) -> None:
-        self._host.absent[name] = cause, 0.0
+        self.absent[name] = cause, 0.0
 
     def _died_twice(self, member: Member, cause: str, mark: Mark) -> ModelError:
         given = self._given(member.name, mark[0])
@@ -389,7 +394,7 @@ class Rejoining:
         limit = host.limits.rejoin_s
         for name, (cause, missed_s) in host.lost().items():
             missed_s += max(0.0, seconds)
-            host.absent[name] = cause, missed_s
+            self.absent[name] = cause, missed_s
             if limit is not None and missed_s > limit and not host.over:
                 problem = f"{cause}, and it didn't come back within {limit:g} seconds"
                 at = host.arbiter.time_of(name)
@@ -408,7 +413,7 @@ class Rejoining:
             if is_changed:
                 doubts = self._host.owner.doubts
                 if doubts is None:
-                    self._host.notices.append(f"{name}: {_CHANGED}")
+                    self._host.owner.notices.append(f"{name}: {_CHANGED}")
                 else:
                     doubts(name, _CHANGED)
             session.returning = Returning(name, "its code has been changed since" if is_changed else None)
@@ -442,7 +447,7 @@ class Rejoining:
                 return
 
     def _begin(self, session: Session, back: Returning, events: list[Told]) -> bool:
-        """Take the first word of somebody who has come back; return whether it is rehearsed."""
+        """Take the first word of a participant that has come back; return whether it is rehearsed."""
         name, first = session.name, events[0]
         member = self._host.arbiter.members[name]
         if isinstance(first, Resume | Restore):
@@ -483,7 +488,7 @@ class Rejoining:
         self._host.refuse(session, code, reason)
 
     def _is_live(self, session: Session, back: Returning) -> bool:
-        """Give somebody the answers that are due; return whether there is nothing left to be rehearsed."""
+        """Give a participant the answers that are due; return whether nothing is left to be rehearsed."""
         rehearsal = back.rehearsal
         while True:
             for answer in rehearsal.due():
@@ -517,14 +522,14 @@ class Rejoining:
     def _enliven(self, session: Session, back: Returning) -> None:
         """From now on the arbiter hears what it says."""
         host, name = self._host, session.name
-        host.absent.pop(name, None)
+        self.absent.pop(name, None)
         member = session.member = host.arbiter.members[name]
         back.is_live = True
         if member.state is State.LEFT:
             host.put(session, self._farewell(name))
         else:
             how = "" if back.restored_at is None else f" from its snapshot at {format_time(back.restored_at)}"
-            host.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
+            host.owner.notices.append(f"{name} has come back{how}, and goes on at {format_time(member.now)}")
 
     def _without_past(self, session: Session, events: list[Told]) -> list[Told]:
         """Leave out times that a participant had said to have reached, and more, before it was lost."""
@@ -537,7 +542,7 @@ class Rejoining:
     # --- Hearing it all again ---
 
     def _hear_again(self) -> None:
-        """Hear what the journal tells, and wait for everybody to come back (B4)."""
+        """Hear what the journal tells, and wait for all participants to come back (B4)."""
         journal = self.journal
         if not journal.is_resumed:
             return
@@ -559,7 +564,7 @@ class Rejoining:
                 if isinstance(action, Over):
                     self._host.digest = action.digest
                 elif isinstance(action, StartRun | Grant):
-                    expected.append((action.to, encode_answer(action, self._host.frame_max)))
+                    expected.append((action.to, encode_answer(action, self._host.flow.frame_max)))
             if self._host.over and self._host.digest is None:
                 raise self._unlike(record, PeerError("the run is broken off there"))
         for name, answer in expected:  # They were about to be written.
@@ -596,13 +601,3 @@ class Rejoining:
             participant=record.name or None,
             advice="was it altered, or written by another version of Worldline? Begin a new one",
         )
-
-
-def opened(data: bytes) -> Action:
-    """Return an answer that was kept as the bytes in which it was sent."""
-    conversation = Conversation("")
-    conversation.agree(2**32, 2**32)
-    conversation.feed(data)
-    answer = conversation.answer()
-    assert answer is not None
-    return answer

@@ -15,15 +15,13 @@ import os
 import threading
 import time
 from threading import get_ident
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
-from worldline.federation.address import Address
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant.client import Client
+from worldline.federation.participant.client import Client, report
 from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.participant.declaration import Declaration
 from worldline.federation.participant.program import is_normal_end
-from worldline.federation.server.host import Host
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.sockets import not_ours, remember
 from worldline.history.outcome import Watch
@@ -31,33 +29,19 @@ from worldline.lock import Action, ParticipantEvent, State
 from worldline.model import UsageError, WorldlineError
 from worldline.model.lifecycle import UNEVENTFUL
 
+if TYPE_CHECKING:
+    from worldline.federation.server.server import Server
+
 FAREWELL_S = 60.0
 """How long the others may go on when a resident has left."""
 
 _LOOK_AFTER_S = 0.05
 
 
-class ResidentsServer(Protocol):
-    """What a resident needs of its server. Its `Server` says what each of these does."""
-
-    host: Host
-
-    def open(self) -> Address: ...
-    def begin(self, watch: Watch | None, watch_every_s: float) -> float: ...
-    def turn(self, *, patient: bool = True) -> None: ...
-    def wake_within(self, seconds: float) -> None: ...
-    def come_back(self) -> None: ...
-    def hear(self, session: Session, data: bytes) -> None: ...
-    def serve_on(self, resident: str, within_s: float) -> None: ...
-    def break_off(self, error: BaseException) -> None: ...
-    def finish(self) -> None: ...
-    def outcome(self) -> FederationOutcome: ...
-
-
 class ResidentConnection:
     """Both ends of a resident's connection to the host: it asks like a client, and owns its session like a socket."""
 
-    def __init__(self, server: ResidentsServer, name: str) -> None:
+    def __init__(self, server: Server, name: str) -> None:
         self._server = server
         self._name = name
         self._conversation = Conversation(name)
@@ -122,7 +106,7 @@ class ResidentConnection:
         return urgent or now - self._told > TELL_AFTER_S
 
     def look(self) -> None:
-        """Serve whoever has something to say, without waiting, and see whether that has ended the run."""
+        """Serve those who have something to say, without waiting, and see whether that has ended the run."""
         self._conversation.look()
         if not self._serves:
             self._server.come_back()
@@ -164,7 +148,7 @@ class ResidentConnection:
         self._server.come_back()
         while self._session.paused and not self._server.host.over:
             self._serve(patient=True)
-        if events:  # Or whoever watches the run has said something meanwhile, and these along with it.
+        if events:  # Or the watcher of the run has said something meanwhile, and these along with it.
             data = self._conversation.encode(events)
             del events[:]
             self._say(data)
@@ -210,13 +194,13 @@ class ResidentParticipant(Client):
     others are told the reason. If the run is broken off otherwise, the next operation raises a `LossError` that says by
     whom and why, or, if there is none, the exit does.
 
-    The others are served whenever the resident waits. While it computes nobody is: who then connects, or has something
-    to say, waits until the resident does. That time is nobody's silence, and counts against no limit.
+    The others are served whenever the resident waits. While it computes none is: one that then connects, or has
+    something to say, waits until the resident does. That time isn't silence, and counts against no limit.
     """
 
     def __init__(
         self,
-        server: ResidentsServer,
+        server: Server,
         name: str,
         declaration: Declaration,
         watch: Watch | None,
@@ -228,7 +212,7 @@ class ResidentParticipant(Client):
         ledger.payload_max = host.limits.payload_max
         self._seat = ResidentConnection(server, name)
         super().__init__(ledger, self._seat)
-        self._lock = threading.RLock()  # Whoever watches the run may publish, in the middle of another operation.
+        self._lock = threading.RLock()  # The watcher of the run may publish, in the middle of another operation.
         self._server = server
         self._watch = watch
         self._watch_every_s = watch_every_s
@@ -261,7 +245,7 @@ class ResidentParticipant(Client):
         finally:
             if failed is not None:
                 if self._ledger.state is not State.LEFT and self._wire.end is None and not self._server.host.over:
-                    self._report(failed)
+                    report(failed, self)
                 self._server.break_off(failed)
             self._server.finish()
         return self._has_unwound(error)

@@ -19,7 +19,6 @@ cdef class RunJournal:
     cdef list _names
     cdef list _last
     cdef unsigned int _check
-    cdef long long _first
     cdef long long _room
     cdef readonly object _file
     cdef object _map

@@ -1,12 +1,12 @@
 """The journal of a run: all that its arbiter heard, and all that participants were answered, in order, in a file.
 
-Whoever dies can be taken through its part again from it: a participant, or the server itself.
+A participant that dies can be taken through its part again from it, and so can the server itself.
 
-J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
+J1. It is written before any participant can act on it. What is heard goes in before the arbiter's answers go out.
 J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
 J3. A record is there or not, never half of it. Its length is written first, and its kind last, in one byte, which is
-    zero before. So whoever finds half of one, which whoever wrote it was killed over, knows where that ends.
+    zero before. So a reader that finds half of one, over which its writer was killed, knows where that ends.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
@@ -29,19 +29,20 @@ import os
 import stat
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.builds import reason as uncompiled_because
+from worldline.federation.participant.conversation import Conversation
 from worldline.history.diff.values import value_differences
-from worldline.lock import Grant, Publish
+from worldline.lock import Action, Grant, Publish
 from worldline.model import PeerError
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shortened
 from worldline.model.message import check_name
@@ -68,13 +69,14 @@ _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
 _GROW_MOST = 2**22  # The part of the map that was written to is in memory until the next one is made.
 _LOOK = 2**20
+_PART = 2**16
 _DIFFERENCES_MAX = 3
 
 
 class RecordKind(IntEnum):
     """What a record tells."""
 
-    NAME = 1  # Somebody's name: the next number stands for it.
+    NAME = 1  # A participant's name: the next number stands for it.
     HEARD = 2  # Events of a participant, as one frame.
     ANSWERED = 3  # What it was answered, as the bytes that were sent.
     ENROLLED = 4  # It has taken a vacancy, and wants to join so.
@@ -105,12 +107,6 @@ class JournalRecord(NamedTuple):
     body: bytes
 
 
-class JournalError(LossError):
-    """The journal can't be written. The run ends, and can be resumed from what has been written."""
-
-    of_observer = True  # Whoever happened to be speaking isn't to blame.
-
-
 class RunJournal:
     """The journal of one run. Without a path, it is a file without a name, gone with this process.
 
@@ -125,11 +121,10 @@ class RunJournal:
         self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
         self.codes: dict[str, str] = {}  # Hashes of their code, of those who have said it.
         self.address = ""  # Where the server listened last, if it was free to choose.
-        self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
+        self._numbers: dict[str, int] = {}  # 0 is no participant's: of an operator, and of names.
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
         self._check = 0  # The checksum of the last one.
-        self._first = 0  # Where the first record begins.
         self._room = 0
         self._map: Any = None
         self._view: Any = None  # The same, for bytes.
@@ -161,11 +156,11 @@ class RunJournal:
         self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
-        """Note that somebody has taken a vacancy."""
+        """Note that a participant has taken a vacancy."""
         self._append(RecordKind.ENROLLED, name, body)
 
     def lost(self, name: str, body: bytes) -> None:
-        """Note that somebody has gone before its start, and is expected anew."""
+        """Note that a participant has gone before its start, and is expected anew."""
         self._append(RecordKind.LOST, name, body)
         self.answers[name] = 0
 
@@ -244,31 +239,35 @@ class RunJournal:
             _take_room(self._file.fileno(), self._room, room - self._room)
             grown = mmap.mmap(self._file.fileno(), room)
         except OSError as error:
-            raise JournalError(
-                f"{self._called} can't be written: {error.strerror or error}",
+            called = "the journal" if self.path is None else f"the journal {self.path}"
+            unwritten = LossError(
+                f"{called} can't be written: {error.strerror or error}",
                 advice="make room, and start the run again with the same journal: it goes on from there"
                 if self.path is not None
                 else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
-            ) from error
+            )
+            unwritten.of_observer = True  # The participant that happened to be speaking isn't to blame.
+            raise unwritten from error
         self._view = None  # A map with a view of it can't be closed.
         if self._map is not None:
             self._map.close()
         self._map = self._view = grown
         self._room = room
 
-    @property
-    def _called(self) -> str:
-        return "the journal" if self.path is None else f"the journal {self.path}"
-
     # --- Reading ---
 
     def records(self) -> Iterator[JournalRecord]:
         """Yield all records from the beginning, also those that are added meanwhile; not the names."""
-        place = self._first
+        place = self._first_place()
         while place < self.size:
             record, place = self._read(place)
             if record.kind is not RecordKind.NAME:
                 yield record
+
+    def _first_place(self) -> int:
+        """Return where the first record begins: after the header."""
+        length: int = _HEADER.unpack_from(self._map, len(_MAGIC))[0]
+        return len(_MAGIC) + _HEADER.size + length
 
     def record(self, place: int) -> JournalRecord:
         """Return the record that begins there."""
@@ -341,7 +340,7 @@ class RunJournal:
         self._check = crc32(header)
         start = _MAGIC + _HEADER.pack(len(header), self._check) + header
         self._know("")
-        self._first = self.size = len(start)
+        self.size = len(start)
         self._grow(len(start))
         self._map[: len(start)] = start
 
@@ -368,8 +367,7 @@ class RunJournal:
         found = None
         with contextlib.suppress(struct.error, msgspec.DecodeError, ValueError, RecursionError):
             length, self._check = _HEADER.unpack_from(self._map, len(_MAGIC))
-            self._first = start + length
-            encoded = self._map[start : self._first]
+            encoded = self._map[start : start + length]
             if len(encoded) == length and crc32(encoded) == self._check:
                 found = msgspec.msgpack.decode(encoded)
         if not isinstance(found, dict):
@@ -392,7 +390,7 @@ class RunJournal:
         What events say is for the host to judge, which hears them.
         """
         self._know("")
-        file, place, count = self._map, self._first, 0
+        file, place, count = self._map, self._first_place(), 0
         while place < self._room:
             if place + _RECORD_SIZE > self._room:
                 if file[place:].strip(b"\0"):
@@ -503,22 +501,19 @@ def _take_room(descriptor: int, start: int, size: int) -> None:
 # Where large payloads are in a journal, so that the answers that deliver them needn't hold them once more.
 #
 # What a participant publishes is in the journal once, as it was heard. Every receiver's grant would add a copy, which
-# has to be written and checked while everybody waits. A *light* grant has an empty payload instead, and says which
-# record holds it: one that was written before, so whoever has the light grant has the payload, too.
+# has to be written and checked while all wait. A *light* grant has an empty payload instead, and says which
+# record holds it: one that was written before, so a reader that has the light grant has the payload, too.
 
 HEAVY = 2**16
 """The size from which a payload is large. It takes a thousandth of that to remember where it is."""
 
 
-class LightGrant(Struct, frozen=True, array_like=True):
-    """A grant without its large payloads; and of each, which message it belongs to, its record, and which event."""
-
-    grant: Grant
-    payloads: list[tuple[int, int, int]]
+LightGrant = tuple[Grant, list[tuple[int, int, int]]]
+"""A grant without its large payloads; and of each, which message it belongs to, its record, and which event."""
 
 
 _encode = msgpack.Encoder().encode
-_decode = msgpack.Decoder(LightGrant).decode
+_decode: Callable[[bytes], LightGrant] = msgpack.Decoder(LightGrant).decode
 
 
 class HeavyPayloads:
@@ -543,17 +538,88 @@ class HeavyPayloads:
             if where is not None:
                 messages[number] = message._replace(payload=b"")
                 payloads.append((number, *where))
-        return _encode(LightGrant(replace(grant, messages=messages), payloads))
+        return _encode((replace(grant, messages=messages), payloads))
 
     def whole(self, body: bytes) -> Grant:
-        """Return the grant that was written like this."""
-        light = _decode(body)
-        messages = light.grant.messages
-        for number, *where in light.payloads:
-            message = messages[number] if 0 <= number < len(messages) else None
+        """Return the grant that was written like this, if it can have been (J6)."""
+        grant, payloads = _decode(body)
+        for number, *where in payloads:
+            message = grant.messages[number] if 0 <= number < len(grant.messages) else None
             if message is None or self._places.get((message.sender, message.sequence)) != tuple(where):
                 raise PeerError("it delivers a payload that isn't there")
-            place, event = where
-            heard: Any = decode_events(self._journal.record(place).body)
-            messages[number] = message._replace(payload=heard[event].payload)
-        return light.grant
+        return _with_payloads(grant, payloads, self._journal.record)
+
+
+def _with_payloads(grant: Grant, payloads: list[tuple[int, int, int]], record: Callable[[int], JournalRecord]) -> Grant:
+    for number, place, event in payloads:
+        heard: Any = decode_events(record(place).body)
+        grant.messages[number] = grant.messages[number]._replace(payload=heard[event].payload)
+    return grant
+
+
+def opened(data: bytes) -> Action:
+    """Return an answer that was kept as the bytes in which it was sent."""
+    conversation = Conversation("")
+    conversation.agree(2**32, 2**32)
+    conversation.feed(data)
+    answer = conversation.answer()
+    assert answer is not None
+    return answer
+
+
+class FollowedJournal:
+    """A journal that another process of this run is writing, as far as it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        length, _ = _HEADER.unpack(self._at(len(_MAGIC), _HEADER.size))
+        self._next = len(_MAGIC) + _HEADER.size + length
+        self._names = [""]
+        self._read, self._start = b"", self._next  # The last part that was read, and where it begins.
+
+    def next(self) -> JournalRecord | None:
+        """Return the next record; None if there is none yet."""
+        while True:
+            record = self._record(self._next)
+            if record is None:
+                return None
+            self._next += _RECORD_SIZE + len(record.body)
+            if record.kind is not RecordKind.NAME:
+                return record
+            self._names.append(record.body.decode())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def answer(self, record: JournalRecord) -> Action:
+        """Return the answer that a record tells of."""
+        if record.kind is RecordKind.ANSWERED:
+            return opened(record.body)
+        return _with_payloads(*_decode(record.body), self._written)
+
+    def _written(self, place: int) -> JournalRecord:
+        record = self._record(place)
+        assert record is not None  # An answer tells only of what was written before it.
+        return record
+
+    def _record(self, place: int) -> JournalRecord | None:
+        head = self._part(place, _RECORD_SIZE)
+        if len(head) < _RECORD_SIZE:
+            return None
+        _, _, length, mixed = _RECORD.unpack(head)
+        kind = mixed >> _KIND_SHIFT
+        if not kind or length < _RECORD_SIZE:  # It wasn't there yet (J3) when that part was read.
+            is_latest = self._start == place
+            self._read = b""
+            return None if is_latest else self._record(place)
+        body = self._part(place + _RECORD_SIZE, length - _RECORD_SIZE)
+        return JournalRecord(place, RecordKind(kind), self._names[mixed & _NUMBER_MASK], body)
+
+    def _part(self, place: int, size: int) -> bytes:
+        first = place - self._start
+        if first < 0 or first + size > len(self._read):
+            self._read, self._start, first = self._at(place, max(size, _PART)), place, 0
+        return self._read[first : first + size]
+
+    def _at(self, place: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, place)

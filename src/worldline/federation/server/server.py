@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import Self, TypeVar, Unpack
+from typing import Self, TypedDict, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant.connection import Eagerness
 from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
-from worldline.federation.server.connection import READ, PolledSockets, SelectedSockets, ServerConnections, SocketWatch
+from worldline.federation.server.connection import READ, ServerConnections, SocketWatch
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits, LossPolicy, check_policy
 from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
@@ -64,7 +64,7 @@ class ServerOrders:
         self._orders: list[Callable[[], None]] = []
         self._alarm: tuple[socket.socket, socket.socket] | None = None  # Both ends of what wakes it.
 
-    def open(self, sockets: PolledSockets | SelectedSockets) -> None:
+    def open(self, sockets: SocketWatch) -> None:
         """Have the server's thread woken from now on."""
         self._alarm = ends = socket.socketpair()
         for end in ends:
@@ -164,77 +164,89 @@ class TimeHold:
                 each[1].set_result(None)
 
 
+class ServerKeywords(TypedDict, total=False):
+    """The keywords of a `Server`.
+
+    `token` is one for all, or one for each participant by name, so that none can use another's; None there: that one
+    needs none, but must be a process of the server's own user, as far as the system can tell. `operator_token` is what
+    an operator has to know, who may pause and end the run; without one, the server makes it, and `Operator` finds it
+    where only this user can.
+    For ``tls://`` the server presents a `certificate`, with its `key`; with an `authority`, clients must present a
+    certificate of that authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: a
+    participant that connects with another one, or none, is refused. `declared` is what participants declare, by name,
+    as far as it is settled here: see `agreed`.
+    `observer` is told everything that happens; in a thread of its own, the server tells it what is settled every
+    `tell_every_s` (0.5), and sooner where much happens. `on_loss` says what becomes of the run when a participant is
+    lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may be lost as well:
+    another one that is made with the same file goes on. `pace` is the maximum speed of simulated time relative to the
+    wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    """
+
+    federation: str
+    token: str | Mapping[str, str | None] | None
+    operator_token: str | None
+    certificate: Path | str | None
+    key: Path | str | None
+    authority: Path | str | None
+    agreement: Mapping[str, str] | None
+    declared: Mapping[str, Plain] | None
+    observer: Observer | None
+    tell_every_s: float
+    on_loss: LossPolicy
+    journal: Path | str | None
+    pace: float | None
+    limits: Limits | None
+    clock: Callable[[], float]
+
+
 class Server:
     """Serves one run to participants that connect.
 
-    It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
-    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
-    None there: that one needs none, but must be a process of the server's own user, as far as the system can tell.
-    `operator_token` is what an operator has to know, who may pause and end the run; without one, the server makes it,
-    and `Operator` finds it where only this user can.
-    For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
-    authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
-    another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
-    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
-    settled every `tell_every_s`, and sooner where much happens. `on_loss` says what becomes of the run when a
-    participant is lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may
-    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time
-    relative to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    It listens on loopback by default, and on any other interface only with a token. Port 0 picks a free port; `address`
+    says which. `ServerKeywords` are its other keywords.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        address: str | Address = "tcp://127.0.0.1:0",
-        *,
-        federation: str = "",
-        token: str | Mapping[str, str | None] | None = None,
-        operator_token: str | None = None,
-        certificate: Path | str | None = None,
-        key: Path | str | None = None,
-        authority: Path | str | None = None,
-        agreement: Mapping[str, str] | None = None,
-        declared: Mapping[str, Plain] | None = None,
-        observer: Observer | None = None,
-        tell_every_s: float = 0.5,
-        on_loss: LossPolicy = "abort",
-        journal: Path | str | None = None,
-        pace: float | None = None,
-        limits: Limits | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, plan: Plan, address: str | Address = "tcp://127.0.0.1:0", **options: Unpack[ServerKeywords]
     ) -> None:
+        for keyword in options.keys() - ServerKeywords.__annotations__.keys():
+            raise TypeError(f"Server() got an unexpected keyword argument {keyword!r}")
+        token, certificate, authority = options.get("token"), options.get("certificate"), options.get("authority")
         self.address = check_listening(address, token, certificate, authority)
-        check_tokens(plan, token, operator_token)
+        check_tokens(plan, token, options.get("operator_token"))
+        pace = options.get("pace")
         _check_pace(pace)
-        tls = server_context(certificate, key, authority) if certificate is not None else None
-        self.operator_token = operator_token or secrets.token_hex(16)
-        self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
+        tls = server_context(certificate, options.get("key"), authority) if certificate is not None else None
+        self.operator_token = options.get("operator_token") or secrets.token_hex(16)
+        # The name by which operators find the run; empty: they have to know its address.
+        self.known_as = federation = options.get("federation", "")
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
-        check_policy(on_loss)
+        rejoins, journal = check_policy(options.get("on_loss", "abort")) == "rejoin", options.get("journal")
         self.host = Host(
             plan,
             federation=federation,
             token=_as_keys(token),
             operator_token=self.operator_token.encode(),
-            agreement=as_agreement(agreement),
-            declared=declared,
-            observer=observer,
-            limits=limits,
+            agreement=as_agreement(options.get("agreement")),
+            declared=options.get("declared"),
+            observer=options.get("observer"),
+            limits=options.get("limits"),
             entropy=os.urandom,
         )
-        if on_loss == "rejoin" or journal is not None:
+        if rejoins or journal is not None:
             from worldline.federation.server.rejoining import Rejoining
 
-            self.host.rejoining = Rejoining(self.host, journal, rejoins=on_loss == "rejoin")
+            self.host.rejoining = Rejoining(self.host, journal, rejoins=rejoins)
         self.host.owner.desk = self._open_desk
-        self._clock = clock
-        self._sockets: PolledSockets | SelectedSockets = SocketWatch()
+        self._clock = clock = options.get("clock", time.monotonic)
+        self._sockets = SocketWatch()
         self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))
         self._hold = TimeHold(self.host, pace)
         self._orders = ServerOrders()
         self._thread: threading.Thread | None = None
-        self._watching: tuple[Watch | None, float] = None, tell_every_s  # What is told the status, and how often.
+        # What is told the status, and how often.
+        self._watching: tuple[Watch | None, float] = None, options.get("tell_every_s", 0.5)
         self._eagerness = Eagerness(clock)
         self._now = 0.0  # When it last looked at its clock.
         self._ticks = self._watches = 0.0  # When each of these is due,
@@ -309,11 +321,11 @@ class Server:
         return outcome_of(host.arbiter, host.digest)
 
     def end(self, error: WorldlineError) -> None:
-        """Break off the run; everybody is told why."""
+        """Break off the run; all participants are told why."""
         self.order(lambda: self.host.end(error))
 
     def hold_at(self, until: TimeLike | None) -> None:
-        """Let nobody pass this time until it is moved; None removes the barrier. The result stays the same."""
+        """Let no participant pass this time until it is moved; None removes the barrier. The result stays the same."""
         held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
         self.order(lambda: self._hold.hold_at(held))
 
@@ -323,7 +335,7 @@ class Server:
         return self._orders.served_by is not None
 
     def rest_at(self, until: TimeLike, *, within_s: float | None = None) -> bool:
-        """Let everybody run up to a time, and wait until all stand there, or the run is over; whether that is so."""
+        """Let all run up to a time, and wait until they stand there, or the run is over; whether that is so."""
         if self._orders.served_by == threading.get_ident():
             raise UsageError("the thread that serves can't wait for others to rest", advice="hold_at doesn't wait")
         held = as_time(until, "a barrier")
@@ -341,7 +353,7 @@ class Server:
                 self.order(lambda: self.forget_resting(rested))
 
     def stop_at(self, at: TimeLike) -> None:
-        """End the run at a time at which everybody rests."""
+        """End the run at a time at which all rest."""
         end = as_time(at, "the end")
         self.ask(lambda: self.host.stop_at(end))
 
@@ -389,7 +401,7 @@ class Server:
         farewell_s: float = FAREWELL_S,
         **declared: Unpack[Declared],
     ) -> ResidentParticipant:
-        """Return a participant that lives in the caller's thread, and serves everybody else whenever it waits there.
+        """Return a participant that lives in the caller's thread, and serves all others whenever it waits there.
 
         Use it in a `with` statement instead of serving: see `ResidentParticipant`. `watch` is as for `serve`,
         `farewell_s` is how long the others may go on when it has left, and the other keywords are what a `Program`
@@ -418,7 +430,7 @@ class Server:
         return now
 
     def turn(self, *, patient: bool = True) -> None:
-        """Serve everybody once; if `patient`, sleep until there is something to do."""
+        """Serve all connections once; if `patient`, sleep until there is something to do."""
         host, sockets = self.host, self._sockets
         before = self._now
         ready = sockets.ready(0)
@@ -459,7 +471,7 @@ class Server:
         return self._hold.paused_at
 
     def pause_at(self, until: int) -> None:
-        """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
+        """Let no participant pass this time as long as the operator wants; FOREVER ends that."""
         self._hold.paused_at = until
         self._hold.hold_at(self._hold.wanted)
 
@@ -483,7 +495,7 @@ class Server:
         self._timer = min(self._timer, self._now + seconds)
 
     def come_back(self) -> None:
-        """Note that nobody was served since the last turn: its resident has computed. It is nobody's silence (H7)."""
+        """Note that none was served since the last turn: its resident has computed. That isn't silence (H7)."""
         now = self._clock()
         self._absent_s += now - self._now
         self._now = now
@@ -516,7 +528,7 @@ class Server:
     def break_off(self, error: BaseException) -> None:
         """End the run because of what this thread has met: a full disk, an impossible order, a bug. All are told."""
         self.host.end(_as_ours(error))
-        with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
+        with contextlib.suppress(WorldlineError):  # The observer may be what has failed.
             self.host.arbiter.tell_passed()
         self._send_all()
 
@@ -524,7 +536,8 @@ class Server:
         """Serve no longer, and close."""
         try:
             self.close()
-            self.host.let_go()
+            if not self.host.owner.keeps_journal:
+                self.host.let_go()
         finally:
             self._orders.served_by = None
             for _, rested in self._hold.resting:
@@ -634,7 +647,7 @@ def _check_pace(pace: float | None) -> None:
 
 
 def _as_ours(error: BaseException) -> WorldlineError:
-    """Return what has ended the server as an error that everybody can be told."""
+    """Return what has ended the server as an error that participants can be told."""
     if isinstance(error, WorldlineError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -663,7 +676,7 @@ def check_listening(
 
 
 def _is_open(token: str | Mapping[str, str | None] | None) -> bool:
-    """Whether anybody is admitted without a token."""
+    """Whether there are participants that are admitted without a token."""
     return not token or (isinstance(token, Mapping) and None in token.values())
 
 
@@ -674,7 +687,7 @@ def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, 
 
 
 def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None, operator_token: str | None = None) -> None:
-    """Refuse tokens by name that leave somebody out, or that are for nobody, and an operator's that isn't its own."""
+    """Refuse tokens by name that leave a participant out or are for none, and an operator's that isn't its own."""
     if operator_token and operator_token in (token.values() if isinstance(token, Mapping) else (token,)):
         raise ConfigurationError("the operator's token is also a participant's", advice="give the operator another one")
     if not isinstance(token, Mapping):
@@ -694,7 +707,9 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         if address.kind == "unix":
             _clear(Path(address.place))
             listener.bind(address.place)
-            Path(address.place).chmod(0o600)  # Whoever may use it may take part; it can't be used before `listen`.
+            Path(address.place).chmod(
+                0o600
+            )  # A process that may use it may take part; it can't be used before `listen`.
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address.place, address.port))

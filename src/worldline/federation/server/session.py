@@ -1,8 +1,8 @@
-"""A session: one connection of a host, and what is known of whoever is at its other end."""
+"""A session: one connection of a host, and what is known of its other end."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -11,14 +11,17 @@ from worldline.lock.member import Member
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import HELLO_MAX, Challenge
 
-# What is known of whoever is at the other end of a session, for an operator who asks what it is doing.
+if TYPE_CHECKING:
+    from worldline.federation.server.operating import OperatorDesk
+    from worldline.federation.server.trunk import Trunk
 
 
 class OtherEnd(NamedTuple):
-    """Its process, if that is on this machine and has been found; since when it has computed; what keeps it from it.
+    """What is known of the process at the other end of a session, for an operator who asks what it is doing.
 
-    `since` is when it last said something or was last answered, by the server's clock: whoever computes has computed
-    since then. `behind` is who of its process runs in its place.
+    `process` is its number, if it is on this machine and has been found. `since` is when it last said something or was
+    last answered, by the server's clock: if it computes, it has computed since then. `remark` says what keeps it from
+    that, and `behind` names the participant that runs in its place, in the same process.
     """
 
     process: int | None = None
@@ -28,29 +31,16 @@ class OtherEnd(NamedTuple):
 
 
 class SessionOwner(Protocol):
-    """Whoever has the other end of a session: a socket, or a participant in the same thread."""
+    """The other end of a session: a socket, a circuit of a trunk, or a participant in the same thread."""
 
     def write(self) -> None:
         """Pass on what the session has put out, and see whether it is to be closed or not to be read."""
 
-    def carry(self) -> SessionCarrier | None:
+    def carry(self) -> Trunk | None:
         """Return the trunk that the session is to be from now on; None: it can't be one."""
 
     def other_end(self) -> OtherEnd:
-        """Say what is known of whoever is at the other end."""
-
-
-class SessionCarrier(Protocol):
-    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does.
-
-    An operator's desk is one, too, that carries none.
-    """
-
-    def turn(self) -> bool: ...
-    def fill(self) -> None: ...
-    def keep_time(self) -> None: ...
-    def remark(self) -> str | None: ...
-    def give_up(self) -> list[Session]: ...
+        """Say what is known of the process at the other end."""
 
 
 class Session:
@@ -83,7 +73,7 @@ class Session:
         "trunk",
     )
 
-    owner: SessionOwner  # Set by whoever has opened it.
+    owner: SessionOwner  # Set by that owner, when it has opened the session.
 
     def __init__(self, challenge: Challenge, now: float) -> None:
         self.challenge = challenge
@@ -108,4 +98,4 @@ class Session:
         self.busy = False  # There may be something left of that, or to be cut off (H5).
         self.said = 0  # How many frames it has sent since the last tick.
         self.throttled = False  # It has sent too many frames, and isn't read before the next tick.
-        self.trunk: SessionCarrier | None = None  # What it carries, if it isn't a participant's.
+        self.trunk: Trunk | OperatorDesk | None = None  # What hears it instead, if it isn't a participant's.

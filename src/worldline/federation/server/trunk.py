@@ -6,9 +6,9 @@ it was for. The connection has a session of its own, the *carrier*, which no par
 
 Rules
 -----
-T1. A trunk on which nobody has been admitted is a stranger, and can do what a stranger can: send one short hello, in
-    time. So it has one circuit at a time until then, which counts as one stranger with it. Later there are as many as
-    participants that there is a place for.
+T1. A trunk on which no participant has been admitted is a stranger, and can do what a stranger can: send one short
+    hello, in time. So it has one circuit at a time until then, which counts as one stranger with it. Later there are
+    as many as participants that there is a place for.
 T2. The numbers of circuits grow. So a number that isn't open, and isn't higher than the last one, was closed: what
     still comes for it is forgotten, like what comes over a connection that is being closed.
 T3. One circuit doesn't hold up another. If one isn't to be read at present, the trunk is read all the same, and what
@@ -16,7 +16,7 @@ T3. One circuit doesn't hold up another. If one isn't to be read at present, the
     trunk isn't read again before it is heard. If it is `paused` (H3), the other end is told to hold it; above
     `unread_max` and a largest payload for the whole trunk, the one that has gone on to say most is lost.
 T4. No more is put into the carrier's output than keeps the system busy. The rest stays with its session, where it is
-    counted (H3), and everybody gets a piece of it sent before anybody gets a second one sent.
+    counted (H3), and every circuit gets a piece of it sent before any gets a second one sent.
 T5. If the connection ends, all of its participants are lost. The run names one of them: the one whose program ran
     then, if the host knows it; otherwise one that was computing. Its code may be what has ended the process.
 """
@@ -78,7 +78,7 @@ class Trunk:
         self._carrier = carrier
         self._circuits: dict[int, TrunkCircuit] = {}
         self._last = -1  # The highest number of a circuit so far.
-        self._is_trusted = False  # Somebody has been admitted (T1).
+        self._is_trusted = False  # A participant has been admitted (T1).
         self._waiting: dict[TrunkCircuit, None] = {}  # Those of whom something is kept.
         self._noted: dict[TrunkCircuit, None] = {}  # Those for which something is to be sent.
         self._is_noted = False  # The host has been told that.
@@ -117,7 +117,7 @@ class Trunk:
         process = carrier.owner.other_end().process
         running = None if self._running is None else self._circuits.get(self._running.circuit)
         if self._running is None or running is None:
-            runner = self._host.owner.runner(circuit.session.name)  # For less than a second, or nobody has told it yet.
+            runner = self._host.owner.runner(circuit.session.name)  # For less than a second, or it isn't told yet.
             if runner is None or runner == circuit.session.name:
                 return OtherEnd(process)
             return OtherEnd(process, None, f"{runner} is running in the same process", runner)
@@ -202,7 +202,7 @@ class Trunk:
 
     def _open(self, number: int) -> TrunkCircuit:
         if self._circuits and not self._is_trusted:
-            raise PeerError("there can't be a second circuit before somebody has been admitted on the first")
+            raise PeerError("there can't be a second circuit before a participant has been admitted on the first")
         plan = self._host.arbiter.plan
         places = len(plan.roster) + len(plan.guests) + plan.vacancies
         if (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from worldline.model.text import printable
 from worldline.model.time import FOREVER
 
 Fate = tuple[int, str, int, str | None]
@@ -16,9 +17,24 @@ Fate = tuple[int, str, int, str | None]
 Sending = tuple[int, str, str, bytes | None, list[Fate], int]
 """When it was sent, by whom, topic, payload, what became of it, and its sender's number for it.
 
-A plain tuple, since there are millions of them. A note is one that concerns nobody. Without a payload it is the rest of
-one whose beginning wasn't read.
+A plain tuple, since there are millions of them. A note is one that concerns no other. Without a payload it is the rest
+of one whose beginning wasn't read.
 """
+
+
+NOTES = {  # What members note and send to no other, by its topic.
+    "worldline/log": "logs",
+    "worldline/meta": "notes an event",
+    "worldline/process": "resumes or interrupts a process",
+    "worldline/record": "records a value",
+    "worldline/setting": "notes the setting",
+    "worldline/timer": "sets a timer",
+}
+
+
+def named(name: str) -> str:
+    """Return how a member is called. What no member does, such as a fault, is done from outside."""
+    return printable(name) or "(from outside)"
 
 
 class Membership(NamedTuple):
@@ -58,11 +74,11 @@ class Account:
 
 # What members do in one of two runs, and what differs in what one of them sent at one moment.
 #
-# A sender's numbers are no part of a action: one message more would change all that follow. The place of a message
+# A sender's numbers are no part of an action: one message more would change all that follow. The place of a message
 # among those that its sender sent at the same moment is; so another order of the same messages is a difference.
 #
-# Whom a message reaches isn't the sender's action, where it publishes for anybody who listens. But where a message that
-# both runs sent concerns members in one, others in the other, and nobody in both, its sender has addressed it
+# Whom a message reaches isn't the sender's action, where it publishes for all who listen. But where a message that
+# both runs sent concerns members in one, others in the other, and none in both, its sender has addressed it
 # otherwise.
 
 Content = Sequence[Hashable]
@@ -98,7 +114,7 @@ class MemberAction(NamedTuple):
 
 Pair = tuple[MemberAction | None, MemberAction | None]
 
-_ANY, _NOBODY = 0, 1  # Among the names of those whom messages concern: all messages, and those that concern nobody.
+_ANY, _NOBODY = 0, 1  # Among the names of those whom messages concern: all messages, and those that concern none.
 
 
 class SendingsAt:
@@ -134,7 +150,7 @@ class SendingsAt:
 
 
 class _Alike:
-    """Finds messages that were sent like another: what was sent alike may concern others, if it is for anybody."""
+    """Finds messages that were sent like another: what was sent alike may concern others, if it is for all."""
 
     def __init__(self, sent: list[MemberAction], places: Iterable[int]) -> None:
         self._places: dict[tuple[str, bytes], dict[str | int, deque[int]]] = {}

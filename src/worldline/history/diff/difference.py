@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from worldline.history.diff.account import ActionKind, MemberAction
+from worldline.history.diff.account import NOTES, ActionKind, MemberAction, named
 from worldline.history.diff.parting import Causes, Origin, Parting, Partings, Reason
-from worldline.history.diff.steps import NOTES, Step, content, contents, elsewhere, named, step_of, steps_of, table
-from worldline.history.diff.values import FieldDifference, field_differences, is_nothing, is_reordered, value_text
+from worldline.history.diff.values import (
+    FieldDifference,
+    field_differences,
+    is_nothing,
+    is_reordered,
+    payload_text,
+    payload_texts,
+    value_text,
+)
 from worldline.history.observer import LOG, OUTSIDE
 from worldline.model.lifecycle import FAULT_LINE, FAULT_LOG
 from worldline.model.payload import from_json
@@ -26,15 +34,147 @@ _CODE = "code."  # In the paths of differences between headers, before the names
 _TIMES = ("end", "start", "latency", "minimum", "maximum", "mean", "deviation", "control_latency")
 
 
-class ReplacedDraw(NamedTuple):
-    """A draw that both runs made, with different values, because a table said so."""
+# What happened on the way from a cause to a symptom: step by step, in both runs.
 
-    name: str
-    a: str
-    b: str
 
-    def __str__(self) -> str:
-        return f"{printable(self.name)}: {self.a} → {self.b}"
+class Step(NamedTuple):
+    """Something that a member does in one run or in both; where both do it, they do it otherwise."""
+
+    at: int
+    member: str
+    what: str
+    a: MemberAction | None
+    b: MemberAction | None
+
+    def fields(self) -> list[FieldDifference]:
+        """Return what differs in the message, if both runs have it."""
+        return [] if self.a is None or self.b is None else field_differences(self.a.payload, self.b.payload)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "at": self.at,
+            "member": self.member,
+            "what": self.what,
+            "a": _action_json(self.a),
+            "b": _action_json(self.b),
+            "fields": [difference.as_json() for difference in self.fields()],
+        }
+
+
+def step_of(parting: Parting) -> Step:
+    first = parting.first
+    a = parting.a if parting.a is not None and _corresponds(parting.a, first) else None
+    b = parting.b if parting.b is not None and _corresponds(parting.b, first) else None
+    return Step(first.at, parting.member, _what(first), a, b)
+
+
+def _corresponds(action: MemberAction, first: MemberAction) -> bool:
+    """Whether this can be shown as the other version of the same."""
+    return (action.act, action.topic, action.peer) == (first.act, first.topic, first.peer)
+
+
+def steps_of(chain: list[Reason]) -> Iterator[Step]:
+    """Yield what happened on the way: what each sent that the next one received."""
+    yield step_of(chain[0].parting)
+    for before, reason in pairwise(chain):
+        step = step_of(reason.parting)
+        first = reason.parting.first
+        if reason.origin is Origin.SENDER and not _is_this(before.parting.first, first):
+            actions = [
+                None if action is None else action._replace(at=action.sent, act=ActionKind.SENDS, peer="")
+                for action in (step.a, step.b)
+            ]
+            yield Step(first.sent, before.parting.member, f"sends {printable(first.topic)}", actions[0], actions[1])
+        yield step
+
+
+def _is_this(action: MemberAction, received: MemberAction) -> bool:
+    """Whether what was received is what another member had done."""
+    return action.act is ActionKind.SENDS and (action.at, action.topic) == (received.sent, received.topic)
+
+
+def _what(action: MemberAction) -> str:
+    topic = printable(action.topic)
+    if action.act is ActionKind.RECEIVES:
+        return f"receives {topic} from {named(action.peer)}"
+    if action.act is ActionKind.SENDS:
+        return NOTES.get(action.topic) or f"sends {topic}"
+    return "begins" if action.act is ActionKind.BEGINS else "ends"
+
+
+def _changes(step: Step) -> str:
+    """Say what differs, in a few words."""
+    a, b = step.a, step.b
+    if a is None or b is None:
+        action = a or b
+        text = "" if action is None or action.act in (ActionKind.BEGINS, ActionKind.ENDS) else f": {content(action)}"
+        return f"only in {'A' if b is None else 'B'}{text}"
+    times = "" if a.at == b.at else f"at {format_time(a.at)} in A, at {format_time(b.at)} in B"
+    if a.reordered and b.reordered:
+        return f"in another order: {' → '.join(contents(a, b))}"
+    fields = step.fields()
+    if not fields:
+        return times or (f"to {_names(a.to)} → to {_names(b.to)}" if a.to != b.to else "")
+    more = f", and {len(fields) - 2} more" if len(fields) > 2 else ""
+    changed = "; ".join(map(str, fields[:2])) + more
+    return f"{times}: {changed}" if times else changed
+
+
+def content(action: MemberAction) -> str:
+    return (
+        action.act.name.lower() if action.act in (ActionKind.BEGINS, ActionKind.ENDS) else payload_text(action.payload)
+    )
+
+
+def contents(a: MemberAction, b: MemberAction) -> tuple[str, str]:
+    """Return two versions of the same, as much of them as is around where they differ."""
+    is_message = a.act in (ActionKind.SENDS, ActionKind.RECEIVES) and b.act is a.act
+    return payload_texts(a.payload, b.payload) if is_message else (content(a), content(b))
+
+
+def elsewhere(parting: Parting) -> str:
+    """Say what became of a message in the run where it isn't received then."""
+    other = "A" if parting.is_only_in_b else "B"
+    first = parting.first
+    became = f"doesn't concern {named(parting.member)}"
+    if first.elsewhere:
+        at, _, _, lost = first.elsewhere[0]
+        became = f"arrives at {format_time(at)}" if lost is None else f"is lost: {printable(lost)}"
+    return f"{named(first.peer)} sent the same at {format_time(first.sent)}, but in {other} it {became}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(named, names)) or "nobody"
+
+
+def _action_json(action: MemberAction | None) -> dict[str, Any] | None:
+    if action is None:
+        return None
+    found: dict[str, Any] = {"at": action.at, "act": action.act.name.lower()}
+    if action.act in (ActionKind.RECEIVES, ActionKind.SENDS):
+        found |= {"topic": action.topic, "sent": action.sent, "payload": payload_text(action.payload)}
+    if action.act is ActionKind.RECEIVES:
+        found["sender"] = action.peer
+    if action.reordered:
+        found["reordered"] = True
+    return found
+
+
+def table(steps: list[Step], most: int | None = None) -> Iterator[str]:
+    """Lay steps out in columns, so many at most."""
+    rows = [(format_time(step.at), named(step.member), step.what, _changes(step)) for step in steps[:most]]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield f"  {'  '.join((*cells, row[3]))}".rstrip()
+    yield from _rest(len(steps), most)
+
+
+def _rest(count: int, most: int | None) -> Iterator[str]:
+    """Say how many more there are than are shown."""
+    if most is not None and count > most:
+        yield f"  and {count - most:,} more"
 
 
 @dataclass
@@ -43,8 +183,8 @@ class Difference:
 
     `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did;
     `cut_off`, of which of them that is because the file is.
-    `draws` are draws of links that a table replaced, in one of them or both, by different values; `draws_unlisted` is
-    how many more a function replaced, so that nobody here knows their values.
+    `draws` are draws of links that both made, and that a table replaced, in one of them or both: the name, and the
+    values in A and B, which differ; `draws_unlisted` is how many more a function replaced, by values not known here.
     `unseen_before` are those from whom the first cause may have received what differs, though that isn't recorded.
     """
 
@@ -58,7 +198,7 @@ class Difference:
     guess: str = ""
     to: str | None = None
     names: tuple[str, str] = ("A", "B")
-    draws: list[ReplacedDraw] = field(default_factory=list)
+    draws: list[tuple[str, str, str]] = field(default_factory=list)
     draws_unlisted: int = 0
 
     @property
@@ -68,7 +208,7 @@ class Difference:
 
     @property
     def are_strangers(self) -> bool:
-        """Whether nobody of one run takes part in the other; then there is nothing to be compared."""
+        """Whether no member of one run takes part in the other; then there is nothing to be compared."""
         partings = self.partings
         return bool(any(partings.only_a) and any(partings.only_b) and not any(partings.members))
 
@@ -101,17 +241,16 @@ class Difference:
         yield from (f"{side}  {printable(name)}" for side, name in zip("AB", self.names, strict=True) if name != side)
         if self.headers:
             yield "the headers differ:"
-            yield from (f"  {text}" for text in _few(self.headers, _header_text))
+            yield from _few(self.headers, _header_text)
         if self.draws:
             yield f"draws with other values: {len(self.draws):,}"
-            yield from (f"  {each}" for each in self.draws[:_FIELDS_MAX])
-            if len(self.draws) > _FIELDS_MAX:
-                yield f"  and {len(self.draws) - _FIELDS_MAX:,} more"
+            yield from (f"  {printable(name)}: {a} → {b}" for name, a, b in self.draws[:_FIELDS_MAX])
+            yield from _rest(len(self.draws), _FIELDS_MAX)
         if self.draws_unlisted:
             yield f"draws that a function replaced, whose values aren't listed: {self.draws_unlisted:,}"
         yield from self._lines_of_those_alone()
         if self.are_strangers:
-            yield "nobody takes part in both runs: they are of different models, or everybody has another name"
+            yield "no member takes part in both runs: they are of different models, or all have other names"
             return
         yield from self._lines_of_ends()
         if self.partings.is_same:
@@ -155,15 +294,12 @@ class Difference:
         parted = self.partings.parted()
         if parted:
             yield f"first differences, of {counted(len(parted), 'member')}:"
-            shown = parted if show_all else parted[:SHOWN_MAX]
-            yield from table([step_of(parting) for parting in shown])
-            if len(shown) < len(parted):
-                yield f"  and {len(parted) - len(shown):,} more"
+            yield from table([step_of(parting) for parting in parted], None if show_all else SHOWN_MAX)
         if self.partings.unseen:
             names = _shortened(self.partings.unseen)
             yield f"the hashes of histories differ, though nothing that is recorded does: {names}"
         if self.partings.lost_otherwise:
-            yield f"messages that were lost otherwise, which nobody could notice: {self.partings.lost_otherwise:,}"
+            yield f"messages that were lost otherwise, which no member could notice: {self.partings.lost_otherwise:,}"
         differing = {OUTSIDE, *self.partings.unseen, *(parting.member for parting in parted)}
         same = sum(name not in differing for name in self.partings.members)
         yield f"without a difference: {counted(same, 'member')}"
@@ -183,7 +319,7 @@ class Difference:
         for side, action, text in zip("AB", (step.a, step.b), shown, strict=True):
             when = "" if action is None or action.at == step.at else f"at {format_time(action.at)}: "
             yield f"  {side}: {when}{text}"
-        yield from (f"  {difference}" for difference in _few(step.fields()))
+        yield from _few(step.fields())
         if cause.origin in (Origin.NETWORK, Origin.LISTENING):
             yield f"  {elsewhere(cause.parting)}"
         if self.guess:
@@ -192,10 +328,8 @@ class Difference:
     def _lines_of_other_causes(self, show_all: bool) -> Iterator[str]:
         others = self.causes.first[1:]
         yield f"other causes: {len(others)}"
-        shown = others if show_all else others[:SHOWN_MAX]
-        yield from table([step_of(self.causes.reasons[name].parting) for name in shown])
-        if len(shown) < len(others):
-            yield f"  and {len(others) - len(shown):,} more"
+        steps = [step_of(self.causes.reasons[name].parting) for name in others]
+        yield from table(steps, None if show_all else SHOWN_MAX)
 
     # --- As plain values ---
 
@@ -207,7 +341,7 @@ class Difference:
             "until": None if not self.ends[0] and not self.ends[1] else partings.until,
             "ends": list(self.ends),
             "headers": [difference.as_json() for difference in self.headers],
-            "draws": [each._asdict() for each in self.draws],
+            "draws": [{"name": name, "a": a, "b": b} for name, a, b in self.draws],
             "draws_unlisted": self.draws_unlisted,
             "only_a": partings.only_a,
             "only_b": partings.only_b,
@@ -260,9 +394,8 @@ def _header_text(difference: FieldDifference) -> str:
 def _few(
     differences: list[FieldDifference], text_of: Callable[[FieldDifference], str] = FieldDifference.__str__
 ) -> Iterator[str]:
-    yield from map(text_of, differences[:_FIELDS_MAX])
-    if len(differences) > _FIELDS_MAX:
-        yield f"and {len(differences) - _FIELDS_MAX:,} more"
+    yield from (f"  {text_of(each)}" for each in differences[:_FIELDS_MAX])
+    yield from _rest(len(differences), _FIELDS_MAX)
 
 
 def _shortened(names: list[str]) -> str:
@@ -305,7 +438,7 @@ def guess(reason: Reason, headers: Collection[str], later: Later = ()) -> str:
 def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) -> str:
     first, a, b = parting.first, parting.a, parting.b
     if first.reordered:
-        return "the same messages in another order: perhaps the order of a set, of threads, or of whoever was first"
+        return "the same messages in another order: perhaps the order of a set, of threads, or of arrival"
     fault = _guess_of_faults(parting)
     if fault:
         return fault
@@ -315,12 +448,12 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
         return _otherwise(headers, f"only {'A' if first is a else 'B'} does this")
     message = "" if a.topic in NOTES else " message"
     if a.payload == b.payload:
-        text = f"the same{message} at another time" if a.at != b.at else "the same, to somebody else"
+        text = f"the same{message} at another time" if a.at != b.at else "the same, to another member"
         return _otherwise(headers, text)
     if a.at != b.at:
         return _otherwise(headers, f"another{message or ' one'} at another time")
     if is_reordered(a.payload, b.payload):
-        return "the same values in another order: perhaps the order of a set, of threads, or of whoever was first"
+        return "the same values in another order: perhaps the order of a set, of threads, or of arrival"
     return _guess_of_values(field_differences(a.payload, b.payload), headers, later)
 
 

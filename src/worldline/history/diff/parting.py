@@ -3,7 +3,7 @@
 A member's history is what it received, in the order of arrivals, and what it sent and noted; at the same moment it
 receives before it sends. (Also that it began, and that it ended.) Two histories of a member are sorted lists, so they
 part at the least action that only one of them holds, whatever else differs later. That is why one walk over both runs
-finds it, in the order in which things were sent, without putting anybody's history together:
+finds it, in the order in which things were sent, without putting any member's history together:
 
 D1. What both runs hold alike can be passed over, whatever it is and in whatever pieces.
 D2. A message arrives after it was sent. So once both the first action that only A holds and the first that only B holds
@@ -78,7 +78,7 @@ class Partings:
     of: dict[str, Parting] = field(default_factory=dict)
     sends_part: dict[str, int] = field(default_factory=dict)  # From when on a member sends otherwise.
     unseen: list[str] = field(default_factory=list)  # The hashes of their histories differ, and nothing that was told.
-    lost_otherwise: int = 0  # Messages that were lost otherwise, which nobody could notice.
+    lost_otherwise: int = 0  # Messages that were lost otherwise, which no member could notice.
     until: int = FOREVER  # How far both tell everything.
     ended: tuple[int, int] = (FOREVER, FOREVER)
 
@@ -121,7 +121,7 @@ class _Walk:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nobody's parting can change any more."""
+        """Whether no parting can change any more."""
         if len(self._settled) < len(self._common) or not (self._a.is_complete and self._b.is_complete):
             return False
         return all(name in self._settled or name in self._alone for name in self.found.of)
@@ -207,7 +207,7 @@ def _unlike(a: Account, b: Account) -> Iterator[tuple[int, str, list[Sending], l
 def _known(sendings: Iterable[Sending], horizon: int) -> Iterator[Sending]:
     """Yield what was sent, with what became of it before the horizon.
 
-    Where one of the runs has ended, nobody knows what would have arrived: that it didn't is no difference.
+    Where one of the runs has ended, it isn't known what would have arrived: that it didn't is no difference.
     """
     if horizon == FOREVER:
         yield from sendings
@@ -229,7 +229,7 @@ def _known(sendings: Iterable[Sending], horizon: int) -> Iterator[Sending]:
 # otherwise before in the same network, whose draws and queues depend on that;
 # - a member that didn't listen (`LISTENING`), or takes part in one run only (`PRESENCE`);
 # - the end of a run (`END`). Who has ended it isn't told; so this counts as a symptom of the first who parted, if
-# anybody parted before; and if not, one of those whom it ended stands for all.
+# any parted before; and if not, one of those whom it ended stands for all.
 
 
 class Origin(Enum):
@@ -256,7 +256,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Causes:
-    """Why everybody parts, by name, and the names of those whose partings are causes, the earliest first."""
+    """Why each member parts, by name, and the names of those whose partings are causes, the earliest first."""
 
     reasons: dict[str, Reason]
     first: list[str]
@@ -279,7 +279,7 @@ class Causes:
 
 
 def explain(partings: Partings, *, same_network: bool = True) -> Causes:
-    """Say why everybody parts. `same_network`: both networks would do the same with the same messages."""
+    """Say why each member parts. `same_network`: both networks would do the same with the same messages."""
     earliest = min(partings.of.values(), key=_order, default=None)
     reasons = {name: _reason(parting, partings, earliest, same_network) for name, parting in partings.of.items()}
     first = [name for name, reason in reasons.items() if reason.source is None]

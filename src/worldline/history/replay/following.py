@@ -1,20 +1,19 @@
-"""Follows a run of a whole model against a recorded one: what its members say now must be what they said then.
+"""What members say when they are run again, against what they said and were given in a recorded run.
 
-As long as nobody says anything else, everybody is given what it was given then. So for each member this is as good as
-to be fed from the recording, and it needs no payload to be made of what was recorded: in most rooms those are objects,
-of which a recording has only what can be read.
+`RecordedPart` compares one member with its part. `Following` does that for all members of a model that is run as a
+whole: as long as all say the same, each is given what it was given then. So that is as good as to be fed from the
+recording, and needs no payload to be made of what was recorded: in most rooms those are objects, of which a recording
+has only what can be read. A participant of a federation can be fed alone (`lock.feeding`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from worldline.history.diff.account import Account, Fate, Membership
-from worldline.history.diff.steps import NOTES
+from worldline.history.diff.account import NOTES, Account, Fate, Membership
 from worldline.history.observer import LOG, Observer
 from worldline.history.replay.retelling import SENDS, RetoldDifference, Utterance, compared
 from worldline.model.message import Message
@@ -54,182 +53,214 @@ class SaidThen(NamedTuple):
         return sorted({fate[1] for fate in self.fates})
 
 
-class _MemberPart:
-    """What is known so far of one member."""
+class RecordedPart:
+    """One member's part in a recorded run, and how much of it what the member says now was compared with."""
 
-    __slots__ = ("arrivals", "notes", "said", "taken")
+    __slots__ = ("_arrivals", "_notes", "_parts", "_said", "_taken", "compared", "latest", "name", "sent")
 
-    def __init__(self) -> None:
-        self.notes: list[int] = []  # The numbers of its notes: messages are counted without them.
-        self.said: dict[int, SaidThen | None] = {}  # By number; None for what isn't compared.
-        self.taken = 0
-        self.arrivals: list[Message] = []  # A heap.
-
-
-class RecordedParts:
-    """The parts of members in a run: of these, or of all."""
-
-    def __init__(self, account: Account, members: Collection[str] | None = None) -> None:
-        self._account = account
-        self._sendings = iter(account.sendings)
-        self._wanted = None if members is None else frozenset(members)
-        self._parts: dict[str, _MemberPart] = {}
-        self._reached = -1
-        self.is_over = False  # Whether all of the account has been walked over.
-
-    def stay(self, name: str) -> Membership | None:
-        """Return from when to when a member took part."""
-        return self._account.stays.get(name)
+    def __init__(self, name: str, parts: RecordedParts) -> None:
+        self.name = name
+        self._parts = parts
+        self._notes: list[int] = []  # The numbers of its notes: messages are counted without them.
+        self._said: dict[int, SaidThen | None] = {}  # By number; None for what isn't compared.
+        self._taken = 0
+        self._arrivals: list[Message] = []  # A heap.
+        self.sent = 0  # How many messages it has sent now,
+        self.compared = 0  # and how many of them could be compared.
+        self.latest: tuple[int, SaidThen] | None = None  # The number that it gave the last, and what it said then.
 
     @property
-    def stays(self) -> dict[str, Membership]:
-        return dict(self._account.stays)
+    def stays(self) -> Mapping[str, Membership]:
+        """From when to when each member of the run took part."""
+        return self._parts.account.stays
 
     @property
-    def is_complete(self) -> bool:
-        return self._account.is_complete
+    def stay(self) -> Membership | None:
+        """From when to when it took part."""
+        return self.stays.get(self.name)
 
     @property
-    def until(self) -> int:
-        """How far everything is known: FOREVER for a run that came to its end. Certain once the walk `is_over`."""
-        return self._account.until
+    def is_known(self) -> bool:
+        """Whether all of its part is known, since the run came to its end."""
+        return self._parts.account.is_complete
 
-    def next_said(self, name: str) -> SaidThen | None:
-        """Take the next thing that a member said; None if the account has no more of it."""
-        if not self.says_more(name):
+    # --- What it said and was given then ---
+
+    def add(self, number: int, said: SaidThen, is_note: bool, is_kept: bool) -> SaidThen:
+        """Take in what it said, by its number among all that it said; return it by its number among messages."""
+        if is_note:
+            self._notes.append(number)
+        # All notes of lower numbers were made by the time of sending, and have been walked over.
+        count = number - bisect_left(self._notes, number) if self._notes else number
+        numbered = said._replace(number=count)
+        if is_kept:
+            self._said[number] = None if said.topic == LOG and is_note else numbered
+        return numbered
+
+    def give(self, message: Message) -> None:
+        """Take in what it was given."""
+        heappush(self._arrivals, message)
+
+    def next_said(self) -> SaidThen | None:
+        """Take the next thing that it said; None if the account has no more of it."""
+        if not self.says_more():
             return None
-        part = self._parts[name]
-        part.taken += 1
-        return part.said.pop(part.taken - 1)
+        self._taken += 1
+        return self._said.pop(self._taken - 1)
 
-    def says_more(self, name: str) -> bool:
-        """Whether there is more that a member said."""
-        part = self._part(name)
+    def says_more(self) -> bool:
+        """Whether there is more that it said."""
         while True:
-            while part.taken not in part.said:
-                if not self._step():
+            while self._taken not in self._said:
+                if not self._parts.step():
                     return False
-            if part.said[part.taken] is not None:
+            if self._said[self._taken] is not None:
                 return True
-            del part.said[part.taken]  # Nothing to be compared.
-            part.taken += 1
+            del self._said[self._taken]  # Nothing to be compared.
+            self._taken += 1
 
-    def arrivals(self, name: str, count: int) -> tuple[list[Message], int]:
-        """Take the next messages that a member was given, so many at most, and say before when that is all there is.
+    def arrivals(self, count: int) -> tuple[list[Message], int]:
+        """Take the next messages that it was given, so many at most, and say before when that is all there is.
 
         FOREVER, if nothing came any more; or as far as anything is known.
         """
-        heap = self._part(name).arrivals
+        heap, parts = self._arrivals, self._parts
         found: list[Message] = []
         while True:
-            while not heap or heap[0].arrival > self._reached:
-                if not self._step():
+            while not heap or heap[0].arrival > parts.reached:
+                if not parts.step():
                     break
-            if self.is_over and not (heap and heap[0].arrival <= self.until):
-                return found, self.until if self.is_complete else self.until + 1
+            until = parts.account.until
+            if parts.is_over and not (heap and heap[0].arrival <= until):
+                return found, until if self.is_known else until + 1
             if len(found) == count:
                 return found, heap[0].arrival
             found.append(heappop(heap))
 
-    def _part(self, name: str) -> _MemberPart:
-        part = self._parts.get(name)
-        if part is None:
-            part = self._parts[name] = _MemberPart()
-        return part
+    # --- What it says now ---
 
-    def _step(self) -> bool:
-        """Walk on by one sending; return whether there was one."""
-        sending = next(self._sendings, None)
-        if sending is None:
-            self._reached, self.is_over = FOREVER, True
-            return False
-        at, sender, topic, payload, fates, number = sending
-        self._reached = at
-        part = self._parts.get(sender) or self._part(sender)
-        wanted = self._wanted
-        is_note = topic in NOTES and not fates
-        if is_note:
-            part.notes.append(number)
-        # All notes of lower numbers were made by the time of sending, and have been walked over.
-        count = number - bisect_left(part.notes, number) if part.notes else number
-        if wanted is None or sender in wanted:
-            said = SaidThen(at, count, topic, payload or b"", fates)
-            part.said[number] = None if topic == LOG and is_note else said
-        if wanted is not None:
-            for arrival, receiver, copy, lost in fates:
-                if receiver in wanted and lost is None:
-                    message = Message(arrival, at, sender, count, copy, topic, payload or b"")
-                    heappush(self._part(receiver).arrivals, message)
-        return True
+    def compare_sent(self, at: int, topic: str, payload: bytes) -> SaidThen | None:
+        """Compare a message with what it said next; return that, if it is known."""
+        then = self.compare(SaidThen(at, self.sent, topic, payload, _TO_ANYBODY))
+        self.sent += 1
+        return then
+
+    def compare(self, now: SaidThen) -> SaidThen | None:
+        """Compare what it says with what it said next; return that, if it is known."""
+        then = self.next_said()
+        if then is None and not self.is_known:
+            return None
+        self.compared += 1
+        if then is None or then[:4] != now[:4]:
+            self.differ(None if then is None else then.utterance, now.utterance)
+        return then
+
+    def compare_end(self, verb: str, at: int, chain: bytes, now: int) -> None:
+        """Compare how it ends, after the last thing that it says."""
+        stay = self.stay
+        if stay is None or not self.is_known:
+            return
+        if (said := self.next_said()) is not None:
+            self.differ(said.utterance, None)
+        elif stay.ended != at:
+            self.differ(self.saying(verb, now, now=stay.ended), self.saying(verb, now, now=at))
+        elif stay.chain is not None and stay.chain != chain.hex():
+            then, digest = stay.chain, chain.hex()
+            self.differ(self.saying(_RECEIVES, now, digest=then), self.saying(_RECEIVES, now, digest=digest))
+
+    def saying(self, verb: str, at: int, /, **details: Any) -> Utterance:
+        """Return something that it says now, or said at this place."""
+        return Utterance(verb, at, self.sent, details=tuple(details.items()))
+
+    def differ(self, then: Utterance | None, now: Utterance | None) -> None:
+        """Tell what differs, if anything does."""
+        difference = compared(self.name, then, now)
+        if difference is not None:
+            self._parts.differs(difference)
 
 
 _TO_ANYBODY: list[Fate] = [(0, "", 0, None)]  # Makes a message of it, whatever its topic is called.
-_UNKNOWN = SaidThen(0, 0, "", b"", [])
+_RECEIVES = "receives what it is given"
+
+
+class RecordedParts:
+    """The parts of members in a recorded run: of these, or of all.
+
+    `differs` is called with every difference, in the middle of what the member does, if the room tells things then.
+    What it raises ends the run.
+    """
+
+    def __init__(
+        self, account: Account, differs: Callable[[RetoldDifference], None], members: Collection[str] | None = None
+    ) -> None:
+        self.account = account
+        self.differs = differs
+        self._sendings = iter(account.sendings)
+        self._wanted = None if members is None else frozenset(members)
+        self._parts: dict[str, RecordedPart] = {}
+        self.reached = -1  # How far the walk over the account has come,
+        self.is_over = False  # and whether that is all of it.
+
+    def of(self, name: str) -> RecordedPart:
+        """Return the part of a member."""
+        part = self._parts.get(name)
+        if part is None:
+            part = self._parts[name] = RecordedPart(name, self)
+        return part
+
+    def step(self) -> bool:
+        """Walk on by one sending; return whether there was one."""
+        sending = next(self._sendings, None)
+        if sending is None:
+            self.reached, self.is_over = FOREVER, True
+            return False
+        at, sender, topic, payload, fates, number = sending
+        self.reached = at
+        wanted = self._wanted
+        said = SaidThen(at, 0, topic, payload or b"", fates)
+        is_kept = wanted is None or sender in wanted
+        said = self.of(sender).add(number, said, topic in NOTES and not fates, is_kept)
+        if wanted is not None:
+            for arrival, receiver, copy, lost in fates:
+                if receiver in wanted and lost is None:
+                    self.of(receiver).give(Message(arrival, at, sender, said.number, copy, topic, said.payload))
+        return True
 
 
 class Following(Observer):
-    """Compares everything that is told with what was recorded; `differs` is called with every difference.
+    """Compares everything that is told of a run with what was recorded."""
 
-    What it raises ends the run. It is called in the middle of what the member does, if the room tells things then.
-    """
-
-    def __init__(self, parts: RecordedParts, differs: Callable[[RetoldDifference], None]) -> None:
+    def __init__(self, parts: RecordedParts) -> None:
         self._parts = parts
-        self._differs = differs
-        self._latest: dict[str, tuple[int, SaidThen]] = {}  # Each member's last message, by its number.
-        self.counts: Counter[str] = Counter()  # How much each has sent.
         self.now = 0
 
     def began(self, who: str, at: int) -> None:
-        if self._parts.stay(who) is None and self._parts.is_complete:
-            self._differ(who, None, Utterance("begins", at))
+        part = self._parts.of(who)
+        if part.stay is None and part.is_known:
+            part.differ(None, Utterance("begins", at))
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        then = self._compare(who, SaidThen(at, self.counts[who], topic, payload, _TO_ANYBODY))
-        self._latest[who] = number, then
-        self.counts[who] += 1
+        part = self._parts.of(who)
+        then = part.compare_sent(at, topic, payload)
+        part.latest = None if then is None else (number, then)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        latest, then = self._latest.get(sender, (None, _UNKNOWN))
-        if latest == number and then is not _UNKNOWN and receiver not in then.to:
+        part = self._parts.of(sender)
+        if part.latest is not None and part.latest[0] == number and receiver not in part.latest[1].to:
+            then = part.latest[1]
             before, now = (
                 then.utterance._replace(details=(("to", ", ".join(names)),))
                 for names in (then.to or ["nobody"], [receiver])
             )
-            self._differ(sender, before, now)
+            part.differ(before, now)
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
         if payload is not None and topic != LOG:  # Nothing depends on what is logged.
-            self._compare(who, SaidThen(at, self.counts[who], topic, payload, []))
+            part = self._parts.of(who)
+            part.compare(SaidThen(at, part.sent, topic, payload, []))
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
-        stay = self._parts.stay(who)
-        if stay is None or not self._parts.is_complete:
-            return
-        if (said := self._parts.next_said(who)) is not None:
-            self._differ(who, said.utterance, None)
-        elif stay.ended != at:
-            self._differ(who, self._end(who, at, "ends", now=stay.ended), self._end(who, at, "ends", now=at))
-        elif stay.chain != chain.hex():
-            verb = "receives what it is given"
-            self._differ(who, self._end(who, at, verb, digest=stay.chain), self._end(who, at, verb, digest=chain.hex()))
+        self._parts.of(who).compare_end("ends", at, chain, min(at, self.now))
 
     def passed(self, time: int) -> None:
         self.now = time
-
-    def _end(self, who: str, at: int, verb: str, **details: Any) -> Utterance:
-        return Utterance(verb, min(at, self.now), self.counts[who], details=tuple(details.items()))
-
-    def _compare(self, who: str, now: SaidThen) -> SaidThen:
-        """Compare what a member says with what it said next, and return that."""
-        then = self._parts.next_said(who)
-        if then is None and not self._parts.is_complete:  # What it said then isn't known.
-            return _UNKNOWN
-        if then is None or then[:4] != now[:4]:
-            self._differ(who, None if then is None else then.utterance, now.utterance)
-        return then or _UNKNOWN
-
-    def _differ(self, who: str, then: Utterance | None, now: Utterance | None) -> None:
-        difference = compared(who, then, now)
-        if difference is not None:
-            self._differs(difference)

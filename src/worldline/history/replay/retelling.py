@@ -6,7 +6,7 @@ isn't the program that it was, and the first one shows where to look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from worldline.history.diff.account import Account, Fate, Membership, Sending
@@ -15,7 +15,6 @@ from worldline.history.diff.values import (
     field_differences,
     payload_text,
     payload_texts,
-    value_differences,
 )
 from worldline.history.journal import Entry, Received, Sent
 from worldline.history.outcome import End
@@ -26,7 +25,7 @@ from worldline.model.time import FOREVER, format_time
 # A run as its members' journals tell it: what each was given when, and what it sent.
 #
 # That is all that a program has seen, so it is told by the times at which it was given things, which may be later than
-# they arrived. What was lost is in nobody's journal.
+# they arrived. What was lost is in no journal.
 
 
 def account_of(journals: Mapping[str, Sequence[Entry]], members: Mapping[str, End]) -> Account:
@@ -47,9 +46,6 @@ def account_of(journals: Mapping[str, Sequence[Entry]], members: Mapping[str, En
     sendings.sort(key=lambda sending: (sending[0], sending[1], sending[5]))
     return Account(sendings, {name: Membership(0, end.at, end.chain.hex()) for name, end in members.items()})
 
-
-Reader = Callable[[str, bytes], Any]
-"""Reads a payload of a topic as plain values, such as a dict; None, if it can't."""
 
 _TIMES = ("at", "to", "until", "held", "now", "since", "waited")  # Fields of an utterance that are times.
 _HEX_MAX = 20
@@ -143,7 +139,7 @@ class RetoldDifference(NamedTuple):
         }
 
     def error(self, advice: str | None = None) -> NonDeterminism:
-        """Return it as an error of whoever wrote the model. Its facts: `message`, `field`, `difference`."""
+        """Return it as an error of the model's author. Its facts: `message`, `field`, `difference`."""
         return NonDeterminism(
             f"run again, it doesn't say the same: {self}",
             participant=self.member,
@@ -155,9 +151,7 @@ class RetoldDifference(NamedTuple):
         )
 
 
-def compared(
-    member: str, then: Utterance | None, now: Utterance | None, read: Reader | None = None
-) -> RetoldDifference | None:
+def compared(member: str, then: Utterance | None, now: Utterance | None) -> RetoldDifference | None:
     """Return what differs between what a member said then and what it says now; None, if nothing does."""
     if then == now:
         return None
@@ -171,16 +165,8 @@ def compared(
     details = dict(now.details)
     found += [FieldDifference(name, a, details.get(name)) for name, a in then.details if a != details.get(name)]
     if then.payload != now.payload:
-        found += _payload_differences(then, now, read)
+        found += field_differences(then.payload, now.payload)
     return RetoldDifference(member, then, now, tuple(found))
-
-
-def _payload_differences(then: Utterance, now: Utterance, read: Reader | None) -> list[FieldDifference]:
-    if read is not None and then.topic == now.topic:
-        values = read(then.topic, then.payload), read(now.topic, now.payload)
-        if None not in values and (found := value_differences(*values)):
-            return found
-    return field_differences(then.payload, now.payload)
 
 
 def _field_text(field: FieldDifference) -> str:

@@ -34,11 +34,6 @@ def fingerprint(kind: Any) -> bytes:
     return bytes(kind._get_packed_fingerprint())
 
 
-def is_message_of(kind: Any, data: bytes) -> bool:
-    """Whether these bytes begin as a message of that type does."""
-    return data.startswith(fingerprint(kind))
-
-
 def definition(kind: Any) -> str:
     """Return the definition of an LCM type, as it could stand in a .lcm file; without its constants and comments."""
     package, _, name = type_name(kind).rpartition(".")

@@ -1,7 +1,15 @@
 """A federation as its file describes it: who takes part and how each is started, over which network.
 
-The file is read by the tables of `setup_words`; here is what several of its places must agree on (`_check_...`), and
-what is made of it. Nothing is made before all checks have passed, and nothing of the user's is run.
+How a file is read
+------------------
+1. `toml_document` parses it, puts the changes of the command line into it, and remembers every mistake with its place.
+2. The tables of `words` say which keys there are and how the value of each is read. A reader sees its own place only.
+3. What several places must agree on is checked here (`_check_...`), as far as all of those places could be read: a
+   mistake is reported once, and has no consequences.
+4. Only if there are no mistakes, `Plan` and `ParticipantSetup` are made. What the model refuses then, though the checks
+   let it pass, is a mistake of the file, too.
+
+Nothing of the user's is run by that: whether an entry is there is read from its source (`startable`).
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ from worldline.launch.file.topics import Topic
 from worldline.launch.file.words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.faults.faults import (
+from worldline.model.faults import (
     ENDED_BY,
     ParticipantFault,
     as_faults,
@@ -53,7 +61,7 @@ from worldline.model.plan import Plan, plan
 class ParticipantSetup:
     """One participant as the file describes it.
 
-    It is started by a Python `entry` or by a `command`; with neither, somebody starts it by hand. `publishes` of None
+    It is started by a Python `entry` or by a `command`; with neither, it is started by hand. `publishes` of None
     means any topic, a `period` of 0 none.
     """
 
@@ -107,19 +115,19 @@ class Setup:
 
     @property
     def faults(self) -> tuple[ParticipantFault, ...]:
-        """What befalls its participants."""
+        """What happens to its participants by design."""
         return self.plan.faults
 
-    def with_faults(self, faults: Iterable[ParticipantFault | str]) -> Setup:
+    def with_faults(self, given: Iterable[ParticipantFault | str]) -> Setup:
         """Return it with other faults, checked."""
-        befalling = as_faults(faults)
-        check_faults(befalling, tuple(self.parts), self.plan.end)
-        check_events(befalling, {name: part.publishes for name, part in self.parts.items()})
-        check_boots(befalling, {name: as_delay(part.boot).minimum for name, part in self.parts.items()})
-        for each in befalling:
+        faults = as_faults(given)
+        check_faults(faults, tuple(self.parts), self.plan.end)
+        check_events(faults, {name: part.publishes for name, part in self.parts.items()})
+        check_boots(faults, {name: as_delay(part.boot).minimum for name, part in self.parts.items()})
+        for each in faults:
             if each.verb == "crash" and self.parts[each.participant].entry is None:
                 raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
-        return replace(self, plan=structs.replace(self.plan, faults=befalling))
+        return replace(self, plan=structs.replace(self.plan, faults=faults))
 
 
 _NO_CRASH = "only a Python entry can crash: its program is ended, and started again, in its process"
@@ -129,13 +137,13 @@ Starts = Callable[[str], bool]
 """Says of a participant, by its name, whether it is to be started here, so that its program has to be here."""
 
 
-def everybody(_: str) -> bool:
+def starts_all(_: str) -> bool:
     """All participants are started here."""
     return True
 
 
-def nobody(_: str) -> bool:
-    """Others start them all, elsewhere."""
+def starts_none(_: str) -> bool:
+    """All participants are started elsewhere."""
     return False
 
 
@@ -188,7 +196,7 @@ def _check_rules(rules: Tables) -> None:
 
 
 def _selection(rule: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
-    sender, receiver = (rule[key].name if key in rule else None for key in ("sender", "receiver"))
+    sender, receiver = (rule[key][0] if key in rule else None for key in ("sender", "receiver"))
     return rule.get("topic"), sender, receiver
 
 
@@ -205,8 +213,8 @@ def _check_outages(outages: Tables) -> None:
                 place.at(end).note(f"{said(place.value[end])} isn't after the start, {said(place.value['start'])}")
 
 
-def _check_befalling(
-    place: TomlPlace, befalling: Sequence[tuple[TomlPlace, ParticipantFault]], top: dict[str, Any], roster: list[str]
+def _check_faults(
+    place: TomlPlace, faults: Sequence[tuple[TomlPlace, ParticipantFault]], top: dict[str, Any], roster: list[str]
 ) -> None:
     """Look whether faults can happen: each alone, and all together."""
     entries = [described for _, described in top["participants"] if "entry" in described]
@@ -226,13 +234,13 @@ def _check_befalling(
         check_events(faults, publishes)
         check_boots(faults, boots)
 
-    for where, fault in befalling:
+    for where, fault in faults:
         if fault.verb in ENDED_BY:  # The others can't be judged without those before them.
             where.read(lambda each: check(as_participant_fault(each.value)))
         if fault.verb == "crash" and fault.participant in roster and fault.participant not in startable:
             where.note(f"{_NO_CRASH} ({_HANG_INSTEAD})")
     if len(place.document.refused) == refused:
-        place.read(lambda _: check(*(fault for _, fault in befalling)))
+        place.read(lambda _: check(*(fault for _, fault in faults)))
 
 
 def _check_durable(participants: Tables) -> None:
@@ -278,7 +286,7 @@ _WARNINGS_MAX = 8  # More aren't read, and to look for the nearest name takes lo
 
 
 def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
-    """Warn of topics that are subscribed to, or linked, and that nobody publishes on, if everybody says on which."""
+    """Warn of topics that are subscribed to, or linked, and that none publishes on, if all say on which."""
     participants = top["participants"]
     if any("publishes" not in described for _, described in participants):
         return
@@ -303,7 +311,7 @@ def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
 
 
 def _check_topics(place: TomlPlace, topics: Iterable[str], participants: Tables) -> None:
-    """Note topics that nobody uses, if it can be told: somebody who doesn't say what it publishes may use any."""
+    """Note topics that none uses, if it can be told: a participant that doesn't say what it publishes may use any."""
     if not all("publishes" in described for _, described in participants):
         return
     known = {
@@ -335,12 +343,12 @@ def read_setup(
     *,
     changes: Iterable[str] = (),
     options: Mapping[str, str] | None = None,
-    starts: Starts = everybody,
+    starts: Starts = starts_all,
 ) -> Setup:
     """Read a federation from its file, with `changes` such as ``link.latency=5ms``; report all mistakes at once.
 
     `options` says of changes that were written as another option than --set which one that is, by the key.
-    The program of somebody whom others start, elsewhere, needn't be here; `starts` says whose must.
+    The program of a participant that others start, elsewhere, needn't be here; `starts` says whose must.
     """
     if isinstance(changes, str):
         raise UsageError(f"{shown(changes)} is one text, and settings are a list", advice=f"write [{changes!r}]")
@@ -376,8 +384,8 @@ def read_setup(
     )
 
 
-def check_startable(setup: Setup, starts: Starts = everybody) -> None:
-    """Refuse a federation that leaves it to others to start somebody who is to be started here."""
+def check_startable(setup: Setup, starts: Starts = starts_all) -> None:
+    """Refuse a federation that leaves it to others to start a participant that is to be started here."""
     for name, part in setup.parts.items():
         if part.entry is None and part.command is None and starts(name):
             raise UsageError(
@@ -387,10 +395,17 @@ def check_startable(setup: Setup, starts: Starts = everybody) -> None:
 
 
 def check_name_in(setup: Setup, name: str) -> None:
-    """Refuse the name of somebody who isn't in the file."""
+    """Refuse the name of a participant that isn't in the file."""
     if name not in setup.parts:
         advice = nearest(name, list(setup.parts), "the roster is")
         raise UsageError(f"there is no participant {quoted(name)} in {setup.file}", advice=advice)
+
+
+def unused_name(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
+    """Return a name that no participant has, for a process that isn't one's own."""
+    while name in parts:
+        name += "'"
+    return name
 
 
 def check_names(setup: Setup, names: Sequence[str], option: str) -> None:
@@ -404,7 +419,7 @@ def check_names(setup: Setup, names: Sequence[str], option: str) -> None:
 JOIN_S = 600.0
 """How long `worldline run` waits for the participants that it has started, unless the file says otherwise.
 
-A simulator that has to load a world may take minutes; after ten, nobody is watching any more. Where people start
+A simulator that has to load a world may take minutes; after ten, its user has gone. Where people start
 participants, whenever they like, it waits for ever, as `worldline serve` does.
 """
 
@@ -422,7 +437,7 @@ _TIMES = ("unreachable", "silence", "handshake", "join", "rejoin")
 
 def _check_whole(document: Document, top: dict[str, Any], starts: Starts) -> None:
     participants, rules = (top.get(key, []) for key in ("participants", "links"))
-    outages, befalling = _outages_in(top), _befalling_in(top)
+    outages, faults = _outages_in(top), _participant_faults_in(top)
     _check_rules(rules)
     _check_outages(outages)
     _check_durable(participants)
@@ -432,8 +447,8 @@ def _check_whole(document: Document, top: dict[str, Any], starts: Starts) -> Non
     if participants and _is_known(document, "name", "names"):
         roster = sorted({name for _, described in participants for name, _ in _names_of(described)})
         _check_mentions(_mentions_of(rules, outages), roster)
-        if befalling:
-            _check_befalling(document.root.at("faults"), befalling, top, roster)
+        if faults:
+            _check_faults(document.root.at("faults"), faults, top, roster)
     if "buffers" in top and _is_known(document, "subscribes"):
         _check_buffers(document.root.at("buffers"), top["buffers"], participants)
     if "topics" in top and _is_known(document, "publishes", "subscribes"):
@@ -453,7 +468,7 @@ def _plan(top: dict[str, Any]) -> Plan:
         network=_network(top),
         seed=top.get("seed", 0),
         until=top.get("until"),
-        faults=[fault for _, fault in _befalling_in(top)],
+        faults=[fault for _, fault in _participant_faults_in(top)],
     )
 
 
@@ -461,7 +476,7 @@ def _outages_in(top: dict[str, Any]) -> Tables:
     return [(place, fault) for place, fault in top.get("faults", []) if isinstance(fault, dict)]
 
 
-def _befalling_in(top: dict[str, Any]) -> list[tuple[TomlPlace, ParticipantFault]]:
+def _participant_faults_in(top: dict[str, Any]) -> list[tuple[TomlPlace, ParticipantFault]]:
     return [(place, fault) for place, fault in top.get("faults", []) if isinstance(fault, ParticipantFault)]
 
 

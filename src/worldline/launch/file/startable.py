@@ -24,7 +24,7 @@ from worldline.model.errors import ConfigurationError, shown
 # Reads from a module's source which names it defines, without running it.
 
 _ELUSIVE = {"globals", "locals", "vars", "setattr", "exec", "eval", "modules", "__getattr__", "*"}
-"""Whoever uses one of these may define names that no reader of the source finds."""
+"""A module that uses one of these may define names that no reader of the source finds."""
 
 
 @lru_cache(maxsize=16)  # Many participants may be defined in one module.

@@ -1,6 +1,6 @@
 """A TOML document that is read place by place, so that every mistake in it is reported at once.
 
-A reader takes a `TomlPlace` and returns what stands there, or refuses it by raising `ConfigurationError`. Whoever reads
+A reader takes a `TomlPlace` and returns what stands there, or refuses it by raising `ConfigurationError`. A reader of
 a table or a list notes the refusal of each of its places and goes on with the next; `Document.demand_no_mistakes`
 raises them all as one error. What was refused is missing from what a table gives, so what is made of the rest is good
 for further checks and nothing else until that call has returned.

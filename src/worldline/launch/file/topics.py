@@ -1,4 +1,4 @@
-"""What is in the payloads of a topic, as a federation's file says it: for whoever looks at a recording.
+"""What is in the payloads of a topic, as a federation's file says it, for tools that show recordings.
 
 To Worldline payloads are bytes. Tools such as Foxglove can show them if a recording says how they are encoded, and by
 which schema. MCAP has a list of encodings that tools know, and of the encodings of schemas that go with each; others

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, NamedTuple
+from typing import Any
 
 from worldline.federation.server.limits import FRAME_LEAST, PAYLOAD_MOST, LossPolicy, check_policy
 from worldline.launch.file.startable import mode_of
@@ -28,7 +28,7 @@ from worldline.model.clock import (
     check_jumps,
 )
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults.faults import ParticipantFault, as_participant_fault
+from worldline.model.faults import ParticipantFault, as_participant_fault
 from worldline.model.latency import Latency, as_delay, as_distribution, delay_text
 from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
@@ -38,11 +38,8 @@ from worldline.model.time import MS, SECOND
 # --- Readers of single values ---
 
 
-class Mention(NamedTuple):
-    """A name, and where it stands."""
-
-    name: str
-    place: TomlPlace
+Mention = tuple[str, TomlPlace]
+"""A name, and where it stands."""
 
 
 def _named(what: str) -> Callable[[TomlPlace], str]:
@@ -50,7 +47,7 @@ def _named(what: str) -> Callable[[TomlPlace], str]:
 
 
 def _mention(place: TomlPlace) -> Mention:
-    return Mention(check_name(place.text(), "a participant"), place)
+    return check_name(place.text(), "a participant"), place
 
 
 def _text_with_unit(place: TomlPlace, what: str, example: str) -> str:
@@ -62,7 +59,7 @@ def _text_with_unit(place: TomlPlace, what: str, example: str) -> str:
 
 
 def _time_text(place: TomlPlace, what: str) -> str:
-    """Read the text of a time; a bare number is refused, since nobody can tell milliseconds from seconds in it."""
+    """Read the text of a time; a bare number is refused, since milliseconds can't be told from seconds in it."""
     text = _text_with_unit(place, what, "5ms")
     if text.lstrip().startswith("-"):
         raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"{what} can't be negative")
@@ -247,8 +244,8 @@ def _names(place: TomlPlace) -> list[Mention]:
 
 
 def _topics(place: TomlPlace) -> tuple[str, ...]:
-    topics = _all(place.items("topics", '["image", "pose"]'), lambda item: Mention(_named("a topic")(item), item))
-    return tuple(topic.name for topic in _distinct(topics))
+    topics = _all(place.items("topics", '["image", "pose"]'), lambda item: (_named("a topic")(item), item))
+    return tuple(topic for topic, _ in _distinct(topics))
 
 
 def _buffers(place: TomlPlace) -> dict[str, Buffer]:
@@ -283,7 +280,7 @@ def _sides(place: TomlPlace) -> list[list[Mention]]:
         )
     groups: list[list[Mention]] = _all(sides, _names)
     for name, where in groups[-1] if len(groups) == 2 else ():
-        if name in [other.name for other in groups[0]]:
+        if name in [other for other, _ in groups[0]]:
             where.note(f"{quoted(name)} is on both sides")
     return groups
 
@@ -306,7 +303,7 @@ Faults = list[tuple[TomlPlace, dict[str, Any] | ParticipantFault]]
 
 
 def _faults(place: TomlPlace) -> Faults:
-    """Read a list of outages, which are tables, and of what befalls participants, which are texts."""
+    """Read a list of outages, which are tables, and of faults of participants, which are texts."""
 
     def read(item: TomlPlace) -> tuple[TomlPlace, dict[str, Any] | ParticipantFault]:
         return item, as_participant_fault(item.value) if isinstance(item.value, str) else item.table(FAULT)

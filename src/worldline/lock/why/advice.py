@@ -2,12 +2,14 @@
 
 Three kinds of changes are tried, for those who are waited for most:
 
-- **A period**: somebody who only ever sent at multiples of a time could declare that. No result of this run changes.
-- **Topics**: somebody who declares topics that it never sends on, or doesn't declare any, could declare those it uses.
-  No result of this run changes.
+- **A period**: a participant that only ever sent at multiples of a time could declare that. No result of this run
+  changes.
+- **Topics**: a participant that declares topics on which it never sends, or doesn't declare any, could declare those
+  it uses. No result of this run changes.
 - **A latency**: a link that is waited for could have a greater one. That is another model, with other results.
 
-What comes out is what the change would have saved in the run that was noted, on a machine with a core for everybody.
+What comes out is what the change would have saved in the run that was noted, on a machine with a core for each
+participant.
 """
 
 from __future__ import annotations
@@ -39,9 +41,8 @@ from worldline.lock.events import (
 )
 from worldline.lock.ledger import Ledger, RunEnded
 from worldline.lock.states import Phase
-from worldline.lock.why.heard import Habits, Heard, HeardSending, HearingAgain
+from worldline.lock.why.heard import Habits, Heard, HeardSending, WaitingTally, heard_again, waits_in
 from worldline.lock.why.reasons import Hop
-from worldline.lock.why.tally import WaitingTally, waits_in
 from worldline.lock.why.words import seconds, way
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 from worldline.model.links import Rule
@@ -53,11 +54,11 @@ from worldline.model.time import FOREVER, MS, SECOND, TIME_MAX, format_time
 
 # Plays scripts on a wall clock that is itself simulated: the arbiter runs again, on another network if need be.
 #
-# Everybody takes as long for what it does as it did in the run, and waits as long as the arbiter has it wait. Nobody
-# takes a core from anybody, and what a machine adds for having more to do at once isn't known here. The ledgers are
+# Each takes as long for what it does as it did in the run, and waits as long as the arbiter has it wait. None takes a
+# core from another, and what a machine adds for having more to do at once isn't known here. The ledgers are
 # real ones, so what was granted ahead is used as it would be; and what only tells is told when a client would tell it.
 
-# What everybody did in a run, and how long it took for it, as scripts that can be played again on another network.
+# What participants did in a run, and how long they took for it, as scripts that can be played again on another network.
 #
 # A script is a list of *points*: times at which its participant could act, each with what it did there and how long
 # that took by the wall clock. What matters is what brought the participant to a point, since on another network that
@@ -74,25 +75,19 @@ MessageId = tuple[str, int]
 """A message's sender and its number."""
 
 
-class Deed(Struct, frozen=True):
-    """Something that a participant did, so many nanoseconds of the wall clock after the one before it."""
-
-    spent: int
-    event: Any  # Of the lock; its times are those of the run.
-
-
 class Point(Struct):
     """A time at which a participant could act, and what it did there.
 
     It waited by `next`, or by `advance`, for `until`; that is None if it didn't have to ask. `woken` are the messages
-    that it was woken by. `spent` is how long it took for what it did last there.
+    that it was woken by. `deeds` are events of the lock, with the times of the run, each with how many nanoseconds of
+    the wall clock it took after the one before. `spent` is how long it took for what it did last there.
     """
 
     time: int
     sleeps: bool
     until: int | None
     woken: tuple[MessageId, ...]
-    deeds: list[Deed]
+    deeds: list[tuple[int, Any]]
     spent: int = 0
 
 
@@ -103,14 +98,6 @@ class RunScript(Struct):
     join: Join
     late: int
     points: list[Point]
-
-
-def scripts_of(plan: Plan, noted: Iterable[Heard]) -> dict[str, RunScript]:
-    """Make scripts out of what an arbiter heard."""
-    writer = _Writer(plan)
-    for heard, actions in writer.again.hear(noted):
-        writer.take(heard, actions)
-    return writer.scripts
 
 
 class _Author:
@@ -124,75 +111,64 @@ class _Author:
         self.arrivals: dict[int, list[MessageId]] = {}
         self.horizon = 0
 
+    def start(self, now: int, wall: int) -> None:
+        self.ready, self.horizon = wall, now
+        self.script.points.append(Point(now, False, None, (), []))
 
-class _Writer:
-    def __init__(self, plan: Plan) -> None:
-        self.again = HearingAgain(plan)
-        self.scripts: dict[str, RunScript] = {}
-        self._authors: dict[str, _Author] = {}
-        self._began: int | None = None
-
-    def take(self, heard: Heard, actions: tuple[Any, ...]) -> None:
-        events = heard.events
-        if events and isinstance(events[0], Join):
-            late = 0 if self._began is None else heard.wall - self._began
-            self.scripts[heard.who] = RunScript(heard.who, events[0], late, [])
-            self._authors[heard.who] = _Author(self.scripts[heard.who], heard.wall)
-            events = events[1:]
-        author = self._authors.get(heard.who)
-        if author is not None and author.script.points:
-            self._write(author, events, heard.wall)
-        for action in actions:
-            if isinstance(action, StartRun):
-                self._start(self._authors[action.to], action.now, heard.wall)
-            elif isinstance(action, Grant) and action.to in self._authors:
-                self._grant(self._authors[action.to], action, heard.wall)
-
-    def _start(self, author: _Author, now: int, wall: int) -> None:
-        if self._began is None:
-            self._began = wall
-        author.ready, author.horizon = wall, now
-        author.script.points.append(Point(now, False, None, (), []))
-
-    def _grant(self, author: _Author, grant: Grant, wall: int) -> None:
+    def grant(self, grant: Grant, now: int, wall: int) -> None:
         for message in grant.messages:
-            author.arrivals.setdefault(message.arrival, []).append((message.sender, message.sequence))
-        author.horizon = grant.horizon
-        asked, author.asked = author.asked, None
-        author.ready = max(author.ready, wall)
-        if asked is None or isinstance(asked, Peek) or not author.script.points:
+            self.arrivals.setdefault(message.arrival, []).append((message.sender, message.sequence))
+        self.horizon = grant.horizon
+        asked, self.asked = self.asked, None
+        self.ready = max(self.ready, wall)
+        if asked is None or isinstance(asked, Peek) or not self.script.points:
             return
-        now = _now_of(self.again.arbiter, author.script.name)
-        until = asked.until if isinstance(asked, Next) else asked.to
         sleeps = isinstance(asked, Next)
-        woken = tuple(author.arrivals.get(now, ())) if sleeps and now < until else ()
-        author.script.points.append(Point(now, sleeps, until, woken, []))
+        until = asked.until if isinstance(asked, Next) else asked.to
+        woken = tuple(self.arrivals.get(now, ())) if sleeps and now < until else ()
+        self.script.points.append(Point(now, sleeps, until, woken, []))
 
-    def _write(self, author: _Author, events: tuple[Any, ...], wall: int) -> None:
+    def write(self, events: tuple[Any, ...], wall: int) -> None:
         """Write down what was said at once; the time before it was spent for the first of it."""
-        spent = max(0, wall - author.ready)
-        author.ready = max(author.ready, wall)
+        spent = max(0, wall - self.ready)
+        self.ready = max(self.ready, wall)
+        points = self.script.points
         for event in events:
-            point = author.script.points[-1]
             if isinstance(event, Next | Advance | Peek):
-                author.asked = event
-                author.sleeps = author.sleeps or isinstance(event, Next)
-                point.spent += spent
+                self.asked = event
+                self.sleeps = self.sleeps or isinstance(event, Next)
+            elif (at := _moved(event)) is not None and points[-1].time < at <= self.horizon:
+                # A point that the participant didn't have to ask for.
+                woken = tuple(self.arrivals.get(at, ())) if self.sleeps else ()
+                points.append(Point(at, self.sleeps, None, woken, []))
+            if isinstance(event, HeardSending | Promise | Subscribe | Unsubscribe | Invite | Stop):
+                points[-1].deeds.append((spent, event))
             else:
-                if (at := _moved(event)) is not None and point.time < at <= author.horizon:
-                    point = self._local(author, at)
-                if isinstance(event, HeardSending | Promise | Subscribe | Unsubscribe | Invite | Stop):
-                    point.deeds.append(Deed(spent, event))
-                else:
-                    point.spent += spent
+                points[-1].spent += spent
             spent = 0
 
-    def _local(self, author: _Author, at: int) -> Point:
-        """Add a point that the participant didn't have to ask for."""
-        woken = tuple(author.arrivals.get(at, ())) if author.sleeps else ()
-        point = Point(at, author.sleeps, None, woken, [])
-        author.script.points.append(point)
-        return point
+
+def scripts_of(plan: Plan, noted: Iterable[Heard]) -> dict[str, RunScript]:
+    """Make scripts out of what an arbiter heard."""
+    arbiter = Arbiter(plan)
+    authors: dict[str, _Author] = {}
+    began: int | None = None
+    for heard, actions in heard_again(arbiter, noted):
+        events, wall = heard.events, heard.wall
+        if events and isinstance(events[0], Join):
+            late = 0 if began is None else wall - began
+            authors[heard.who] = _Author(RunScript(heard.who, events[0], late, []), wall)
+            events = events[1:]
+        author = authors.get(heard.who)
+        if author is not None and author.script.points:
+            author.write(events, wall)
+        for action in actions:
+            if isinstance(action, StartRun):
+                began = wall if began is None else began
+                authors[action.to].start(action.now, wall)
+            elif isinstance(action, Grant) and action.to in authors:
+                authors[action.to].grant(action, arbiter.members[action.to].now, wall)
+    return {name: author.script for name, author in authors.items()}
 
 
 def _moved(event: Any) -> int | None:
@@ -200,10 +176,6 @@ def _moved(event: Any) -> int | None:
     if isinstance(event, HeardSending):
         return event.at
     return event.now if isinstance(event, Reached | Subscribe | Unsubscribe | Down | Leave) else None
-
-
-def _now_of(arbiter: Arbiter, name: str) -> int:
-    return arbiter.members[name].now
 
 
 # What a player yields besides how long it takes for something: that it has done something which only tells, or others
@@ -224,25 +196,27 @@ class Played(NamedTuple):
     took: int
 
 
-class Changed(Struct, frozen=True, kw_only=True):
-    """What is to be otherwise than in the run: the plan, what somebody says at joining, the period it keeps to."""
-
-    plan: Plan
-    joins: Mapping[str, Join] = {}
-    periods: Mapping[str, int] = {}
-
-
-def play(scripts: Mapping[str, RunScript], changed: Changed) -> Played:
-    """Play all scripts."""
-    return _Stage(scripts, changed).play()
+def play(
+    scripts: Mapping[str, RunScript],
+    plan: Plan,
+    joins: Mapping[str, Join] | None = None,
+    periods: Mapping[str, int] | None = None,
+) -> Played:
+    """Play all scripts by a plan, with what some say at joining, and the periods they keep to, otherwise than then."""
+    joins, periods = joins or {}, periods or {}
+    players = {
+        name: _Player(script, plan, joins.get(name, script.join), periods.get(name, 0))
+        for name, script in sorted(scripts.items())
+    }
+    return _Stage(players, plan).play()
 
 
 class _Stage:
-    """The arbiter, everybody who plays, and the wall clock."""
+    """The arbiter, all players, and the wall clock."""
 
-    def __init__(self, scripts: Mapping[str, RunScript], changed: Changed) -> None:
-        self._arbiter = Arbiter(changed.plan)
-        self._players = {name: _Player(script, changed) for name, script in sorted(scripts.items())}
+    def __init__(self, players: Mapping[str, _Player], plan: Plan) -> None:
+        self._arbiter = Arbiter(plan)
+        self._players = players
         self._due: list[tuple[int, int, str]] = []  # A heap of (wall, serial, who goes on then).
         self._serial = 0
         self._uninvited: list[str] = []
@@ -262,7 +236,7 @@ class _Stage:
         heappush(self._due, (self._wall + after, self._serial, name))
 
     def _go_on(self, player: _Player) -> None:
-        """Let somebody play until it takes time for something, or has to wait."""
+        """Let a participant play until it takes time for something, or has to wait."""
         name = player.script.name
         if not player.has_joined:
             if name not in self._arbiter.members and not self._arbiter.plan.vacancies:
@@ -284,11 +258,11 @@ class _Stage:
             if said >= 0:
                 self._schedule(name, said)
                 return
-        player.leave()
+        player.ledger.leave()
         self._tell(player)
 
     def _tell(self, player: _Player) -> None:
-        """Let the arbiter hear what somebody has to say; whoever is answered goes on at once."""
+        """Let the arbiter hear what a participant has to say; those who are answered go on at once."""
         said: list[Any] = player.ledger.take_outbox()
         player.told = self._wall
         for action in self._arbiter.hear(player.script.name, said) if said else ():
@@ -307,11 +281,11 @@ class _Stage:
 class _Player:
     """One participant that does what its script says."""
 
-    def __init__(self, script: RunScript, changed: Changed) -> None:
+    def __init__(self, script: RunScript, plan: Plan, join: Join, period: int) -> None:
         self.script = script
-        self._period = changed.periods.get(script.name, 0)
-        self._control_latency = changed.plan.network.control_latency
-        self.ledger = Ledger(script.name, changed.joins.get(script.name, script.join), period=self._period)
+        self._period = period
+        self._control_latency = plan.network.control_latency
+        self.ledger = Ledger(script.name, join, period=period)
         self.acting = self._act()
         self.has_joined = False
         self.asked = 0  # Since when it waits, by the wall clock,
@@ -322,9 +296,6 @@ class _Player:
         self._until = (-1, -1)  # What it has asked for, in the run and now.
         self._shift = 0  # How much later it was at the last time of its own than in the run.
 
-    def leave(self) -> None:
-        self.ledger.leave()
-
     def _act(self) -> _Acting:
         before: Point | None = None
         try:
@@ -333,11 +304,11 @@ class _Player:
                     yield from self._reach(point, self.ledger.now - before.time)
                 if self.ledger.ended:
                     return
-                for deed in point.deeds:
-                    if deed.spent:
-                        yield deed.spent
-                    self._do(deed.event, self.ledger.now - point.time)
-                    yield _TELLS if isinstance(deed.event, Promise | Invite | Stop) else _SAYS
+                for spent, event in point.deeds:
+                    if spent:
+                        yield spent
+                    self._do(event, self.ledger.now - point.time)
+                    yield _TELLS if isinstance(event, Promise | Invite | Stop) else _SAYS
                 if point.spent:
                     yield point.spent
                 before = point
@@ -411,7 +382,7 @@ _payloads: dict[int, bytes] = {}
 
 
 def _payload(size: int) -> bytes:
-    """Return bytes of a size, the same each time: nobody looks at them."""
+    """Return bytes of a size, the same each time: they aren't looked at."""
     if size not in _payloads:
         if len(_payloads) > 64:
             _payloads.clear()
@@ -435,7 +406,6 @@ class Advice(NamedTuple):
     before: Played
     after: Played
     is_harmless: bool
-    change: Changed
 
     @property
     def share(self) -> float:
@@ -451,7 +421,7 @@ class Advisor:
         self._habits = Habits(noted) if habits is None else habits
         self.scripts = scripts_of(plan, noted)
         self.tally = WaitingTally(waits_in(plan, noted))
-        self.before = play(self.scripts, Changed(plan=plan))
+        self.before = play(self.scripts, plan)
 
     def advice(self) -> list[Advice]:
         """Return what would help: first what leaves results as they are, and of that the best first."""
@@ -461,19 +431,16 @@ class Advisor:
     def try_latency(self, hop: Hop, latency: int) -> Advice:
         """Try another latency for a link."""
         assert hop.topic is not None
-        change = Changed(plan=with_latency(self._plan, hop.sender, hop.receiver, hop.topic, latency - hop.latency))
+        plan = with_latency(self._plan, hop.sender, hop.receiver, hop.topic, latency - hop.latency)
         text = f"{hop.sender} → {hop.receiver} ({hop.topic}) {format_time(hop.latency)} → {format_time(latency)}"
-        return self._tried(text, change, is_harmless=False)
-
-    def _tried(self, text: str, change: Changed, *, is_harmless: bool) -> Advice:
-        return Advice(text, self.before, play(self.scripts, change), is_harmless, change)
+        return Advice(text, self.before, play(self.scripts, plan), is_harmless=False)
 
     def _periods(self) -> Iterable[Advice]:
         for name in self._awaited():
             period = self._habits.of[name].period
             if period is not None:
-                change = Changed(plan=self._plan, periods={name: period})
-                yield self._tried(f'period = "{format_time(period)}" for {name}', change, is_harmless=True)
+                after = play(self.scripts, self._plan, periods={name: period})
+                yield Advice(f'period = "{format_time(period)}" for {name}', self.before, after, is_harmless=True)
 
     def _topics(self) -> Iterable[Advice]:
         for name in self._awaited():
@@ -481,9 +448,9 @@ class Advisor:
             used = tuple(sorted(self._habits.of[name].topics))
             declared = script.join.publishes
             if declared is None or set(used) < set(declared):
-                change = Changed(plan=self._plan, joins={name: structs.replace(script.join, publishes=used)})
+                after = play(self.scripts, self._plan, joins={name: structs.replace(script.join, publishes=used)})
                 listed = ", ".join(f'"{topic}"' for topic in used)
-                yield self._tried(f"publishes = [{listed}] for {name}", change, is_harmless=True)
+                yield Advice(f"publishes = [{listed}] for {name}", self.before, after, is_harmless=True)
 
     def _latencies(self) -> Iterable[Advice]:
         """Try the links that are waited for most: the least latency that helps nearly as much as any."""
@@ -495,7 +462,8 @@ class Advisor:
 
     def _longer(self, hop: Hop) -> list[int]:
         """Return latencies to try: a few times as long, and as long as it is from one message to the next."""
-        sends = [deed.at for deed in _sendings(self.scripts[hop.sender]) if deed.topic == hop.topic]
+        deeds = [event for point in self.scripts[hop.sender].points for _, event in point.deeds]
+        sends = [event.at for event in deeds if isinstance(event, HeardSending) and event.topic == hop.topic]
         gaps = sorted(later - earlier for earlier, later in pairwise(sends))
         usual = [gaps[len(gaps) // 2]] if gaps else []
         found = {factor * hop.latency for factor in _FACTORS} | set(usual)
@@ -537,17 +505,13 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
     return Table(tuple(value + longer for value in latency.values))
 
 
-def _sendings(script: RunScript) -> list[HeardSending]:
-    return [deed.event for point in script.points for deed in point.deeds if isinstance(deed.event, HeardSending)]
-
-
-# What was noted of a run, in words and as plain values: how long everybody waited, for what, and what would help.
+# What was noted of a run, in words and as plain values: how long participants waited, for what, and what would help.
 
 _LINKS_SHOWN = 20
 
 
 def account_in_words(name: str, tally: WaitingTally, habits: Habits) -> list[str]:
-    """Say how long everybody waited in a run, and for what."""
+    """Say how long participants waited in a run, and for what."""
     people, took = len(habits.of), habits.took
     together = f"together they waited {lasting(tally.waited)} for each other"
     share = f"{_share(tally.waited, took * people)} of their time"

@@ -1,45 +1,40 @@
 """What an arbiter was told, and when, without the payloads: enough to let an arbiter hear it again.
 
+So every moment of a run can be looked at, and how long participants waited, for whom and through which links.
 Wall-clock times are in nanoseconds since the log began. They are no part of any recording, since no two runs have the
 same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import gcd
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Struct, msgpack
+from msgspec import Struct
 
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.lock.events import (
     Action,
     Advance,
-    Barrier,
     CallOff,
-    Down,
     Event,
     Grant,
-    Invite,
     Join,
-    Leave,
-    Log,
     Lost,
     Next,
+    OperatorEvent,
     Peek,
     Promise,
     Publish,
-    Reached,
     StartRun,
-    Stop,
-    Subscribe,
-    Unsubscribe,
+    UnpublishedEvent,
 )
+from worldline.lock.member import Member
 from worldline.lock.states import ASKING, Phase, State
-from worldline.lock.why.reasons import Activity, Situation, situation_of
-from worldline.model.errors import PeerError, UsageError, WorldlineError, shortened, shown
+from worldline.lock.why.reasons import Activity, Hop, Situation, situation_of
+from worldline.lock.why.words import chains, least_way
+from worldline.model.errors import UsageError, WorldlineError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import US, format_time
 
@@ -52,46 +47,15 @@ class HeardSending(Struct, frozen=True, array_like=True, tag="sending", gc=False
     at: int
 
 
-HeardEvent = (
-    Join
-    | HeardSending
-    | Promise
-    | Reached
-    | Subscribe
-    | Unsubscribe
-    | Down
-    | Invite
-    | Stop
-    | Log
-    | Advance
-    | Next
-    | Peek
-    | Leave
-    | Barrier
-    | Lost
-    | CallOff
-)
+HeardEvent = HeardSending | UnpublishedEvent | OperatorEvent
 
 
 class Heard(Struct, frozen=True, array_like=True):
-    """What somebody said at once, and when that was heard."""
+    """What a participant, or the operator, said at once, and when that was heard."""
 
     wall: int
     who: str
     events: tuple[HeardEvent, ...]
-
-
-class TimingHeader(Struct, frozen=True, kw_only=True):
-    """What is known of a run before it begins."""
-
-    name: str
-    plan: Plan
-
-
-_encode = msgpack.Encoder().encode
-_encode_json = msgspec.json.Encoder(order="deterministic").encode
-_decode_heard = msgpack.Decoder(list[Heard]).decode
-_decode_header = msgspec.json.Decoder(TimingHeader).decode
 
 
 def stripped(events: Iterable[Any]) -> list[HeardEvent]:
@@ -108,69 +72,31 @@ def restored(events: Iterable[HeardEvent]) -> list[Event]:
     ]
 
 
-def encode_heard(heard: Sequence[Heard | tuple[int, str, list[HeardEvent]]]) -> bytes:
-    """Write a portion of a log: a tuple in the place of a `Heard` costs whoever notes it less."""
-    return _encode(heard)
+def heard_again(arbiter: Arbiter, noted: Iterable[Heard]) -> Iterator[tuple[Heard, list[Action]]]:
+    """Let an arbiter hear what was noted; yield it one after the other, with what has followed from it.
+
+    What was refused then is refused again, and nothing follows from it.
+    """
+    for heard in noted:
+        if arbiter.phase is Phase.OVER:
+            return
+        yield heard, _hear(arbiter, heard)
 
 
-def encode_header(header: TimingHeader) -> bytes:
-    return _encode_json(header)
-
-
-def decode_heard(data: bytes) -> list[Heard]:
-    """Read a portion of a log."""
+def _hear(arbiter: Arbiter, heard: Heard) -> list[Action]:
+    if any(isinstance(event, Lost | CallOff) for event in heard.events) and heard.who == OPERATOR:
+        return []  # The run was broken off: it is looked at as it was just then.
+    events = restored(heard.events)
+    is_known = heard.who == OPERATOR or heard.who in arbiter.members
+    first = events[0] if events else None
+    if not is_known and not isinstance(first, Join):
+        raise UsageError(f"what was noted can't be: {shown(heard.who)} says something, and never joined")
     try:
-        return _decode_heard(data)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise PeerError(f"it isn't what was noted: {shortened(str(error))}") from error
-
-
-def decode_header(data: bytes) -> TimingHeader:
-    """Read the beginning of a log."""
-    try:
-        return _decode_header(data)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise PeerError(f"its beginning isn't what was noted: {shortened(str(error))}") from error
-
-
-# Lets an arbiter hear again what another one heard, in the same order: so every moment of a run can be looked at.
-
-
-class Repeated(NamedTuple):
-    """Something that was heard again, and what has followed from it."""
-
-    heard: Heard
-    actions: tuple[Action, ...]
-
-
-class HearingAgain:
-    """An arbiter that hears what was noted. `arbiter` is as it was after what was heard last."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.arbiter = Arbiter(plan)
-
-    def hear(self, noted: Iterable[Heard]) -> Iterator[Repeated]:
-        """Hear it all, one after the other. What was refused then is refused again, and nothing follows from it."""
-        for heard in noted:
-            if self.arbiter.phase is Phase.OVER:
-                return
-            yield Repeated(heard, self._hear(heard))
-
-    def _hear(self, heard: Heard) -> tuple[Action, ...]:
-        arbiter = self.arbiter
-        if any(isinstance(event, Lost | CallOff) for event in heard.events) and heard.who == OPERATOR:
-            return ()  # The run was broken off: it is looked at as it was just then.
-        events = restored(heard.events)
-        is_known = heard.who == OPERATOR or heard.who in arbiter.members
-        first = events[0] if events else None
-        if not is_known and not isinstance(first, Join):
-            raise UsageError(f"what was noted can't be: {shown(heard.who)} says something, and never joined")
-        try:
-            if not is_known and isinstance(first, Join):
-                arbiter.enroll(heard.who, first)
-            return tuple(arbiter.hear(heard.who, events))
-        except WorldlineError:
-            return ()
+        if not is_known and isinstance(first, Join):
+            arbiter.enroll(heard.who, first)
+        return arbiter.hear(heard.who, events)
+    except WorldlineError:
+        return []
 
 
 # Looks at one moment of a run that was noted: the first at which it had come to a simulated time, or the last.
@@ -178,18 +104,17 @@ class HearingAgain:
 
 def situation_at(plan: Plan, name: str, noted: Iterable[Heard], at: int | None = None) -> Situation:
     """Return how a run stood: where nothing before `at` could happen any more, or at the end of what was noted."""
-    again = HearingAgain(plan)
+    arbiter = Arbiter(plan)
     since: dict[str, int] = {}  # By participant, since when it has been in its state, by the wall clock.
     wall = 0
-    for heard, actions in again.hear(noted):
+    for heard, actions in heard_again(arbiter, noted):
         wall = heard.wall
         since[heard.who] = wall
         for action in actions:
             if isinstance(action, Grant | StartRun):
                 since[action.to] = wall
-        if at is not None and again.arbiter.phase is not Phase.GATHERING and again.arbiter.floor() >= at:
+        if at is not None and arbiter.phase is not Phase.GATHERING and arbiter.floor() >= at:
             break
-    arbiter = again.arbiter
     if at is not None and (came := arbiter.status().time) < at:
         raise UsageError(f"it never came to {format_time(at)}", advice=f"it ended at {format_time(came)}: --at end")
     activities = {
@@ -201,7 +126,7 @@ def situation_at(plan: Plan, name: str, noted: Iterable[Heard], at: int | None =
     return situation_of(arbiter, name, activities, events=status.events, time=status.time, with_links=True)
 
 
-# What everybody ever did in a run that could be declared: the topics that it sent on, and the period of its sends.
+# What participants ever did in a run that could be declared: the topics that it sent on, and the period of its sends.
 #
 # A declaration that one single send contradicts breaks the run. So this looks at all that was noted, unlike what is
 # played again, for which a part is enough.
@@ -254,3 +179,123 @@ class Habits:
                 elif (habit := self.of.get(heard.who)) is not None:
                     habit.add(event)
             yield heard
+
+
+# How long participants waited, for whom, and through which links.
+#
+# A wait begins when a request is heard, and ends when something is heard that lets it be granted. The participant that
+# said that was the last one to be waited for: before it spoke, the bound of the one that waited was below what it
+# needed, and no other has moved since. The way from the one to the other leads over those who sleep, since what they do
+# next depends on what comes to them. All links of the way share in it: with a greater lookahead on any of them, it
+# would have been over sooner. So the waiting per link adds up to more than the waiting in all.
+
+
+class WaitSpan(NamedTuple):
+    """A participant waited: from when to when by the wall clock, at which simulated time, for whom, over which links.
+
+    The holder is empty if it was the operator, or the wall clock.
+    """
+
+    who: str
+    began: int
+    ended: int
+    now: int
+    holder: str
+    path: tuple[Hop, ...]
+
+    @property
+    def length(self) -> int:
+        return self.ended - self.began
+
+
+class LinkTally(NamedTuple):
+    """All waiting that a link had a part in, in nanoseconds of the wall clock, and how many waits that were."""
+
+    hop: Hop
+    waited: int
+    waits: int
+
+
+class WaitingTally:
+    """All waits of a run, added up."""
+
+    def __init__(self, waits: Iterable[WaitSpan] = ()) -> None:
+        self.waited = 0  # By all for participants, together.
+        self.waits = 0
+        self.held = 0  # By all, for the operator or the wall clock.
+        self.by_participant: dict[str, int] = {}
+        self.by_holder: dict[str, int] = {}
+        self._links: dict[Hop, list[int]] = {}
+        for wait in waits:
+            self.add(wait)
+
+    def add(self, wait: WaitSpan) -> None:
+        if not wait.holder and not wait.path:
+            self.held += wait.length
+            return
+        self.waited += wait.length
+        self.waits += 1
+        self.by_participant[wait.who] = self.by_participant.get(wait.who, 0) + wait.length
+        if wait.holder:
+            self.by_holder[wait.holder] = self.by_holder.get(wait.holder, 0) + wait.length
+        for hop in wait.path:
+            entry = self._links.setdefault(hop, [0, 0])
+            entry[0] += wait.length
+            entry[1] += 1
+
+    def sample(self, situation: Situation, elapsed: int) -> None:
+        """Add who waits in a situation that is looked at, so many nanoseconds after the one before it.
+
+        Those who wait are taken to have waited since then, for the links that they wait for now. That is exact enough
+        after some hundred looks, as in `top`, and costs the run nothing but those.
+        """
+        for chain in chains(situation.whys):
+            path = tuple(dict.fromkeys(hop for why in chain for hop in why.path))
+            if path:
+                self.add(WaitSpan(chain[0].participant, 0, elapsed, 0, chain[-1].holder or "", path))
+
+    def links(self) -> list[LinkTally]:
+        """Return the links that were waited for, the one with most of it first."""
+        found = [LinkTally(hop, waited, waits) for hop, (waited, waits) in self._links.items()]
+        return sorted(found, key=lambda each: (-each.waited, each.hop.sender, each.hop.receiver, each.hop.topic or ""))
+
+
+def waits_in(plan: Plan, noted: Iterable[Heard]) -> Iterator[WaitSpan]:
+    """Yield all waits of a run, in the order in which they ended."""
+    arbiter = Arbiter(plan)
+    asked: dict[str, tuple[int, int]] = {}
+    last = 0
+    for heard, actions in heard_again(arbiter, noted):
+        last = heard.wall
+        granted = {action.to: action for action in actions if isinstance(action, Grant)}
+        is_request = bool(heard.events) and isinstance(heard.events[-1], Advance | Next | Peek)
+        if is_request and heard.who not in granted and heard.who not in asked:
+            asked[heard.who] = (heard.wall, arbiter.members[heard.who].now)
+        for name in granted:
+            if name in asked and name != heard.who:
+                began, now = asked.pop(name)
+                path = () if heard.who == OPERATOR else way_between(arbiter, heard.who, name, granted)
+                yield WaitSpan(name, began, heard.wall, now, heard.who, path)
+    for why in arbiter.why():  # Of a run that was broken off: these waits never ended.
+        if why.participant in asked:
+            began, now = asked[why.participant]
+            yield WaitSpan(why.participant, began, last, now, why.holder or "", why.path)
+
+
+def way_between(arbiter: Arbiter, holder: str, waiting: str, granted: Iterable[str] = ()) -> tuple[Hop, ...]:
+    """Return the links with the least lookahead in all from a holder, over those who sleep, to one that has waited.
+
+    Those who were `granted` with it may have slept until then.
+    """
+    woken = frozenset(granted)
+
+    def onward(name: str) -> Iterator[tuple[str, Hop]]:
+        member = arbiter.members[name]
+        if name != waiting and member.state is not State.AWAITING and name not in woken:
+            return
+        for sender, latency in member.ins:
+            if isinstance(sender, Member) and sender.state is not State.EXPECTED:
+                topic = arbiter.router.edges.named(sender, member)[1]
+                yield sender.name, Hop(sender.name, name, topic, latency)
+
+    return least_way(waiting, holder, onward)[::-1]

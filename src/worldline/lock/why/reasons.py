@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from worldline.history.outcome import THE_RUN, WaitReason
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.lock.member import Member
-from worldline.lock.router import Router
 from worldline.lock.states import ASKING, STARTED, WAITING, Phase, State
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER, format_time
 
-# Why a participant can't go on yet, as a value that every front end renders.
+if TYPE_CHECKING:
+    from worldline.lock.arbiter import Arbiter  # It has itself explained here.
 
 
 class Cause(Enum):
@@ -25,9 +25,9 @@ class Cause(Enum):
     SENDER = "sender"
     """A participant may still send something that arrives before the time asked for."""
     ROSTER = "roster"
-    """The run hasn't started: somebody on the roster isn't there."""
+    """The run hasn't started: a participant on the roster isn't there."""
     NEWCOMER = "newcomer"
-    """Somebody was invited for an earlier time and isn't there."""
+    """A participant was invited for an earlier time and isn't there."""
     BARRIER = "barrier"
     """The operator's barrier."""
     END = "end"
@@ -92,38 +92,16 @@ class Why(Struct, frozen=True):
         )
 
 
-# What may be read of an arbiter by those who explain, check and show it: they change nothing.
-
-
-class View(Protocol):
-    """An arbiter, for reading. It isn't imported here: it has itself explained, and that would be a circle."""
-
-    plan: Plan
-    phase: Phase
-    end: int
-    barrier: int
-    ceiling: int
-    members: dict[str, Member]
-    newcomers: dict[str, Member]
-    router: Router
-
-    def goal(self, member: Member) -> int:
-        """Return the bound that a waiting member needs to go on."""
-
-    def missing(self) -> list[str]:
-        """Return who of the roster isn't there yet."""
-
-
 Exact = dict[str, tuple[int, list[tuple[Clock, int]]]]
 
 
-def exact_bounds(arbiter: View, *others: Member) -> Exact:
+def exact_bounds(arbiter: Arbiter, *others: Member) -> Exact:
     """Return the exact bounds of all who have started, and of others; by the plain way, not the incremental one."""
     return fixpoint([*(member for member in arbiter.members.values() if member.state in STARTED), *others])
 
 
-def explain(arbiter: View) -> tuple[Why, ...]:
-    """Say of everybody who waits who keeps it waiting, in the order of their names."""
+def explain(arbiter: Arbiter) -> tuple[Why, ...]:
+    """Say of all who wait who keeps them waiting, in the order of their names."""
     if arbiter.phase is Phase.OVER:
         return ()
     exact = exact_bounds(arbiter)
@@ -132,7 +110,7 @@ def explain(arbiter: View) -> tuple[Why, ...]:
     return tuple(_explain(arbiter, arbiter.members[name], exact, hops) for name in waiting)
 
 
-def waits_of(arbiter: View) -> tuple[WaitReason, ...]:
+def waits_of(arbiter: Arbiter) -> tuple[WaitReason, ...]:
     """Say who can't go on and who is in its way, for a status: the one that is held back most first."""
     if arbiter.phase is Phase.GATHERING:
         absent = (*arbiter.missing(), *vacant(arbiter.plan))
@@ -142,11 +120,11 @@ def waits_of(arbiter: View) -> tuple[WaitReason, ...]:
 
 
 def vacant(plan: Plan) -> tuple[str, ...]:
-    """Say how many are still to come whose names nobody knows yet."""
+    """Say how many are still to come whose names aren't known yet."""
     return (f"{plan.vacancies} more",) if plan.vacancies else ()
 
 
-def _explain(arbiter: View, member: Member, exact: Exact, known: dict[tuple[str, str], Hop]) -> Why:
+def _explain(arbiter: Arbiter, member: Member, exact: Exact, known: dict[tuple[str, str], Hop]) -> Why:
     def because(cause: Cause, bound: int, **more: Any) -> Why:
         return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
 
@@ -182,7 +160,7 @@ def _explain(arbiter: View, member: Member, exact: Exact, known: dict[tuple[str,
     )
 
 
-# A run at one moment, as a value: where everybody is, who waits for whom, and why.
+# A run at one moment, as a value: where all are, who waits for whom, and why.
 #
 # It is what an operator is told, so it can travel, and everything that is shown of a run is made from it alone. Times
 # of the wall clock are passed in, since the lock has none.
@@ -238,10 +216,10 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Situation(Struct, frozen=True, kw_only=True):
     """A run at one moment. `name` is the run's.
 
-    Before `time` nothing will happen any more. `paused` is where an operator holds everybody. `speed` is how many
+    Before `time` nothing will happen any more. `paused` is where an operator holds all. `speed` is how many
     simulated seconds pass in a second, and `rate` how many events there are in one, both lately. `unused` are topics
-    among those that somebody waits for on which nothing was ever sent: (sender, topic). `links` are all ways from
-    somebody to somebody, if the operator wants to know them.
+    among those that are waited for on which nothing was ever sent: (sender, topic). `links` are all ways from
+    one to another, if the operator wants to know them.
     """
 
     name: str
@@ -264,7 +242,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
 
 def situation_of(
-    arbiter: View,
+    arbiter: Arbiter,
     name: str,
     activities: Mapping[str, Activity],
     *,
@@ -297,7 +275,7 @@ def situation_of(
     )
 
 
-def all_links(arbiter: View) -> tuple[Hop, ...]:
+def all_links(arbiter: Arbiter) -> tuple[Hop, ...]:
     """Return the edges of the calculus between all who have started, each with the topic that sets its latency."""
     return tuple(
         Hop(sender.name, receiver.name, arbiter.router.edges.named(sender, receiver)[1], latency)
@@ -307,7 +285,7 @@ def all_links(arbiter: View) -> tuple[Hop, ...]:
     )
 
 
-def _standing(arbiter: View, member: Member, activity: Activity | None) -> Standing:
+def _standing(arbiter: Arbiter, member: Member, activity: Activity | None) -> Standing:
     is_at_end = member.state is State.COMPUTING and member.now == member.granted == arbiter.end
     return Standing(
         name=member.name,
@@ -322,7 +300,7 @@ def _standing(arbiter: View, member: Member, activity: Activity | None) -> Stand
     )
 
 
-def _unused(arbiter: View, whys: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
+def _unused(arbiter: Arbiter, whys: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:
     ways = {(hop.sender, hop.topic): None for why in whys for hop in why.path if hop.topic is not None}
     return tuple(
         sorted((sender, topic) for sender, topic in ways if topic and not _has_sent(arbiter.members[sender], topic))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -14,31 +14,17 @@ from worldline.lock.why.reasons import LONG_S, Cause, Hop, Situation, Standing, 
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, format_time
 
-# Who is at the root of a wait: the one that somebody waits for, who may wait for another, and so on to the last.
+# Who is at the root of a wait: the one that a participant waits for, which may wait for another, and so on to the last.
 #
-# Why a chain ends: whoever waits could act at the earliest at the time that its holder's next send allows, and every
+# Why a chain ends: one that waits could act at the earliest at the time that its holder's next send allows, and every
 # latency is positive, so next sends fall strictly from each holder to its own holder (A3 of the arbiter).
 
 
-class HoldingChain(Struct, frozen=True):
-    """Why somebody waits, all the way: its own reason, then its holder's, and so on.
+Chain = tuple[Why, ...]
+"""Why a participant waits, all the way: its own reason, then its holder's, and so on.
 
-    The last one's holder doesn't wait itself; or there is none, and the last one's cause says what everybody waits for.
-    """
-
-    whys: tuple[Why, ...]
-
-    @property
-    def who(self) -> str:
-        return self.whys[0].participant
-
-    @property
-    def root(self) -> str | None:
-        return self.whys[-1].holder
-
-    @property
-    def cause(self) -> Cause:
-        return self.whys[-1].cause
+The last one's holder doesn't wait itself; or there is none, and the last one's cause says what all wait for.
+"""
 
 
 class Hold(Struct, frozen=True):
@@ -53,13 +39,13 @@ class Hold(Struct, frozen=True):
     held: tuple[str, ...]
 
 
-def chains(whys: Iterable[Why]) -> tuple[HoldingChain, ...]:
-    """Follow everybody's reason to the root, in the order of their names."""
+def chains(whys: Iterable[Why]) -> tuple[Chain, ...]:
+    """Follow each participant's reason to the root, in the order of their names."""
     reasons = {why.participant: why for why in whys}
-    return tuple(HoldingChain(_followed(why, reasons)) for why in reasons.values())
+    return tuple(_followed(why, reasons) for why in reasons.values())
 
 
-def _followed(why: Why, reasons: dict[str, Why]) -> tuple[Why, ...]:
+def _followed(why: Why, reasons: dict[str, Why]) -> Chain:
     found = {why.participant: why}
     while why.holder in reasons and why.holder not in found:
         why = reasons[why.holder]
@@ -68,15 +54,15 @@ def _followed(why: Why, reasons: dict[str, Why]) -> tuple[Why, ...]:
 
 
 def holds(situation: Situation) -> tuple[Hold, ...]:
-    """Say who or what keeps whom waiting: the one first for which somebody has waited longest, or most of them wait.
+    """Say who or what keeps whom waiting: the one first for which one has waited longest, or most of them wait.
 
-    After these come those who could go on and don't, and for whom nobody waits: the run doesn't end without them. If
-    nobody waits at all, those are all who could go on.
+    After these come those who could go on and don't, and for which none waits: the run doesn't end without them. If
+    none waits at all, those are all who could go on.
     """
     found: dict[tuple[str | None, Cause, tuple[str, ...]], list[str]] = {}
     for chain in chains(situation.whys):
-        last = chain.whys[-1]
-        found.setdefault((chain.root, chain.cause, last.missing), []).append(chain.who)
+        last = chain[-1]
+        found.setdefault((last.holder, last.cause, last.missing), []).append(chain[0].participant)
     if not found and situation.phase is Phase.GATHERING and situation.missing:
         return (Hold(None, Cause.ROSTER, situation.missing, ()),)
     if not found and situation.phase is Phase.RUNNING:
@@ -103,12 +89,12 @@ def holds(situation: Situation) -> tuple[Hold, ...]:
 
 # What a situation shows besides who waits for whom: what could be declared, and what makes time creep.
 #
-# A hint is only given for what the situation proves: that a topic was never used, that somebody may publish on any,
+# A hint is only given for what the situation proves: that a topic was never used, that one may publish on any,
 # that events bring hardly any time.
 
 _CREEPS_BELOW = 0.001  # Simulated seconds per second.
-_EVENTS_PER_HOP = 5  # At most: a message is sent, asked for and granted, and somebody may say where it is.
-_BUSY_FROM = 100.0  # Events per second: somebody does something.
+_EVENTS_PER_HOP = 5  # At most: a message is sent, asked for and granted, and one may say where it is.
+_BUSY_FROM = 100.0  # Events per second: something is done.
 
 
 def hints(situation: Situation) -> list[str]:
@@ -117,7 +103,7 @@ def hints(situation: Situation) -> list[str]:
 
 
 def creeps(situation: Situation) -> bool:
-    """Whether much happens, and time hardly moves. If it doesn't move at all, somebody stands still."""
+    """Whether much happens, and time hardly moves. If it doesn't move at all, a participant stands still."""
     return (
         situation.phase is Phase.RUNNING
         and situation.rate is not None
@@ -134,7 +120,7 @@ def tightest_loop(links: tuple[Hop, ...]) -> tuple[Hop, ...]:
         outs.setdefault(hop.sender, []).append(hop)
     best: tuple[Hop, ...] = ()
     for start in sorted(outs):
-        found = _loop_from(start, outs)
+        found = least_way(start, start, lambda name: [(hop.receiver, hop) for hop in outs.get(name, ())])
         if found and (not best or _total(found) < _total(best)):
             best = found
     return best
@@ -144,13 +130,13 @@ def _of_links(situation: Situation) -> list[str]:
     open_ = {each.name for each in situation.standings if each.open}
     found: dict[str, None] = {}
     for chain in chains(situation.whys):
-        for hop in chain.whys[-1].path[:1]:
+        for hop in chain[-1].path[:1]:
             if hop.topic is None or (hop.sender, hop.topic) not in situation.unused:
                 continue
             if hop.sender in open_:
                 found[
                     f"{hop.sender} has sent nothing on {hop.topic} so far, and doesn't declare what it publishes: "
-                    "whoever listens to anything waits for it (declare `publishes`)"
+                    "every listener waits for it (declare `publishes`)"
                 ] = None
             else:
                 found[
@@ -188,22 +174,25 @@ def _total(loop: tuple[Hop, ...]) -> int:
     return sum(hop.latency for hop in loop)
 
 
-def _loop_from(start: str, outs: dict[str, list[Hop]]) -> tuple[Hop, ...]:
-    """Return the shortest way from a participant back to itself."""
+def least_way(start: str, end: str, onward: Callable[[str], Iterable[tuple[str, Hop]]]) -> tuple[Hop, ...]:
+    """Return the links with the least lookahead in all from one participant to another, or around to itself.
+
+    `onward` says which links lead on from a participant, and to whom.
+    """
     queue: list[tuple[int, int, str, tuple[Hop, ...]]] = [(0, 0, start, ())]
     met: set[str] = set()
     serial = 0
     while queue:
         distance, _, name, path = heappop(queue)
         if path:  # The start isn't met where it begins, but where the way comes back to it.
-            if name == start:
+            if name == end:
                 return path
             if name in met:
                 continue
             met.add(name)
-        for hop in outs.get(name, ()):
+        for following, hop in onward(name):
             serial += 1
-            heappush(queue, (distance + hop.latency, serial, hop.receiver, (*path, hop)))
+            heappush(queue, (distance + hop.latency, serial, following, (*path, hop)))
     return ()
 
 
@@ -214,7 +203,7 @@ def in_words(situation: Situation) -> list[str]:
         lines += ["", *_of_hold(hold, situation)]
     found = chains(situation.whys)
     if found and situation.phase is Phase.RUNNING:
-        width = max(len(chain.who) for chain in found)
+        width = max(len(chain[0].participant) for chain in found)
         lines.append("")
         for chain in sorted(found, key=lambda chain: -_waited_s(chain, situation)):
             lines += _of_chain(chain, situation, width)
@@ -275,20 +264,20 @@ def _of_hold(hold: Hold, situation: Situation) -> list[str]:
         return [begins, f"  here: {', '.join(there) or 'nobody'}", *known]
     if hold.cause is Cause.NEWCOMER:
         starts = format_time(next(why.bound for why in situation.whys if why.missing == hold.names))
-        return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: nobody passes that without it"]
+        return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: none passes that without it"]
     if hold.cause is Cause.BARRIER:
         if situation.paused is not None and situation.paused <= situation.barrier:
             at = format_time(situation.paused)
             return [f"an operator holds {_everybody(hold, situation)} at {at}: `worldline resume` lets them go on"]
         at = format_time(situation.barrier)
-        whose = "the run keeps to real time, or whoever started it decides when it goes on"
+        whose = "the run keeps to real time, or its owner decides when it goes on"
         return [f"the barrier at {at} holds {_everybody(hold, situation)}: {whose}"]
     return [f"{', '.join(hold.held)} will be told that the run is over, when it is: its start lies beyond the end"]
 
 
 def _whom(hold: Hold, situation: Situation) -> str:
     if not hold.held:
-        return "keeps nobody waiting, but the run doesn't end without it"
+        return "keeps none waiting, but the run doesn't end without it"
     longest = max((each.activity.seconds or 0.0 for each in situation.standings if each.name in hold.held), default=0.0)
     them = f"{counted(len(hold.held), 'participant')} {'waits' if len(hold.held) == 1 else 'wait'} for it"
     standing = None if hold.root is None else situation.standing(hold.root)
@@ -306,7 +295,7 @@ def _everybody(hold: Hold, situation: Situation) -> str:
 
 
 def doing_in_words(standing: Standing) -> list[str]:
-    """Say what somebody is doing who doesn't wait for anybody."""
+    """Say what a participant is doing that doesn't wait."""
     activity = standing.activity
     since = "" if activity.seconds is None else f" for {seconds(activity.seconds)}"
     if activity.lost:
@@ -340,20 +329,20 @@ def _was(hold: Hold) -> str:
 # --- Who waits ---
 
 
-def _waited_s(chain: HoldingChain, situation: Situation) -> float:
-    standing = situation.standing(chain.who)
+def _waited_s(chain: Chain, situation: Situation) -> float:
+    standing = situation.standing(chain[0].participant)
     return 0.0 if standing is None else standing.activity.seconds or 0.0
 
 
-def _of_chain(chain: HoldingChain, situation: Situation, width: int) -> Iterator[str]:
-    first = chain.whys[0]
-    standing = situation.standing(chain.who)
+def _of_chain(chain: Chain, situation: Situation, width: int) -> Iterator[str]:
+    first = chain[0]
+    standing = situation.standing(chain[0].participant)
     waited = None if standing is None else standing.activity.seconds
     doing = "lost" if standing is not None and standing.activity.lost else "waiting"
     since = "" if waited is None else f", {doing} for {seconds(waited)}"
     now = format_time(first.now) if standing is None or standing.exact else f"{format_time(first.now)} or later"
-    yield f"{chain.who:<{width}}  at {now}{since}: {_wants(first)}"
-    for why in chain.whys:
+    yield f"{first.participant:<{width}}  at {now}{since}: {_wants(first)}"
+    for why in chain:
         if why.path:
             yield f"{'':<{width}}    {way(why.path)}{_sends(why, chain)}"
 
@@ -370,9 +359,9 @@ def _wants(why: Why) -> str:
     return f"wants to go to {format_time(why.awaits)}{known}"
 
 
-def _sends(why: Why, chain: HoldingChain) -> str:
+def _sends(why: Why, chain: Chain) -> str:
     """Say when the holder may send, and if it waits itself, that it does."""
-    waits = ", waits itself" if why.holder != chain.root or why is not chain.whys[-1] else ""
+    waits = ", waits itself" if why is not chain[-1] else ""
     return f"; {why.holder} may send from {format_time(why.holder_time)} on{waits}"
 
 
@@ -383,7 +372,7 @@ def as_plain(situation: Situation) -> dict[str, Any]:
     """Return all that a situation says, and all that follows from it."""
     plain: dict[str, Any] = _without_forever(msgspec.to_builtins(situation))
     plain["whys"] = [
-        {**why, "root": chain.root} for why, chain in zip(plain["whys"], chains(situation.whys), strict=True)
+        {**why, "root": chain[-1].holder} for why, chain in zip(plain["whys"], chains(situation.whys), strict=True)
     ]
     plain["holds"] = _without_forever(msgspec.to_builtins(holds(situation)))
     plain["hints"] = hints(situation)

@@ -1,41 +1,42 @@
-"""A broker of LCM's tcpq protocol: a thread that whoever can't use multicast connects to, and subscribes.
+"""A broker of LCM's tcpq protocol: a thread to which programs connect that can't use multicast.
 
 It is written for strangers at the other end and a simulation on this one, which must not suffer from them:
 
 B1. `publish` never waits. What a subscriber doesn't read is kept up to a limit; beyond that it isn't given the rest,
     which is counted. Frames are left out whole, so that a connection stays readable.
-B2. What comes in is limited too: connections, patterns, and bytes of frames that aren't complete. Whoever exceeds a
-    limit, or doesn't speak the protocol, is disconnected; the others don't notice.
+B2. What comes in is limited too: connections, patterns, and bytes of frames that aren't complete. A client
+    that exceeds a limit, or doesn't speak the protocol, is disconnected; the others don't notice.
 B3. To read and obey takes at most a share of the thread's time, however much is sent: Python's threads take turns, so a
     thread that is always busy would slow down the run. Frames that it has no time for wait, and no more are read.
-B4. Patterns are matched in bounded time (see `patterns`): names have LCM's length, and all patterns of all connections
-    together have a size that is limited. For what a subscriber publishes, they are matched without the lock, which
+B4. Patterns are matched in bounded time (`ChannelPattern`): names have LCM's length, and all patterns of all
+    connections together a limited size. For what a subscriber publishes, they are matched without the lock, which
     `publish` would have to wait for.
-B5. Whoever has missed something is told the time again (`clock`) before the next message.
+B5. A subscriber that has missed something is told the time again before the next message.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import re
 import selectors
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Self
+from typing import Literal, Self
 
 from worldline.federation.address import Address
 from worldline.metasim.public.tcpq import (
     CHANNEL_BYTES_MAX,
     CLIENT_MAGIC,
+    PUBLISH,
     SERVER_MAGIC,
+    SUBSCRIBE,
     TIME_CHANNEL,
     TcpqDecoder,
     TcpqFrame,
-    TcpqKind,
     greeting,
     tcpq_address,
 )
@@ -54,7 +55,12 @@ _CHOICES_MAX = 16
 _DEPTH_MAX = 20
 
 _Accepts = Callable[[str], bool]
+_Maker = Callable[[int], int]
+"""Adds a piece of a pattern to its states, anew for each repetition: given the state behind it, returns its first."""
 
+_TOKEN = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\{[^}]*\}|\(\?:|.", re.DOTALL)
+_MEMBER = re.compile(r"(\\.|.)(?:-(\\.|.))?", re.DOTALL)
+_BRACES = re.compile(r"\{([0-9]{0,3})(,?)([0-9]{0,3})\}")
 _CLASSES: dict[str, _Accepts] = {
     "d": str.isdecimal,
     "w": lambda character: character.isalnum() or character == "_",
@@ -63,261 +69,174 @@ _CLASSES: dict[str, _Accepts] = {
 _COUNTS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
-@dataclass(eq=False)
-class _State:
-    """A place in a pattern: with `accepts`, a character leads on to all of `ahead`; without, nothing is needed."""
-
-    accepts: _Accepts | None = None
-    ahead: list[_State] = field(default_factory=list)
-
-
-# A piece of a pattern, from where it is entered to where it is left; and what makes one, anew for each repetition.
-_Part = tuple[_State, _State]
-_Maker = Callable[[], _Part]
-
-
 class ChannelPattern:
-    """A regular expression of a subscription, which must match a whole name. `size` is about what a character costs."""
+    """A regular expression of a subscription, which must match a whole name. `size` is about what a character costs.
+
+    Its states are numbered: where one accepts a character, that leads to all that are ahead of it, and where it accepts
+    None, nothing is needed for that. State 0 is the end.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        reader = _Reader(text)
-        self._first, self._last = reader.read()()
-        self.size = reader.size
+        self._tokens = _TOKEN.findall(text)[::-1]  # The next is the last.
+        self._states: list[tuple[_Accepts | None, list[int]]] = [(None, [])]
+        whole = self._alternatives(0)
+        if self._tokens:
+            raise self._refusal("a bracket is closed that was never opened")
+        self._first = whole(0)
+        self.size = len(self._states)
 
     def matches(self, name: str) -> bool:
         """Whether it is the pattern of a name."""
-        places = _reached([self._first])
+        places = self._reached([self._first])
         for character in name:
-            places = _reached(_after(places, character))
+            answers: dict[_Accepts, bool] = {}  # Repetitions of a piece share what they accept: it is asked once.
+            found: list[int] = []
+            for place in places:
+                accepts, ahead = self._states[place]
+                if accepts is not None:
+                    if accepts not in answers:
+                        answers[accepts] = accepts(character)
+                    if answers[accepts]:
+                        found += ahead
+            places = self._reached(found)
             if not places:
                 return False
-        return self._last in places
+        return 0 in places
 
-
-def _after(places: Iterable[_State], character: str) -> list[_State]:
-    """Return the places to which a character leads. Repetitions of a piece share what they accept: it is asked once."""
-    answers: dict[_Accepts, bool] = {}
-    found: list[_State] = []
-    for place in places:
-        accepts = place.accepts
-        if accepts is None:
-            continue
-        is_accepted = answers.get(accepts)
-        if is_accepted is None:
-            is_accepted = answers[accepts] = accepts(character)
-        if is_accepted:
-            found += place.ahead
-    return found
-
-
-def _reached(places: list[_State]) -> dict[_State, None]:
-    """Return the places, and those to which one gets from them without a character."""
-    found: dict[_State, None] = {}
-    while places:
-        place = places.pop()
-        if place not in found:
-            found[place] = None
-            if place.accepts is None:
-                places += place.ahead
-    return found
-
-
-class _Reader:
-    """Reads a pattern, from left to right, and limits what is made of it."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._depth = 0
-        self.size = 0
-
-    def read(self) -> _Maker:
-        whole = self._alternatives()
-        if self._at < len(self._text):
-            raise self._refusal("a bracket is closed that was never opened")
-        return whole
-
-    # --- The text ---
-
-    def _peek(self) -> str:
-        return self._text[self._at : self._at + 1]
-
-    def _take(self) -> str:
-        character = self._peek()
-        if not character:
-            raise self._refusal("it ends too early")
-        self._at += 1
-        return character
-
-    def _skip(self, text: str) -> bool:
-        found = self._text.startswith(text, self._at)
-        if found:
-            self._at += len(text)
+    def _reached(self, places: list[int]) -> dict[int, None]:
+        """Return the states, and those to which one gets from them without a character."""
+        found: dict[int, None] = {}
+        while places:
+            place = places.pop()
+            if place not in found:
+                found[place] = None
+                accepts, ahead = self._states[place]
+                if accepts is None:
+                    places += ahead
         return found
 
+    # --- Reading it, from left to right ---
+
     def _refusal(self, problem: str) -> UsageError:
-        return UsageError(f"{shown(self._text)} can't be subscribed to: {problem}")
+        return UsageError(f"{shown(self.text)} can't be subscribed to: {problem}")
 
-    # --- What it says ---
+    def _skip(self, token: str) -> bool:
+        found = self._tokens[-1:] == [token]
+        if found:
+            self._tokens.pop()
+        return found
 
-    def _alternatives(self) -> _Maker:
-        choices = [self._sequence()]
+    def _state(self, accepts: _Accepts | None, ahead: list[int]) -> int:
+        if len(self._states) > SIZE_MAX:
+            raise self._refusal("it is too large")
+        self._states.append((accepts, ahead))
+        return len(self._states) - 1
+
+    def _alternatives(self, depth: int) -> _Maker:
+        if depth > _DEPTH_MAX:
+            raise self._refusal("it is nested too deeply")
+        choices = [self._sequence(depth)]
         while self._skip("|"):
-            choices.append(self._sequence())
-        return choices[0] if len(choices) == 1 else lambda: self._either([choice() for choice in choices])
+            choices.append(self._sequence(depth))
+        return lambda ahead: self._state(None, [choice(ahead) for choice in choices])
 
-    def _sequence(self) -> _Maker:
+    def _sequence(self, depth: int) -> _Maker:
         pieces: list[_Maker] = []
-        while self._peek() not in ("", "|", ")"):
-            pieces.append(self._repeated())
-        return lambda: self._joined([piece() for piece in pieces])
+        while self._tokens and self._tokens[-1] not in ("|", ")"):
+            pieces.append(self._repeated(depth))
 
-    def _repeated(self) -> _Maker:
-        piece = self._atom()
-        if not self._repeats():
+        def made(ahead: int) -> int:
+            for piece in reversed(pieces):
+                ahead = piece(ahead)
+            return ahead
+
+        return made
+
+    def _repeated(self, depth: int) -> _Maker:
+        piece = self._atom(depth)
+        counts = self._counts()
+        if counts is None:
             return piece
-        least, most = self._counts()
+        least, most = counts
         self._skip("?")  # Lazy or not, whole names are the same.
-        if self._repeats():  # Only groups nest, since their depth is limited.
+        if self._counts() is not None:  # Only groups nest, since their depth is limited.
             raise self._refusal("it repeats a repetition")
-        return self._several(piece, least, most)
 
-    def _repeats(self) -> bool:
-        return self._peek() != "" and self._peek() in "*+?{"
+        def made(ahead: int) -> int:
+            if most is None:
+                loop = self._state(None, [ahead])
+                self._states[loop][1].append(piece(loop))
+                ahead = loop
+            for _ in range(least, most or least):
+                ahead = self._state(None, [ahead, piece(ahead)])
+            for _ in range(least):
+                ahead = piece(ahead)
+            return ahead
 
-    def _counts(self) -> tuple[int, int | None]:
-        """Read how often something may come; None is any number of times."""
-        character = self._take()
-        if character != "{":
-            return _COUNTS[character]
-        begin = self._at
-        while self._take() != "}":
-            pass
-        least, comma, most = self._text[begin : self._at - 1].partition(",")
-        if not _is_number(least or "0") or not _is_number(most or "0") or not (least or most):
+        return made
+
+    def _counts(self) -> tuple[int, int | None] | None:
+        """Read how often something may come, if it says so; None for the most is any number of times."""
+        token = self._tokens[-1] if self._tokens else ""
+        if token[:1] not in (*_COUNTS, "{"):
+            return None
+        self._tokens.pop()
+        if token in _COUNTS:
+            return _COUNTS[token]
+        braces = _BRACES.fullmatch(token)
+        if braces is None or not (braces[1] or braces[3]):
             raise self._refusal("braces need numbers")
-        low = int(least or 0)
-        high = low if not comma else int(most) if most else None
+        low = int(braces[1] or 0)
+        high = low if not braces[2] else int(braces[3]) if braces[3] else None
         if high is not None and high < low:
             raise self._refusal("braces need the smaller number first")
         return low, high
 
-    def _atom(self) -> _Maker:
-        character = self._take()
-        if character == "(":
-            return self._group()
-        if character in "^$":
-            return lambda: self._joined([])
-        if character in "*+?{":
-            raise self._refusal(f"{character} repeats nothing")
-        accepts = self._accepts(character)
-        return lambda: self._one(accepts)
+    def _atom(self, depth: int) -> _Maker:
+        token = self._tokens.pop()
+        if token in ("(", "(?:"):
+            if token == "(" and self._tokens[-1:] == ["?"]:
+                raise self._refusal("only plain groups are understood")
+            whole = self._alternatives(depth + 1)
+            if not self._skip(")"):
+                raise self._refusal("a bracket isn't closed")
+            return whole
+        if token[0] in "*+?{":
+            raise self._refusal(f"{token} repeats nothing")
+        if token in "[\\":
+            raise self._refusal("it ends too early")
+        accepts = None if token in "^$" else self._accepts(token)
+        return lambda ahead: self._state(accepts, [ahead])
 
-    def _group(self) -> _Maker:
-        if self._peek() == "?" and not self._skip("?:"):
-            raise self._refusal("only plain groups are understood")
-        self._depth += 1
-        if self._depth > _DEPTH_MAX:
-            raise self._refusal("it is nested too deeply")
-        whole = self._alternatives()
-        if not self._skip(")"):
-            raise self._refusal("a bracket isn't closed")
-        self._depth -= 1
-        return whole
-
-    def _accepts(self, character: str) -> _Accepts:
-        if character == ".":
+    def _accepts(self, token: str) -> _Accepts:
+        if token == ".":
             return lambda _: True
-        if character == "[":
-            return self._set()
-        return self._escape(self._take()) if character == "\\" else _is(character)
+        if token[0] != "[":
+            return self._member(token, "")
+        is_negated = token[1] == "^"
+        members = _MEMBER.findall(token[2 if is_negated else 1 : -1])
+        if not members:
+            raise self._refusal("a bracket isn't closed")
+        if len(members) > _CHOICES_MAX:
+            raise self._refusal(f"a set has more than {_CHOICES_MAX} parts")
+        choices = [self._member(low, high) for low, high in members]
+        return lambda character: any(choice(character) for choice in choices) is not is_negated
 
-    def _escape(self, character: str) -> _Accepts:
-        if character.lower() in _CLASSES:
-            accepts = _CLASSES[character.lower()]
-            return accepts if character.islower() else lambda other: not accepts(other)
-        if character.isascii() and character.isalnum():
-            raise self._refusal(f"\\{character} isn't understood")
-        return _is(character)
-
-    def _set(self) -> _Accepts:
-        negated = self._skip("^")
-        choices: list[_Accepts] = []
-        while not choices or self._peek() != "]":
-            low, accepts = self._member()
-            following = self._text[self._at : self._at + 2]
-            if following.startswith("-") and following[1:] not in ("", "]"):
-                self._take()
-                high, _ = self._member()
-                if low is None or high is None or high < low:
-                    raise self._refusal("a range needs two characters, the lower one first")
-                accepts = _between(low, high)
-            choices.append(accepts)
-            if len(choices) > _CHOICES_MAX:
-                raise self._refusal(f"a set has more than {_CHOICES_MAX} parts")
-        self._take()
-        return lambda character: any(choice(character) for choice in choices) is not negated
-
-    def _member(self) -> tuple[str | None, _Accepts]:
-        """Read a part of a set, and say which character it is; None, if it is a class of them."""
-        character = self._take()
-        if character != "\\":
-            return character, _is(character)
-        character = self._take()
-        return None if character.lower() in _CLASSES else character, self._escape(character)
-
-    # --- What is made of it ---
-
-    def _state(self, accepts: _Accepts | None = None) -> _State:
-        self.size += 1
-        if self.size > SIZE_MAX:
-            raise self._refusal("it is too large")
-        return _State(accepts)
-
-    def _one(self, accepts: _Accepts) -> _Part:
-        first, last = self._state(accepts), self._state()
-        first.ahead.append(last)
-        return first, last
-
-    def _joined(self, parts: list[_Part]) -> _Part:
-        first = last = self._state()
-        for entry, end in parts:
-            last.ahead.append(entry)
-            last = end
-        return first, last
-
-    def _either(self, parts: list[_Part]) -> _Part:
-        first, last = self._state(), self._state()
-        for entry, end in parts:
-            first.ahead.append(entry)
-            end.ahead.append(last)
-        return first, last
-
-    def _several(self, piece: _Maker, least: int, most: int | None) -> _Maker:
-        def made() -> _Part:
-            parts = [piece() for _ in range(least)]
-            if most is None:
-                entry, end = again = piece()
-                end.ahead.append(entry)
-                parts.append(self._either([again, self._joined([])]))
-            else:
-                parts += [self._either([piece(), self._joined([])]) for _ in range(least, most)]
-            return self._joined(parts)
-
-        return made
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 3
-
-
-def _is(wanted: str) -> _Accepts:
-    return lambda character: character == wanted
-
-
-def _between(low: str, high: str) -> _Accepts:
-    return lambda character: low <= character <= high
+    def _member(self, low: str, high: str) -> _Accepts:
+        """Return what a character, a class of them or a range accepts."""
+        kind = low[1:].lower()
+        if kind in _CLASSES and not high:
+            accepts = _CLASSES[kind]
+            return accepts if low[1].islower() else lambda character: not accepts(character)
+        ends = (low, high or low)
+        for token in ends:
+            if len(token) > 1 and token[1].isascii() and token[1].isalnum():
+                raise self._refusal(f"{token} isn't understood")
+        first, last = (token[-1] for token in ends)
+        if last < first:
+            raise self._refusal("a range needs two characters, the lower one first")
+        return lambda character: first <= character <= last
 
 
 UNREAD_MAX = 2**23
@@ -417,10 +336,10 @@ class _Subscriber:
 
 
 class TcpqBroker:
-    """Passes LCM messages on between its subscribers, and from whoever has it. ``127.0.0.1:0`` picks a free port.
+    """Passes LCM messages on between its subscribers, and from its owner. ``127.0.0.1:0`` picks a free port.
 
     `heard` is told of everything that subscribers publish, in the broker's thread. `trouble` says why it ended, if
-    nobody closed it.
+    it wasn't closed.
     """
 
     def __init__(
@@ -428,25 +347,22 @@ class TcpqBroker:
         address: str | Address = "127.0.0.1:0",
         *,
         heard: Callable[[str, bytes], None] | None = None,
-        unread_max: int = UNREAD_MAX,
     ) -> None:
         self._address = tcpq_address(address)
         self._heard = heard
-        self._unread_max = unread_max
-        self._lock = threading.Lock()  # Of all that follows.
-        self._changed = threading.Condition(self._lock)
+        self._changed = threading.Condition(threading.Lock())  # The lock of all that follows.
         self._subscribers: dict[socket.socket, _Subscriber] = {}
-        self._closing = False
+        self._state: Literal["open", "closing", "ended"] = "open"
         self._alarmed = False
-        self._ended = False
         self._had_connection = False
         self._time: bytes | None = None  # The last frame that said the time.
         self.lost = 0
         self.trouble = ""
         self.dismissed: list[str] = []
-        self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
-        self._credit_s = _READING_BURST_S
+
+    def __repr__(self) -> str:
+        return f"<TcpqBroker at {self.url}, {self._state}, {len(self._subscribers)} subscribers>"
 
     @property
     def url(self) -> str:
@@ -467,28 +383,28 @@ class TcpqBroker:
             ) from error
         self._address = Address("tcp", self._address.place, self._listener.getsockname()[1])
         self._listener.setblocking(False)
-        self._alarm, self._waking = socket.socketpair()
-        self._alarm.setblocking(False)
-        self._waking.setblocking(False)
+        self._alarm = socket.socketpair()
+        for end in self._alarm:
+            end.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._waking, selectors.EVENT_READ)
+        self._selector.register(self._alarm[1], selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="worldline lcm broker", daemon=True)
         self._thread.start()
         return self
 
     def publish(self, channel: str, data: bytes) -> None:
-        """Give a message to everybody who has subscribed to its channel, now or as soon as they read."""
-        with self._lock:
+        """Give a message to all that have subscribed to its channel, now or as soon as they read."""
+        with self._changed:
             self.check()
-            frame = TcpqFrame(TcpqKind.PUBLISH, channel, data)
+            frame = TcpqFrame(PUBLISH, channel, data)
             if channel == TIME_CHANNEL:
                 self._time = frame.encode()
             self._pass_on(frame, self._wanting(channel))
 
     def check(self) -> None:
         """Raise `LossError` if it has ended."""
-        if self._ended:
+        if self._state == "ended":
             raise LossError(f"the LCM broker at {self.url} has ended{self.trouble and f': {self.trouble}'}")
 
     def wait_for_connection(self, timeout_s: float) -> bool:
@@ -510,8 +426,8 @@ class TcpqBroker:
     def close(self) -> None:
         """Stop, when subscribers have read what there is for them; not for long."""
         if self._thread is not None:
-            with self._lock:
-                self._closing = True
+            with self._changed:
+                self._state = "closing"
                 self._wake()
             self._thread.join(_LINGER_S + _END_S)
             if self._thread.is_alive():
@@ -528,7 +444,7 @@ class TcpqBroker:
         if not self._alarmed:
             self._alarmed = True
             with contextlib.suppress(OSError):  # Full: it is awake. Closed: it is over.
-                self._alarm.send(b"!")
+                self._alarm[0].send(b"!")
 
     def _wanting(self, channel: str) -> list[_Subscriber]:
         return [each for each in self._subscribers.values() if each.wants(channel)]
@@ -538,7 +454,7 @@ class TcpqBroker:
         for subscriber in receivers:
             last = self._time if subscriber.needs_time and subscriber.wants(TIME_CHANNEL) else None  # (B5)
             told = data if last is None or last == data else last + data
-            if subscriber.unsent and subscriber.unsent_size + len(told) > self._unread_max:
+            if subscriber.unsent and subscriber.unsent_size + len(told) > UNREAD_MAX:
                 self.lost += 1  # (B1)
                 subscriber.needs_time = True
             else:
@@ -551,7 +467,7 @@ class TcpqBroker:
     def _serve(self) -> None:
         try:
             self._work()
-        except Exception as error:  # It has no caller to tell; whoever publishes is told instead.
+        except Exception as error:  # It has no caller to tell; the next that publishes is told instead.
             self.trouble = shortened(f"{error!r}")
         finally:
             self._end()
@@ -559,31 +475,32 @@ class TcpqBroker:
     def _work(self) -> None:
         deadline: float | None = None
         before = time.monotonic()
+        credit_s = _READING_BURST_S  # How long it may read (B3).
         while True:
             now = time.monotonic()
-            self._credit_s = min(_READING_BURST_S, self._credit_s + (now - before) * _READING_SHARE)
+            credit_s = min(_READING_BURST_S, credit_s + (now - before) * _READING_SHARE)
             before = now
             writers = [each for each in list(self._subscribers.values()) if each.unsent and not self._send(each)]
-            if self._closing:
+            if self._state == "closing":
                 deadline = deadline or now + _LINGER_S
                 if now > deadline or not any(each.unsent for each in self._subscribers.values()):
                     break
-            self._watch(writers, reading=self._credit_s > 0 and not self._closing)
-            waiting = [each for each in self._subscribers.values() if each.frames and self._credit_s > 0]
-            pause_s = -self._credit_s / _READING_SHARE if self._credit_s <= 0 else 0.0 if waiting else _TICK_S
+            self._watch(writers, reading=credit_s > 0 and self._state == "open")
+            waiting = [each for each in self._subscribers.values() if each.frames and credit_s > 0]
+            pause_s = -credit_s / _READING_SHARE if credit_s <= 0 else 0.0 if waiting else _TICK_S
             ready = self._selector.select(min(pause_s, _TICK_S))
             begin = time.monotonic()
             for key, events in ready:
-                self._attend(key.fileobj, events)  # type: ignore[arg-type]
+                credit_s -= self._attend(key.fileobj, events)  # type: ignore[arg-type]
             for subscriber in waiting:
                 if subscriber.frames:  # Or it has been dismissed.
                     self._listen(subscriber)
-            self._credit_s -= time.monotonic() - begin
+            credit_s -= time.monotonic() - begin
 
     def _send(self, subscriber: _Subscriber) -> bool:
         """Send what there is for a subscriber; return whether it took all of it."""
         try:
-            with self._lock:
+            with self._changed:
                 subscriber.send()
                 return not subscriber.unsent
         except OSError:
@@ -592,7 +509,6 @@ class TcpqBroker:
 
     def _watch(self, writers: list[_Subscriber], *, reading: bool) -> None:
         """Wait for what is of interest: room to write where there is something to write, and (B3) what comes in."""
-        assert self._listener is not None
         writing = {each.socket for each in writers}
         waiting = {each.socket for each in self._subscribers.values() if each.frames}
         for connection in (self._listener, *self._subscribers):
@@ -606,16 +522,17 @@ class TcpqBroker:
             elif key is not None and key.events != events:
                 self._selector.modify(connection, events)
 
-    def _attend(self, ready: socket.socket, events: int) -> None:
-        if ready is self._waking:
-            with self._lock, contextlib.suppress(OSError):
+    def _attend(self, ready: socket.socket, events: int) -> float:
+        """Do what a socket is ready for; return for how long nothing is to be read, besides the time that it takes."""
+        if ready is self._alarm[1]:
+            with self._changed, contextlib.suppress(OSError):
                 self._alarmed = False
-                self._waking.recv(64)
-            return
-        if ready is self._listener:
-            self._accept()
+                ready.recv(64)
+        elif ready is self._listener:
+            return self._accept()
         elif events & selectors.EVENT_READ and (subscriber := self._subscribers.get(ready)) is not None:
             self._listen(subscriber)
+        return 0.0
 
     def _listen(self, subscriber: _Subscriber) -> None:
         """Obey what a subscriber has said, for its turn; and read on when that is done."""
@@ -623,7 +540,7 @@ class TcpqBroker:
         try:
             if not subscriber.frames:
                 self._read(subscriber)
-            while subscriber.frames and not self._closing:
+            while subscriber.frames and self._state == "open":
                 self._obey(subscriber, subscriber.frames.popleft())
                 if time.monotonic() - begin > _TURN_S:
                     break
@@ -637,26 +554,25 @@ class TcpqBroker:
             greediest = max(self._subscribers.values(), key=lambda each: each.patterns_size)
             self._dismiss(greediest, "all subscribe to too many patterns, and it to the most")
 
-    def _accept(self) -> None:
-        assert self._listener is not None
+    def _accept(self) -> float:
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
-            if error.errno in _EXHAUSTED:  # It would knock again at once: listen to nobody for a while.
-                self._credit_s = -_READING_SHARE * _TICK_S
-            return  # Or it has gone.
+            # If there is no file for it, it would knock again at once; or it has gone.
+            return _READING_BURST_S + _READING_SHARE * _TICK_S if error.errno in _EXHAUSTED else 0.0
         if len(self._subscribers) >= _CONNECTIONS_MAX:
             silent = next((each for each in self._subscribers.values() if not each.decoder.greeted), None)
             if silent is None:
                 connection.close()
                 self._note("there are too many connections")
-                return
+                return 0.0
             self._dismiss(silent, "there are too many connections, and it hasn't said anything")
         connection.setblocking(False)
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with self._lock:
+        with self._changed:
             self._subscribers[connection] = _Subscriber(connection)
+        return 0.0
 
     def _read(self, subscriber: _Subscriber) -> None:
         try:
@@ -669,7 +585,7 @@ class TcpqBroker:
         was_greeted = subscriber.decoder.greeted
         subscriber.frames += subscriber.decoder.feed(data)
         if subscriber.decoder.greeted and not was_greeted:
-            with self._lock:
+            with self._changed:
                 subscriber.add(greeting(SERVER_MAGIC))
                 self._had_connection = True
                 self._changed.notify_all()
@@ -677,19 +593,19 @@ class TcpqBroker:
             raise PeerError("too much is waiting for the rest of its frame")
 
     def _obey(self, subscriber: _Subscriber, frame: TcpqFrame) -> None:
-        if frame.kind is TcpqKind.PUBLISH:
+        if frame.kind == PUBLISH:
             if (size := len(frame.channel.encode())) > CHANNEL_BYTES_MAX:
                 raise PeerError(
                     f"it publishes on a channel whose name has {size:,} bytes; LCM's have {CHANNEL_BYTES_MAX}"
                 )
             receivers = self._wanting(frame.channel)  # Only this thread changes who there is, and what they want (B4).
-            with self._lock:
+            with self._changed:
                 self._pass_on(frame, receivers)
             if self._heard is not None:
                 self._heard(frame.channel, frame.data)
             return
-        with self._lock:
-            if frame.kind is TcpqKind.SUBSCRIBE:
+        with self._changed:
+            if frame.kind == SUBSCRIBE:
                 subscriber.subscribe(frame.channel)
             else:
                 subscriber.unsubscribe(frame.channel)
@@ -697,7 +613,7 @@ class TcpqBroker:
 
     def _dismiss(self, subscriber: _Subscriber, reason: str | None) -> None:
         """End a connection; with a reason, it was the other end's fault."""
-        with self._lock:
+        with self._changed:
             self._subscribers.pop(subscriber.socket, None)
             subscriber.frames.clear()
         if reason is not None:
@@ -711,12 +627,11 @@ class TcpqBroker:
             self.dismissed.append(reason)
 
     def _end(self) -> None:
-        assert self._listener is not None
-        with self._lock:
+        with self._changed:
             self.lost += sum(len(each.unsent) for each in self._subscribers.values())
-            for connection in (*self._subscribers, self._listener, self._alarm, self._waking):
+            for connection in (*self._subscribers, self._listener, *self._alarm):
                 connection.close()
             self._subscribers.clear()
-            self._ended = True
+            self._state = "ended"
             self._changed.notify_all()
         self._selector.close()

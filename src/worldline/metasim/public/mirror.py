@@ -1,4 +1,4 @@
-"""The public LCM: everything that the server of a run receives and delivers, for whoever looks on.
+"""The public LCM: everything that the server of a run receives and delivers, for programs that look on.
 
 It is an observer of the run. A multicast group or a broker is shown everything as it becomes settled, in the order of
 simulated time (`timeline`, `feed`); a log is written for later (`log`). To look on changes nothing in the run. It may
@@ -26,12 +26,12 @@ from worldline.metasim.public.broker import TcpqBroker
 from worldline.metasim.public.tcpq import (
     CHANNEL_BYTES_MAX,
     TIME_CHANNEL,
-    LcmOutlet,
-    Outlet,
+    LcmLibraryPort,
     PublicName,
+    TcpqPort,
     check_participant,
     check_public_names,
-    open_outlet,
+    open_port,
 )
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError, shortened, shown
 from worldline.model.time import FOREVER
@@ -75,7 +75,7 @@ def decode_time(data: bytes) -> tuple[int, int]:
 #
 # Unlike a recorder, which writes all that becomes of a message in one place, this needn't wait for the last arrival of
 # a message: what happens before the time that has passed is settled (H3). So messages that are under way for long, or
-# held back by an outage, hold up nobody who looks on.
+# held back by an outage, hold up no program that looks on.
 
 # When it happens; 0 for a delivery, 1 for a send; sender, number, receiver, copy.
 _Key = tuple[int, int, str, int, str, int]
@@ -90,14 +90,8 @@ class PublicEvent(NamedTuple):
     at: int
 
 
-class _Message:
-    __slots__ = ("payload", "sent", "topic", "until")
-
-    def __init__(self, topic: str, sent: int, payload: bytes, until: int) -> None:
-        self.topic = topic
-        self.sent = sent
-        self.payload = payload
-        self.until = until
+_Message = tuple[str, int, bytes]
+"""Topic, when it was sent, payload."""
 
 
 class Timeline:
@@ -105,6 +99,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._messages: dict[tuple[str, int], _Message] = {}
+        self._lasting: dict[tuple[str, int], int] = {}  # Until when something may become of them.
         self._expiries: list[tuple[int, str, int]] = []
         # A heap. What is said anew has the same key, so a number of its own keeps messages from being compared.
         self._ahead: list[tuple[_Key, int, _Message]] = []
@@ -117,16 +112,15 @@ class Timeline:
         return len(self._messages)
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int) -> None:
-        message = self._messages[who, number] = _Message(topic, at, payload, until)
+        message = self._messages[who, number] = topic, at, payload
+        self._lasting[who, number] = until
         heappush(self._expiries, (until, who, number))
         heappush(self._ahead, ((at, 1, who, number, "", 0), 0, message))
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
         message = self._messages[sender, number]
         key = (at, 0, sender, number, receiver, copy)
-        due = self._due.get((receiver, message.topic))
-        if due is None:
-            due = self._due[receiver, message.topic] = {}
+        due = self._due.setdefault((receiver, message[0]), {})
         if lost is not None:
             due.pop(key, None)
         elif key not in due:
@@ -135,10 +129,11 @@ class Timeline:
             heappush(self._ahead, (key, self._said, message))
 
     def lasts(self, sender: str, number: int, until: int) -> None:
-        message = self._messages.get((sender, number))
-        if message is not None and until != message.until:
-            message.until = until if message.until == FOREVER else max(until, message.until)
-            heappush(self._expiries, (message.until, sender, number))
+        before = self._lasting.get((sender, number))
+        if before is not None and until != before:
+            until = until if before == FOREVER else max(until, before)
+            self._lasting[sender, number] = until
+            heappush(self._expiries, (until, sender, number))
 
     def closed(self, receiver: str, topic: str, at: int) -> None:
         due = self._due.get((receiver, topic), {})
@@ -150,22 +145,19 @@ class Timeline:
         taken: list[PublicEvent] = []
         ahead, dues, names = self._ahead, self._due, self._names
         while ahead and ahead[0][0][0] < passed:
-            key, _, message = heappop(ahead)
+            key, _, (topic, sent, payload) = heappop(ahead)
             at, is_send, sender, _, receiver, _ = key
-            if is_send or dues[receiver, message.topic].pop(key, _ABSENT) is not _ABSENT:
-                name = names.get((message.topic, sender, receiver)) or self._name(message.topic, sender, receiver)
-                taken.append(PublicEvent(name, message.payload, message.sent, at))
-        expiries, messages = self._expiries, self._messages
+            if is_send or dues[receiver, topic].pop(key, _ABSENT) is not _ABSENT:
+                name = names.get((topic, sender, receiver))
+                if name is None:
+                    name = names[topic, sender, receiver] = str(PublicName(topic, sender, receiver or None))
+                taken.append(PublicEvent(name, payload, sent, at))
+        expiries, lasting = self._expiries, self._lasting
         while expiries and expiries[0][0] < passed:
             until, sender, number = heappop(expiries)
-            expired = messages.get((sender, number))
-            if expired is not None and expired.until <= until:
-                del messages[sender, number]
+            if lasting.get((sender, number), FOREVER) <= until:
+                del lasting[sender, number], self._messages[sender, number]
         return taken
-
-    def _name(self, topic: str, sender: str, receiver: str) -> str:
-        name = self._names[topic, sender, receiver] = str(PublicName(topic, sender, receiver or None))
-        return name
 
 
 _ABSENT = object()
@@ -184,7 +176,11 @@ class Feed:
     """Passes events on to an outlet. `count` are out, `lost` never will be; `nameless` have too long a name for LCM."""
 
     def __init__(
-        self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX, linger_s: float | None = LINGER_S
+        self,
+        outlet: TcpqBroker | TcpqPort | LcmLibraryPort,
+        *,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        linger_s: float | None = LINGER_S,
     ) -> None:
         self.outlet = outlet
         self.count = 0
@@ -255,7 +251,7 @@ class Feed:
             self._lose(shortened(f"{error!r}"))
 
     def _lose(self, reason: str) -> None:
-        with self._changed:  # Whoever puts in more counts, too.
+        with self._changed:  # `put` counts, too.
             self.lost += 1
             self.trouble = self.trouble or reason
 
@@ -303,6 +299,7 @@ class PublicLcm(Observer):
         self._timeline = Timeline()
         self._feeds: list[Feed] = []
         self._logs: list[PublicLog] = []
+        self._told: list[Timeline | Pending] = []  # What feeds and logs are made of.
         self._clock = clock
         self._shows_at = clock() + _SHOW_EVERY_S
 
@@ -312,16 +309,21 @@ class PublicLcm(Observer):
             for path in self._paths:
                 self._logs.append(PublicLog(path))
             for url in self._urls:
-                outlet = open_outlet(url)
+                outlet = open_port(url)
                 # Multicast is paced, and never blocks: all of it gets out.
-                linger_s = None if isinstance(outlet, LcmOutlet) else self._linger_s
+                linger_s = None if isinstance(outlet, LcmLibraryPort) else self._linger_s
                 self._feeds.append(self._feed(outlet, linger_s=linger_s))
             if self._broker is not None:
                 self._feeds.append(self._feed(self._broker.open()))
         except BaseException:
             self.close()
             raise
+        self._told = [*([self._timeline] if self._feeds else []), *(log.pending for log in self._logs)]
         return self
+
+    def __repr__(self) -> str:
+        places = [*self._paths, *self._urls, *([] if self._broker is None else [self._broker.url])]
+        return f"<PublicLcm to {', '.join(places) or 'nothing'}>"
 
     @property
     def url(self) -> str | None:
@@ -357,28 +359,20 @@ class PublicLcm(Observer):
             raise error.concerning(who, at) from None
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        if self._feeds:
-            self._timeline.sent(who, number, topic, at, payload, until)
-        for log in self._logs:
-            log.pending.sent(who, number, topic, at, payload, until)
+        for each in self._told:
+            each.sent(who, number, topic, at, payload, until)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        if self._feeds:
-            self._timeline.arrives(sender, number, receiver, at, copy, lost)
-        for log in self._logs:
-            log.pending.arrives(sender, number, receiver, at, copy, lost)
+        for each in self._told:
+            each.arrives(sender, number, receiver, at, copy, lost)
 
     def lasts(self, sender: str, number: int, until: int) -> None:
-        if self._feeds:
-            self._timeline.lasts(sender, number, until)
-        for log in self._logs:
-            log.pending.lasts(sender, number, until)
+        for each in self._told:
+            each.lasts(sender, number, until)
 
     def closed(self, receiver: str, topic: str, at: int) -> None:
-        if self._feeds:
-            self._timeline.closed(receiver, topic, at)
-        for log in self._logs:
-            log.pending.closed(receiver, topic, at)
+        for each in self._told:
+            each.closed(receiver, topic, at)
 
     def passed(self, time: int) -> None:
         if self._feeds and (events := self._timeline.take(time)):
@@ -399,9 +393,9 @@ class PublicLcm(Observer):
         check_public_names(publishes, subscribes)
 
     def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
-        """Wait until somebody at the broker has subscribed to each channel; return those that nobody has.
+        """Wait until each channel has a subscriber at the broker; return those that have none.
 
-        For whoever wants a logger to see everything from the start.
+        So a logger can see everything from the start.
         """
         if self._broker is None:
             raise UsageError("only a broker knows its subscribers", advice='give serve="127.0.0.1:0"')
@@ -542,7 +536,7 @@ def _opened(path: Path) -> FileIO:
     if not to.is_new and not _is_log(to.file):
         raise UsageError(f"{path} isn't an LCM log", advice="remove it, or choose another name")
     try:
-        to.file.unlink(missing_ok=True)  # Not emptied: whoever still reads the old one keeps it.
+        to.file.unlink(missing_ok=True)  # Not emptied: a program that still reads the old one keeps it.
         return to.file.open("xb", buffering=0)
     except OSError as error:
         raise refusal(path, error.strerror or str(error)) from error

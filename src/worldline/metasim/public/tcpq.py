@@ -12,13 +12,15 @@ whatever isn't the protocol or is too large; nothing can be read from that conne
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 import socket
 import struct
 import time
-from collections.abc import Iterable, Mapping
-from enum import IntEnum
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.federation.address import Address, parse_address
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError, WorldlineError, shown
@@ -34,25 +36,20 @@ _HEAD = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")
 
 
-class TcpqKind(IntEnum):
-    """What a frame is."""
-
-    PUBLISH = 1
-    SUBSCRIBE = 2
-    UNSUBSCRIBE = 3
+PUBLISH, SUBSCRIBE, UNSUBSCRIBE = 1, 2, 3
 
 
 class TcpqFrame(NamedTuple):
     """A publication, or a pattern that is subscribed to or no longer."""
 
-    kind: TcpqKind
+    kind: int
     channel: str
     data: bytes = b""
 
     def encode(self) -> bytes:
         name = self.channel.encode()
         head = _HEAD.pack(self.kind, len(name)) + name
-        return head + _LENGTH.pack(len(self.data)) + self.data if self.kind is TcpqKind.PUBLISH else head
+        return head + _LENGTH.pack(len(self.data)) + self.data if self.kind == PUBLISH else head
 
 
 def greeting(magic: int) -> bytes:
@@ -95,14 +92,14 @@ class TcpqDecoder:
         buffer = self._buffer
         if len(buffer) < _HEAD.size:
             return None
-        code, name_size = _HEAD.unpack_from(buffer)
-        if code not in _KINDS:
-            raise PeerError(f"tcpq has no frames of kind {code}")
+        kind, name_size = _HEAD.unpack_from(buffer)
+        if kind not in (PUBLISH, SUBSCRIBE, UNSUBSCRIBE):
+            raise PeerError(f"tcpq has no frames of kind {kind}")
         if name_size > NAME_MAX:
             raise PeerError(f"a channel's name of {name_size:,} bytes is longer than {NAME_MAX:,}")
         end = _HEAD.size + name_size
-        kind, data = _KINDS[code], b""
-        if kind is TcpqKind.PUBLISH:
+        data = b""
+        if kind == PUBLISH:
             if len(buffer) < end + _LENGTH.size:
                 return None
             (data_size,) = _LENGTH.unpack_from(buffer, end)
@@ -121,9 +118,6 @@ class TcpqDecoder:
             raise PeerError("a channel's name isn't UTF-8") from None
         del buffer[:end]
         return TcpqFrame(kind, channel, data)
-
-
-_KINDS = {int(kind): kind for kind in TcpqKind}
 
 
 # Connecting to a broker of LCM's tcpq protocol.
@@ -164,14 +158,14 @@ def dial_broker(url: str, patience_s: float) -> socket.socket:
 def _await_greeting(connection: socket.socket) -> None:
     decoder = TcpqDecoder(SERVER_MAGIC)
     while not decoder.greeted:
-        # No more than the greeting: what follows is for whoever reads on.
+        # No more than the greeting: what follows is for the port that reads on.
         data = connection.recv(len(greeting(SERVER_MAGIC)) - len(decoder))
         if not data:
-            raise LossError("whoever listens there hung up")
+            raise LossError("it hung up")
         decoder.feed(data)
 
 
-# Names of channels on the public LCM: who sent a message, and whom it was delivered to.
+# Names of channels on the public LCM: the sender of a message, and the participant that it was delivered to.
 #
 # A message that `plant` sends on `STATE` appears on ``STATE/plant``. Each of its deliveries appears on
 # ``STATE/plant>controller``. Both begin with the sender, so that a list of channels that is sorted by name, such as
@@ -266,32 +260,6 @@ def _check_public(public: PublicName) -> None:
         ) from None
 
 
-# Where the public LCM's messages go: a multicast group, or a broker.
-#
-# An outlet may block, and it may break; whoever publishes in it does that in a thread of its own (`feed`).
-
-_PATIENCE_S = 5.0
-
-# Of multicast: what is sent between two pauses fits into a receiver's buffer several times, which has 208 KiB by
-# default. Each packet takes room there besides its data.
-_BURST_BYTES = 2**14
-_PACKET_COST = 1000
-_PAUSE_S = 0.001
-
-
-class Outlet(Protocol):
-    """Publishes messages. `url` is what its user calls it."""
-
-    @property
-    def url(self) -> str: ...
-
-    def publish(self, channel: str, data: bytes) -> None:
-        """Pass on a message; raise `LossError` if that can't be done."""
-
-    def close(self) -> None:
-        """End it, also if it is blocked in another thread."""
-
-
 def open_lcm(url: str) -> lcm.LCM:
     """Open an LCM of the LCM library itself."""
     try:
@@ -311,50 +279,116 @@ def open_lcm(url: str) -> lcm.LCM:
     return opened
 
 
-class LcmOutlet:
-    """An LCM of the LCM library, for ``udpm://``. It is paced: what a receiver has no room for is lost unnoticed."""
+# Ports: how LCM programs are reached, over multicast or through a broker.
+#
+# A port may block, and it may break. It is used by one thread, but for `close`.
 
-    def __init__(self, url: str) -> None:
+_PATIENCE_S = 10.0
+_READ_SIZE = 2**16
+_LIBRARY_QUEUE_MAX = 10_000
+
+# Of multicast: what is sent between two pauses fits into a receiver's buffer several times, which has 208 KiB by
+# default. Each packet takes room there besides its data.
+_BURST_BYTES = 2**14
+_PACKET_COST = 1000
+_PAUSE_S = 0.001
+
+Received = tuple[str, bytes]
+"""A channel, and what was published on it."""
+
+
+def open_port(url: str, channels: Sequence[str] = (), patience_s: float | None = None) -> TcpqPort | LcmLibraryPort:
+    """Open what a text such as ``udpm://239.255.76.67:7667?ttl=0`` names, to publish, and to receive some channels."""
+    return TcpqPort(url, channels, patience_s) if url.startswith(SCHEME) else LcmLibraryPort(url, channels)
+
+
+class TcpqPort:
+    """A connection to a broker. `patience_s` is how long that may take to read a message; None: for ever."""
+
+    def __init__(self, url: str, channels: Sequence[str] = (), patience_s: float | None = None) -> None:
+        self.url = url
+        self._patience_s = patience_s
+        self._socket = dial_broker(url, _PATIENCE_S)
+        self._decoder = TcpqDecoder(SERVER_MAGIC)
+        self._decoder.feed(greeting(SERVER_MAGIC))  # It has been taken already.
+        self._received: deque[Received] = deque()
+        for channel in channels:
+            self._send(TcpqFrame(SUBSCRIBE, re.escape(channel)))
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Pass on a message; raise `LossError` if that can't be done."""
+        self._send(TcpqFrame(PUBLISH, channel, data))
+
+    def receive(self, timeout_s: float) -> Received | None:
+        """Return the next message on one of the port's channels; None, if none comes within that time."""
+        deadline = time.monotonic() + timeout_s
+        while not self._received:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.0))  # 0: what is there already.
+            try:
+                data = self._socket.recv(_READ_SIZE)
+            except (BlockingIOError, TimeoutError):
+                return None
+            except OSError as error:
+                raise self._broken(error.strerror or str(error)) from error
+            if not data:
+                raise self._broken("it hung up")
+            self._received += ((frame.channel, frame.data) for frame in self._decoder.feed(data))
+        return self._received.popleft()
+
+    def close(self) -> None:
+        """End it, also if it is blocked in another thread."""
+        with contextlib.suppress(OSError):  # Broken already.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _send(self, frame: TcpqFrame) -> None:
+        self._socket.settimeout(self._patience_s)
+        try:
+            self._socket.sendall(frame.encode())
+        except (BlockingIOError, TimeoutError) as error:
+            raise self._broken(f"it hasn't read a message within {self._patience_s:g} s") from error
+        except OSError as error:
+            raise self._broken(error.strerror or str(error)) from error
+
+    def _broken(self, problem: str) -> LossError:
+        return LossError(f"the connection to the LCM broker at {self.url} broke: {problem}")
+
+
+class LcmLibraryPort:
+    """An LCM of the LCM library, for ``udpm://``. A thread of the library's own keeps what has come in, up to a limit.
+
+    The library doesn't say what it has left out, no more than what multicast has lost. So what is published is paced.
+    """
+
+    def __init__(self, url: str, channels: Sequence[str] = ()) -> None:
         self.url = url
         self._lcm: lcm.LCM | None = open_lcm(url)
         self._burst = 0  # Bytes since the last pause.
+        self._received = received = deque[Received]()
+        for channel in channels:
+            # What the library calls must not hold this port: the library would never be closed.
+            subscription = self._lcm.subscribe(re.escape(channel), lambda *message: received.append(message))
+            subscription.set_queue_capacity(_LIBRARY_QUEUE_MAX)  # By default it would keep 30.
 
     def publish(self, channel: str, data: bytes) -> None:
+        """Pass on a message; raise `LossError` if that can't be done."""
         opened = self._lcm
         if opened is None:
             raise LossError(f"{self.url} is closed")
         try:
             opened.publish(channel, data)
         except (OSError, ValueError) as error:
-            raise LossError(f"{self.url} doesn't take a message on {channel}: {error}") from error
+            raise LossError(f"LCM at {self.url} doesn't take a message on {channel}: {error}") from error
         self._burst += len(data) + _PACKET_COST
         if self._burst > _BURST_BYTES:
             time.sleep(_PAUSE_S * self._burst / _BURST_BYTES)
             self._burst = 0
 
-    def close(self) -> None:
-        self._lcm = None  # Nothing is under way in it, and the library closes it when nobody has it any more.
-
-
-class TcpqOutlet:
-    """A connection to a broker. It waits for one that doesn't read, which the library's own would do, too."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._socket = dial_broker(url, _PATIENCE_S)
-
-    def publish(self, channel: str, data: bytes) -> None:
-        try:
-            self._socket.sendall(TcpqFrame(TcpqKind.PUBLISH, channel, data).encode())
-        except OSError as error:
-            raise LossError(f"the connection to {self.url} broke: {error.strerror or error}") from error
+    def receive(self, timeout_s: float) -> Received | None:
+        """Return the next message on one of the port's channels; None, if none comes within that time."""
+        if not self._received and self._lcm is not None:
+            self._lcm.handle_timeout(math.ceil(timeout_s * 1000))
+        return self._received.popleft() if self._received else None
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # Broken already.
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-
-def open_outlet(url: str) -> Outlet:
-    """Open what a text such as ``udpm://239.255.76.67:7667?ttl=0`` names."""
-    return TcpqOutlet(url) if url.startswith(SCHEME) else LcmOutlet(url)
+        self._lcm = None  # Nothing is under way in it, and the library closes it when nothing refers to it any more.

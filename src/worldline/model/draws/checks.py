@@ -30,7 +30,7 @@ from worldline.model.payload import PAYLOAD_MAX
 
 
 def check_draws(rows: Iterable[DrawRow], network: Network, participants: Collection[str] | None) -> None:
-    """Refuse rows that can't apply to any draw of a run; `participants` is None if anybody may take part."""
+    """Refuse rows that can't apply to any draw of a run; `participants` is None if any participant may take part."""
     paths = Paths(network, 0)
     links = (network.default, *(rule.link for rule in network.rules))
     for row in rows:

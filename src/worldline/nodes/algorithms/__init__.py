@@ -1,4 +1,4 @@
-"""Distributed algorithms that everybody learns, each with what must hold for it."""
+"""Distributed algorithms of the textbooks, each with what must hold for it."""
 
 from __future__ import annotations
 

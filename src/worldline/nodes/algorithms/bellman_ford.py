@@ -2,8 +2,8 @@
 
 Every node keeps a routing table: for each node of the network the shortest distance that it knows of, and the local
 link by which messages go there. In the beginning it knows the way to itself only. It tells its table to all of its
-neighbors. Who gets a neighbor's table looks whether any way over that neighbor is shorter than the one it knows; if
-one is, it changes its table and tells it to all of its neighbors.
+neighbors. A node that gets a neighbor's table looks whether any way over that neighbor is shorter than the one it
+knows; if one is, it changes its table and tells it to all of its neighbors.
 
 Distances only ever shrink, and none is shorter than the true one, so it comes to an end. Then no neighbor knows a
 shorter way, and that's what shortest paths are. Messages may overtake each other: an old table only offers ways that
@@ -91,20 +91,15 @@ def distances(run: Scheduler, source: int) -> list[int | None]:
     return found
 
 
-class NeverTooShort:
-    """No distance is shorter than the true one. Looks only at the node that has acted."""
-
-    def __init__(self) -> None:
-        self.true: dict[int, list[int | None]] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in range(run.num_nodes) if run.last is None else (run.last,):
-            if node not in self.true:
-                self.true[node] = distances(run, node)
-            for goal, (distance, _) in enumerate(run.node(node).routing):
-                true = self.true[node][goal]
-                assert distance is None or (true is not None and distance >= true), f"{node} is {true} from {goal}"
-        return True
+@always("no distance is shorter than the true one")
+def never_too_short(run: Scheduler, known: dict[int, list[int | None]]) -> bool:
+    for node in run.acted:
+        if node.id not in known:
+            known[node.id] = distances(run, node.id)
+        for goal, (distance, _) in enumerate(node.routing):
+            true = known[node.id][goal]
+            assert distance is None or (true is not None and distance >= true), f"{node.id} is {true} from {goal}"
+    return True
 
 
 @at_end("every table has the shortest distances")
@@ -132,6 +127,6 @@ model = Algorithm(
     name="bellman-ford",
     node=BellmanFord,
     topology="clique:3",
-    properties=(always("no distance is shorter than the true one")(NeverTooShort), shortest, nearer),
+    properties=(never_too_short, shortest, nearer),
     least={"nodes": 1},
 )

@@ -1,17 +1,17 @@
 """Bellman–Ford with ids.
 
 Instead of whole routing tables, single entries go round. Every node announces its own id to its neighbors, as being at
-distance 0. Who hears of an id, and is nearer to it over the link by which it came than by any way that it has known,
-notes the distance and the link, and passes both the id and its own distance on to all neighbors but that one. Messages
-are plain pairs of an id and the sender's distance.
+distance 0. A node that hears of an id, and is nearer to it over the link by which it came than by any way that it has
+known, notes the distance and the link, and passes both the id and its own distance on to all neighbors but that one.
+Messages are plain pairs of an id and the sender's distance.
 
 It is right for the reasons for which `bellman_ford` is: a distance that goes round is the length of a way that exists,
-it only ever shrinks, and what made it shrink was told to everybody whom it could concern. (The neighbor whom it came
+it only ever shrinks, and what made it shrink was told to all nodes that it could concern. (The neighbor that it came
 from is none of these: back over that link it would be no shorter than what it has.) Messages may overtake each other,
 none may get lost. A node that hears of others before its own start passes that on as well.
 
-How many messages there are depends on who is faster: n times 2m - (n - 1) if each id comes on its shortest way first,
-more for each time that a longer one comes before it.
+How many messages there are depends on which messages are faster: n times 2m - (n - 1) if each id comes on its shortest
+way first, more for each time that a longer one comes before it.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """Garcia-Molina's bully algorithm: the highest node that is up becomes the leader, and makes the others follow it.
 
-Everybody has a link to everybody. Nodes crash, lose all they know, and come back. What the algorithm lives on is that
-latencies are bounded, here by 10 ms: who doesn't answer in time is down.
+Every node has a link to every other. Nodes crash, lose all they know, and come back. What the algorithm lives on is
+that latencies are bounded, here by 10 ms: a node that doesn't answer in time is down.
 
-A node that knows no leader holds an election: it asks everybody who might be higher. At first it doesn't know which
+A node that knows no leader holds an election: it asks every node that might be higher. At first it doesn't know which
 links lead to higher nodes; every message tells its sender's id, so it learns that. A node that is asked by a lower one
-answers, and holds an election of its own; a leader says that it is the leader. Whoever gets no answer from a higher
-node within its patience, which is more than a round trip, makes itself the leader and tells everybody, again and again.
-The highest of all needn't ask. Who has got an answer waits for the new leader, and asks again if none comes. Who hears
-of a leader that is higher than itself follows it; if it doesn't hear from it for some time it holds an election. Who
-hears of a leader that is lower than itself holds one too: that is the bully.
+answers, and holds an election of its own; a leader says that it is the leader. A node that gets no answer from a higher
+node within its patience, which is more than a round trip, makes itself the leader and tells all others, again and
+again. The highest of all needn't ask. One that has got an answer waits for the new leader, and asks again if none
+comes. A node that hears of a leader that is higher than itself follows it; if it doesn't hear from it for some time it
+holds an election. One that hears of a leader that is lower than itself holds one too: that is the bully.
 
 This is the form in which it is usually taught. In the original a winner first halts all lower nodes, and then tells
 them in another round that it leads.
 
-What can be promised: in a quiet time everybody who is up follows the highest one that is up, after about as long as it
-takes to miss a leader and to hold an election. Nobody makes itself the leader while a higher node has been up for as
-long as its patience: that node would have answered. Nobody follows a lower node, nor one that hasn't made itself
+What can be promised: in a quiet time every node that is up follows the highest one that is up, after about as long as
+it takes to miss a leader and to hold an election. No node makes itself the leader while a higher node has been up for
+as long as its patience: that node would have answered. None follows a lower node, nor one that hasn't made itself
 leader.
 
 What can't: that there is one leader at any time. A higher node that comes back deposes a leader, which doesn't know it
@@ -48,7 +48,7 @@ MISS_SIGN = "miss sign"
 
 
 class Election(Struct, frozen=True):
-    """Is anybody there who is higher than I?"""
+    """Is there a node that is higher than I?"""
 
     sender: int
 
@@ -164,77 +164,74 @@ class Bully(Node):
         self.set_timer(self.heartbeat + self.patience, MISS_SIGN)
 
 
-class Lives:
-    """Remembers of each node since when it has been up, and since when it has been its own leader."""
+class Life(Struct):
+    """Since when a node has been up, and its own leader, and whether it has ever been that."""
 
-    def __init__(self) -> None:
-        self.nodes: dict[int, Bully] = {}
-        self.up_since: dict[int, int] = {}
-        self.leads_since: dict[int, int] = {}
+    node: Bully
+    up_since: int
+    leads_since: int | None = None
+    has_led: bool = False
 
-    def look(self, run: Scheduler) -> int | None:
-        """Look at who has acted; return it if it has made itself the leader by that."""
-        if run.last is None:
-            return None
-        node: Bully = run.node(run.last)
-        if self.nodes.get(node.id) is not node:  # A crash leaves nothing: who is back is another object.
-            self.nodes[node.id] = node
-            self.up_since[node.id] = run.now
-            self.leads_since.pop(node.id, None)
-        if node.leader != node.id:
-            self.leads_since.pop(node.id, None)
-            return None
-        if node.id in self.leads_since:
-            return None
-        self.leads_since[node.id] = run.now
+
+Lives = dict[int, Life]
+
+
+def look(run: Scheduler, lives: Lives) -> int | None:
+    """Look at the node that has acted; return it if it has made itself the leader by that."""
+    if run.last is None:
+        return None
+    node: Bully = run.node(run.last)
+    life = lives.get(node.id)
+    if life is None or life.node is not node:  # A crash leaves nothing: a node that is back is another object.
+        life = lives[node.id] = Life(node, run.now, has_led=life is not None and life.has_led)
+    if node.leader != node.id:
+        life.leads_since = None
+    elif life.leads_since is None:
+        life.leads_since, life.has_led = run.now, True
         return node.id
+    return None
 
 
-class NoneHigherForLong(Lives):
-    """Whoever makes itself the leader doesn't do it while a higher node has been up for as long as its patience."""
-
-    def __call__(self, run: Scheduler) -> bool:
-        leader = self.look(run)
-        if leader is not None:
-            for higher in range(leader + 1, run.num_nodes):
-                up_for = run.now - self.up_since.get(higher, run.now) if run.is_up(higher) else 0
-                assert up_for < run.node(leader).patience, (
-                    f"{leader} makes itself the leader, and {higher} has been up for {format_time(up_for)}"
-                )
-        return True
+@always("nobody makes itself the leader if a higher one has been up for its patience")
+def none_higher_for_long(run: Scheduler, lives: Lives) -> bool:
+    leader = look(run, lives)
+    if leader is not None:
+        for higher in range(leader + 1, run.num_nodes):
+            up_for = run.now - lives[higher].up_since if higher in lives and run.is_up(higher) else 0
+            assert up_for < run.node(leader).patience, (
+                f"{leader} makes itself the leader, and {higher} has been up for {format_time(up_for)}"
+            )
+    return True
 
 
-class TwoOnlyForOneLatency(Lives):
-    """There are two leaders only for as long as the higher one's first message is under way."""
-
-    def __call__(self, run: Scheduler) -> bool:
-        self.look(run)
-        if len(self.leads_since) > 1:
-            leaders = sorted(node for node in self.leads_since if run.is_up(node))
-            for higher in leaders[1:]:
-                since = run.now - self.leads_since[higher]
-                assert since <= run.link.latency.maximum, (
-                    f"{leaders[0]} leads, and {higher} has done it for {format_time(since)}"
-                )
-        return True
+@always("there are two leaders only for one latency from when the higher one began")
+def two_only_for_one_latency(run: Scheduler, lives: Lives) -> bool:
+    """Look whether there are two only for as long as the higher one's first message is under way."""
+    look(run, lives)
+    leaders = leaders_of(run, lives)
+    for higher, began in leaders[1:]:
+        since = run.now - began
+        assert since <= run.link.latency.maximum, (
+            f"{leaders[0][0]} leads, and {higher} has done it for {format_time(since)}"
+        )
+    return True
 
 
-class FollowsRightly(Lives):
-    """Nobody follows a lower node, nor one that has never made itself the leader."""
+def leaders_of(run: Scheduler, lives: Lives) -> list[tuple[int, int]]:
+    """Return the nodes that are up and their own leaders, and since when, sorted."""
+    since = {node: life.leads_since for node, life in lives.items() if run.is_up(node)}
+    return sorted((node, began) for node, began in since.items() if began is not None)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.have_led: dict[int, None] = {}
 
-    def __call__(self, run: Scheduler) -> bool:
-        leader = self.look(run)
-        if leader is not None:
-            self.have_led[leader] = None
-        for node in run.up if run.last is None else (run.node(run.last),):
-            if node.leader is not None:
-                assert node.leader >= node.id, f"{node.id} follows {node.leader}"
-                assert node.leader in self.have_led, f"{node.id} follows {node.leader}, which has never led"
-        return True
+@always("nobody follows a lower node, or one that has never led")
+def follows_rightly(run: Scheduler, lives: Lives) -> bool:
+    look(run, lives)
+    for node in run.up if run.last is None else run.acted:
+        if node.leader is not None:
+            assert node.leader >= node.id, f"{node.id} follows {node.leader}"
+            has_led = node.leader in lives and lives[node.leader].has_led
+            assert has_led, f"{node.id} follows {node.leader}, which has never led"
+    return True
 
 
 @at_end("everybody who is up follows the highest one that is up")
@@ -249,12 +246,7 @@ model = Algorithm(
     name="bully",
     node=Bully,
     topology="clique:5",
-    properties=(
-        always("nobody makes itself the leader if a higher one has been up for its patience")(NoneHigherForLong),
-        always("there are two leaders only for one latency from when the higher one began")(TwoOnlyForOneLatency),
-        always("nobody follows a lower node, or one that has never led")(FollowsRightly),
-        all_agree,
-    ),
+    properties=(none_higher_for_long, two_only_for_one_latency, follows_rightly, all_agree),
     until="3s",
     latency="uniform(1ms, 10ms)",
     faults="crash,duplication",

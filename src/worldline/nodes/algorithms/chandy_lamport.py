@@ -1,21 +1,23 @@
 """Chandy and Lamport's snapshot: a picture of a system that goes on moving.
 
-The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbor. How much
-is there altogether? Asking all nodes at the same moment isn't possible, and asking one after the other counts money
-twice that has moved in between, or misses it while it is under way.
+The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbor. How much is
+there altogether? Asking all nodes at the same moment isn't possible, and asking one after the other counts money twice
+that has moved in between, or misses it while it is under way.
 
 One node begins: it records its own balance, sends a marker over each of its links, and from then on records what comes
-in by each link, until a marker comes in by it. Who gets a marker for the first time does the same; the link by which
-the marker came has nothing more to record. A node that has a marker from every neighbor is done. Nobody stops paying.
+in by each link, until a marker comes in by it. A node that gets a marker for the first time does the same; the link by
+which the marker came has nothing more to record. A node that has a marker from every neighbor is done. No node stops
+paying.
 
 The marker on a link stands between what its sender paid before recording its balance and what it paid after. Links must
-be FIFO, so who gets it has got all of the former and none of the latter, and has recorded its own balance by then: no
-payment is in the picture at the receiver that isn't at the sender. What the sender paid before and the receiver got
-after is just what the receiver records for the link. So the recorded balances and links together make a state in which
-the system may never have been at any one time, but which it could have passed through, and no money is missing.
+be FIFO, so the node that gets it has got all of the former and none of the latter, and has recorded its own balance by
+then: no payment is in the picture at the receiver that isn't at the sender. What the sender paid before and the
+receiver got after is just what the receiver records for the link. So the recorded balances and links together make a
+state in which the system may never have been at any one time, but which it could have passed through, and no money is
+missing.
 
 Two markers go over every link, one each way, and the last node is done when the slowest of them has arrived. Nothing
-may get lost, no node may crash, and everybody must be within reach of who begins.
+may get lost, no node may crash, and every node must be within reach of the one that begins.
 """
 
 from __future__ import annotations
@@ -120,75 +122,57 @@ class ChandyLamport(Node):
             self.log(f"is done; {self.recorded} were here, and under way {self.on_links}")
 
 
-class Cut:
-    """Remembers how many payments everybody had made and got, by link, when it recorded its balance."""
+# -- What must hold. The cut is where each node was when it recorded its balance, link by link: how many payments it had
+# made and got by then.
 
-    def __init__(self) -> None:
-        self.paid: dict[int, list[int]] = {}
-        self.got: dict[int, list[int]] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        if run.last is not None and run.node(run.last).recorded is not None:
-            node = run.node(run.last)
-            is_new = node.id not in self.paid
-            if is_new:
-                # Nobody pays or gets anything in the same event in which it records.
-                self.paid[node.id] = [len(amounts) for amounts in node.paid]
-                self.got[node.id] = [len(amounts) for amounts in node.got]
-            self.judge(run, node, is_new)
-        return True
-
-    def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
-        """Look at a node that has recorded, in this event or before."""
-        raise NotImplementedError
-
-    def bounds(self, run: Scheduler, sender: int, receiver: int) -> tuple[int, int]:
-        """Return how many payments from one to another were received, and how many sent, before the cut."""
-        neighbors = run.topology.neighbors
-        return (
-            self.got[receiver][neighbors[receiver].index(sender)],
-            self.paid[sender][neighbors[sender].index(receiver)],
-        )
+Cut = dict[int, tuple[list[int], list[int]]]
 
 
-class Consistent(Cut):
-    """No payment is received before the cut and sent after it."""
-
-    def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
-        for other in run.topology.neighbors[node.id]:
-            if is_new and other in self.paid:
-                for sender, receiver in ((node.id, other), (other, node.id)):
-                    received, sent = self.bounds(run, sender, receiver)
-                    assert received <= sent, (
-                        f"{receiver} had got {received} payments of {sender}, which had made {sent}"
-                    )
+def note(run: Scheduler, cut: Cut) -> bool:
+    """Look at the node that has acted; return whether it has just recorded. In that event, it neither pays nor gets."""
+    if run.last is None or run.last in cut or run.node(run.last).recorded is None:
+        return False
+    node = run.node(run.last)
+    cut[node.id] = [len(amounts) for amounts in node.paid], [len(amounts) for amounts in node.got]
+    return True
 
 
-class Crossing(Cut):
-    """What is recorded for a link is what was sent before the cut and received after it; judged when it is complete."""
+def bounds(run: Scheduler, cut: Cut, sender: int, receiver: int) -> tuple[int, int]:
+    """Return how many payments from one to another were received, and how many sent, before the cut."""
+    neighbors = run.topology.neighbors
+    return cut[receiver][1][neighbors[receiver].index(sender)], cut[sender][0][neighbors[sender].index(receiver)]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.judged: dict[tuple[int, int], bool] = {}
 
-    def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
+@always("no payment is received before the cut and sent after it")
+def consistent(run: Scheduler, cut: Cut) -> bool:
+    if note(run, cut) and run.last is not None:
+        for other in run.topology.neighbors[run.last]:
+            for sender, receiver in ((run.last, other), (other, run.last)) if other in cut else ():
+                received, sent = bounds(run, cut, sender, receiver)
+                assert received <= sent, f"{receiver} had got {received} payments of {sender}, which had made {sent}"
+    return True
+
+
+@always("what is recorded for a link is what crosses the cut on it")
+def crossing(run: Scheduler, cut: Cut) -> bool:
+    """Compare what was sent before the cut and received after it, as soon as a node is done with a link."""
+    note(run, cut)
+    for node in run.acted:
         for link, sender in enumerate(run.topology.neighbors[node.id]):
-            if link in node.open or (sender, node.id) in self.judged:
-                continue
-            self.judged[sender, node.id] = True
-            assert sender in self.paid, f"{node.id} takes all of {sender} for recorded, which hasn't begun"
-            received, sent = self.bounds(run, sender, node.id)
-            made = run.node(sender).paid[run.topology.neighbors[sender].index(node.id)]
-            assert node.on_links[link] == made[received:sent], (
-                f"from {sender} to {node.id} {made[received:sent]} were under way, not {node.on_links[link]}"
-            )
+            if node.recorded is not None and link not in node.open:
+                assert sender in cut, f"{node.id} takes all of {sender} for recorded, which hasn't begun"
+                received, sent = bounds(run, cut, sender, node.id)
+                made = run.node(sender).paid[run.topology.neighbors[sender].index(node.id)]
+                assert node.on_links[link] == made[received:sent], (
+                    f"from {sender} to {node.id} {made[received:sent]} were under way, not {node.on_links[link]}"
+                )
+    return True
 
 
 @at_end("everybody within reach has recorded itself and all of its links")
 def complete(run: Scheduler) -> bool:
     initiator = run.node(0).initiator
-    within_reach = next(group for group in run.topology.components() if initiator in group)
-    for node in map(run.node, within_reach):
+    for node in map(run.node, run.topology.component(initiator)):
         assert node.recorded is not None, f"{node.id} has recorded nothing"
         assert not node.open, f"{node.id} goes on recording"
     return True
@@ -219,13 +203,7 @@ model = Algorithm(
     name="chandy-lamport",
     node=ChandyLamport,
     topology="grid:2x3",
-    properties=(
-        always("no payment is received before the cut and sent after it")(Consistent),
-        always("what is recorded for a link is what crosses the cut on it")(Crossing),
-        complete,
-        conserved,
-        undisturbed,
-    ),
+    properties=(consistent, crossing, complete, conserved, undisturbed),
     fifo=True,
     least={"nodes": 1, "initiator": 0, "money": 1, "payments": 1},
 )

@@ -1,15 +1,15 @@
 """Leader election on a ring after LeLann, Chang and Roberts.
 
-Every node knows its own id and its two links, and no more: neither how many nodes there are nor who they are. It sends
-its id ahead, over local link 1. Who gets an id that is larger than its own passes it on, over the other of its links; a
-smaller one it stops. So of all ids only the highest can get past everybody: whose id comes home is the leader. It sends
-round that it is, and when that comes home everybody knows.
+Every node knows its own id and its two links, and no more: neither how many nodes there are nor which. It sends its id
+ahead, over local link 1. A node that gets an id larger than its own passes it on, over the other of its links; a
+smaller one it stops. So of all ids only the highest can get past all nodes: the node whose id comes home is the leader.
+It sends round that it is, and when that comes home all nodes know.
 
 An id is judged by itself, whatever came before it, so messages may overtake each other. None may get lost. The ring
 needn't even be oriented: an id goes on the way that it began, whether others go against it or not.
 
 The highest id takes n messages; the one that k others exceed at most n - k, then it meets one of those. That makes at
-most n(n + 1)/2, and 2n - 1 if everybody's next one is higher, but for the highest. The announcement takes n more.
+most n(n + 1)/2, and 2n - 1 if every node's next one is higher, but for the highest. The announcement takes n more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.demands import messages_of
+from worldline.nodes.algorithms.demands import demand_messages
 from worldline.nodes.node import Event, Node, Protocol, Start
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import always, at_end
@@ -29,7 +29,7 @@ AHEAD = 1
 
 
 class Candidate(Struct, frozen=True):
-    """Somebody's id on its way round the ring."""
+    """A node's id on its way round the ring."""
 
     id: int
 
@@ -38,7 +38,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Elected(Struct, frozen=True):
-    """Everybody is told who the leader is."""
+    """All nodes are told which one is the leader."""
 
     leader: int
 
@@ -87,50 +87,24 @@ def check_on_ring(num_neighbors: int) -> None:
         )
 
 
-# -- What must hold of every election on a ring; whoever asks for several rings gets a leader on each
+# -- What must hold of every election on a ring; a topology of several rings gets a leader on each
 
 
-def highest_of_ring(run: Scheduler) -> list[int]:
-    """Return for each node who has the highest id on its ring."""
-    highest = list(range(run.num_nodes))
-    for ring in run.topology.components():
-        for node in ring:
-            highest[node] = ring[-1]
-    return highest
+@always("there are never two leaders")
+def never_two_leaders(run: Scheduler, leaders: dict[int, int]) -> bool:
+    for node in run.acted:
+        if node.leader == node.id:
+            first = leaders.setdefault(run.topology.component(node.id)[-1], node.id)
+            assert first == node.id, f"{first} and {node.id} are leaders"
+    return True
 
 
-class NeverTwoLeaders:
-    """Remembers on each ring who has ever been its own leader."""
-
-    def __init__(self) -> None:
-        self.rings: list[int] = []
-        self.leaders: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        self.rings = self.rings or highest_of_ring(run)
-        for node in run.acted:
-            if node.leader == node.id:
-                first = self.leaders.setdefault(self.rings[node.id], node.id)
-                assert first == node.id, f"{first} and {node.id} are leaders"
-        return True
-
-
-class OnlyTheHighest:
-    """Nobody takes anybody for the leader but the highest on its ring. Looks only at the node that has acted."""
-
-    def __init__(self) -> None:
-        self.highest: list[int] = []
-
-    def __call__(self, run: Scheduler) -> bool:
-        self.highest = self.highest or highest_of_ring(run)
-        for node in run.acted:
-            highest = self.highest[node.id]
-            assert node.leader in (None, highest), f"{node.id} takes {node.leader} for the leader, not {highest}"
-        return True
-
-
-never_two_leaders = always("there are never two leaders")(NeverTwoLeaders)
-only_the_highest = always("nobody is taken for the leader but the highest")(OnlyTheHighest)
+@always("nobody is taken for the leader but the highest")
+def only_the_highest(run: Scheduler) -> bool:
+    for node in run.acted:
+        highest = run.topology.component(node.id)[-1]
+        assert node.leader in (None, highest), f"{node.id} takes {node.leader} for the leader, not {highest}"
+    return True
 
 
 @at_end("everybody knows the leader")
@@ -145,9 +119,7 @@ def within_bounds(run: Scheduler) -> bool:
     sizes = [len(ring) for ring in run.topology.components()]
     least = sum(3 * n - 1 for n in sizes)
     most = sum(n * (n + 3) // 2 for n in sizes)
-    sent = messages_of(run)
-    assert least <= sent <= most, f"it took {sent} messages, and should take {least} to {most}"
-    return True
+    return demand_messages(run, least, most)
 
 
 model = Algorithm(

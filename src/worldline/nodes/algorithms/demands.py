@@ -10,7 +10,7 @@ from worldline.nodes.scheduler import Scheduler
 
 
 def demand_clique(node: Node) -> None:
-    """Refuse a topology in which not everybody is a neighbor of everybody."""
+    """Refuse a topology in which a node isn't a neighbor of every other."""
     if node.num_neighbors != node.num_nodes - 1:
         raise ConfigurationError("everybody needs a link to everybody", advice=f"use clique:{node.num_nodes}")
 
@@ -32,6 +32,10 @@ def demand_duration(given: TimeLike, what: str) -> int:
     return time
 
 
-def messages_of(run: Scheduler) -> int:
-    """Count what has arrived, where there are no timers."""
-    return run.events_of_nodes
+def demand_messages(run: Scheduler, least: int, most: float, others: int = 0) -> bool:
+    """Compare how many messages have arrived with how many should, besides some others, where there are no timers."""
+    sent = run.events_of_nodes - others
+    bounds = f"at most {most:.0f}" if least == 0 else f"{least} to {most}"
+    should = f" instead of {least}" if least == most else f", and should take {bounds}"
+    assert least <= sent <= most, f"it took {sent} messages{should}"
+    return True

@@ -1,8 +1,8 @@
 """Termination detection for a diffusing computation, after Dijkstra and Scholten.
 
-A computation begins at one node, the root. Whoever has work does it, which takes some time, and then may send work to
-some of its neighbors, at random; so it spreads, and no node can see for itself when all of it is done. The root finds
-out.
+A computation begins at one node, the root. A node that has work does it, which takes some time, and then may send work
+to some of its neighbors, at random; so it spreads, and no node can see for itself when all of it is done. The root
+finds out.
 
 Each piece of work that is sent gets one acknowledgement. A node that wasn't engaged and gets work is engaged by it: the
 sender is its parent. It acknowledges at once whatever else it gets while it is engaged, but the work that has engaged
@@ -10,8 +10,8 @@ it only when it has nothing to do itself and everything that it has sent is ackn
 more, and may be engaged again later, perhaps by another parent. When the root has nothing to do and all that it has
 sent is acknowledged, everything is done, and it says so.
 
-Why: the engaged nodes are a tree with the root at its top, since who is somebody's parent lacks an acknowledgement and
-stays engaged. Work under way is lacking at its sender, and who has work is engaged; so as long as there is any, the
+Why: the engaged nodes are a tree with the root at its top, since a node's parent lacks an acknowledgement and stays
+engaged. Work under way is lacking at its sender, and a node that has work is engaged; so as long as there is any, the
 root lacks an acknowledgement, or has work itself. And everything is done at some time, then the leaves of the tree
 leave it one after the other. Messages may overtake each other; none may get lost. There are as many acknowledgements as
 pieces of work, and no algorithm can do with fewer in the worst case.
@@ -136,7 +136,7 @@ class DijkstraScholten(Node):
 
 
 class NotTooEarly:
-    """When the root has said that everything is done, nobody has work, and none is under way, then and later.
+    """When the root has said that everything is done, no node has work, and none is under way, then and later.
 
     Remembers every piece of work that was sent and hasn't arrived, and who has some to do. Looks only at the node that
     has acted, and at what is new in its lists.

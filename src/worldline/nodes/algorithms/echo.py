@@ -1,17 +1,17 @@
 """The echo algorithm: a wave that comes back.
 
-The initiator sends a wave to all of its neighbors. Who is reached by it for the first time remembers the link as the
-one to its parent, and sends the wave on over all other links. Every node then waits until something has come in by
-each of these other links. That is either an echo, of a neighbor whose parent it is, or the wave itself, of one that
-was reached by somebody else; each counts as that neighbor's answer. When it has all answers, it sends its own echo to
-its parent. The initiator has no parent: when it has all answers, it decides.
+The initiator sends a wave to all of its neighbors. A node that it reaches for the first time remembers the link as the
+one to its parent, and sends the wave on over all other links. Every node then waits until something has come in by each
+of these other links. That is either an echo, of a neighbor whose parent it is, or the wave itself, of one that was
+reached by another node; each counts as that neighbor's answer. When it has all answers, it sends its own echo to its
+parent. The initiator has no parent: when it has all answers, it decides.
 
 Echoes add up: each says how many nodes there are below and including its sender, the wave says none. So what the
 initiator decides is the number of nodes that it can reach.
 
-Parents form a tree, since each was reached before its children were, and everybody who can be reached is in it. Echoes
-go from its leaves to its root. When the initiator decides, everybody has been reached, has got all that it will ever
-get, and has echoed: its decision is the last that happens. Over each of the m links goes one message in each
+Parents form a tree, since each was reached before its children were, and every node that can be reached is in it.
+Echoes go from its leaves to its root. When the initiator decides, every node has been reached, has got all that it will
+ever get, and has echoed: its decision is the last that happens. Over each of the m links goes one message in each
 direction, which makes 2m. They may overtake each other; none may get lost, or the initiator waits for ever.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.demands import demand_node, messages_of
+from worldline.nodes.algorithms.demands import demand_messages, demand_node
 from worldline.nodes.node import Event, Node, Protocol, Start
 from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import always, at_end
@@ -89,23 +89,19 @@ class EchoNode(Node):
         return self.parent, None
 
 
-class DecidesLast:
-    """Nobody but the initiator decides; when it has, everybody has been reached, and nobody does anything any more."""
-
-    def __init__(self) -> None:
-        self.settled: dict[int, tuple[object, ...]] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        initiator = run.node(0).initiator
-        for node in run.acted:
-            assert node.id == initiator or not node.decisions, f"{node.id} has decided"
-            assert self.settled.get(node.id, _doings(node)) == _doings(node), f"{node.id} goes on after the decision"
-        if run.node(initiator).decisions and not self.settled:
-            for member in run.topology.component(initiator):
-                node = run.node(member)
-                assert member == initiator or node.parent is not None, f"{member} wasn't reached before the decision"
-                self.settled[member] = _doings(node)
-        return True
+@always("the initiator decides last")
+def decides_last(run: Scheduler, settled: dict[int, tuple[object, ...]]) -> bool:
+    """Look whether only the initiator decides, when all nodes have been reached, and none does anything after that."""
+    initiator = run.node(0).initiator
+    for node in run.acted:
+        assert node.id == initiator or not node.decisions, f"{node.id} has decided"
+        assert settled.get(node.id, _doings(node)) == _doings(node), f"{node.id} goes on after the decision"
+    if run.node(initiator).decisions and not settled:
+        for member in run.topology.component(initiator):
+            node = run.node(member)
+            assert member == initiator or node.parent is not None, f"{member} wasn't reached before the decision"
+            settled[member] = _doings(node)
+    return True
 
 
 def _doings(node: EchoNode) -> tuple[object, ...]:
@@ -136,15 +132,13 @@ def spanning_tree(run: Scheduler) -> bool:
 @at_end("there are 2m messages")
 def messages(run: Scheduler) -> bool:
     expected = 2 * run.topology.edges_within(run.topology.component(run.node(0).initiator))
-    sent = messages_of(run)
-    assert sent == expected, f"it took {sent} messages instead of {expected}"
-    return True
+    return demand_messages(run, expected, expected)
 
 
 model = Algorithm(
     name="echo",
     node=EchoNode,
     topology="random:12,degree=3",
-    properties=(always("the initiator decides last")(DecidesLast), right_count, spanning_tree, messages),
+    properties=(decides_last, right_count, spanning_tree, messages),
     least={"nodes": 1, "initiator": 0},
 )

@@ -1,21 +1,21 @@
 """Gossip: rumours spread by chance.
 
-One node, the initiator, knows a rumour. Whoever knows it tells it to one neighbor in every round, drawn at random.
-Rounds are timers of each node's own, nobody waits for anybody. That needs nothing of the links: what gets lost, or
+One node, the initiator, knows a rumour. A node that knows it tells it to one neighbor in every round, drawn at random.
+Rounds are timers of each node's own, no node waits for another. That needs nothing of the links: what gets lost, or
 meets a neighbor that is down, is made up for by the next rounds. What a node knows it keeps through crashes.
 
-With `pull`, those who don't know anything ask a neighbor in every round, which tells the rumour if it knows it.
-That's faster in the end, when few are left who haven't heard it: they needn't wait for being found.
+With `pull`, nodes that don't know anything ask a neighbor in every round, which tells the rumour if it knows it. That's
+faster in the end, when few are left that haven't heard it: they needn't wait for being found.
 
-With a `patience` of k, a node loses interest when it has told the rumour k times in vain, to somebody who answered that
+With a `patience` of k, a node loses interest when it has told the rumour k times in vain, to a node that answered that
 it was no news. Then all comes to an end, at the price that perhaps some never hear of it, unless they ask. With a
-patience of 0, nobody ever stops, and the run has to be ended.
+patience of 0, no node ever stops, and the run has to be ended.
 
-Certain is: nobody knows a rumour that nobody told, nobody forgets it, and who has lost interest has a neighbor who
-knows. That everybody knows in the end is only probable. If none loses interest, the chance that one is left out falls
-by a constant factor with every round: a node that has d neighbors, who know and have d neighbors each, is told by
-none of them in r rounds with probability (1 - 1/d)^(d r), below e^-r. That everybody knows is demanded at the end, and
-there are 200 rounds, 60 of them after all faults. On shapes where some have very many neighbors it takes more of them.
+Certain is: no node knows a rumour that none told, none forgets it, and one that has lost interest has a neighbor that
+knows. That all know in the end is only probable. If none loses interest, the chance that one is left out falls by a
+constant factor with every round: a node with d neighbors that know, and have d neighbors each, is told by none of them
+in r rounds with probability (1 - 1/d)^(d r), below e^-r. That all know is demanded at the end, and there are 200
+rounds, 60 of them after all faults. On shapes where some have very many neighbors it takes more of them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Gossip(Node):
                     self._learn(self.text)
                 self._wait_for_next_round()
             case Timer():
-                self._call_somebody()
+                self._call_neighbor()
                 self._wait_for_next_round()
             case Protocol(Rumour(text), link):
                 if self.rumour is None:
@@ -105,7 +105,7 @@ class Gossip(Node):
         self.rumour = text
         self.log(f"learns {text}")
 
-    def _call_somebody(self) -> None:
+    def _call_neighbor(self) -> None:
         message = Ask() if self.rumour is None else Rumour(self.rumour)
         links = self.links
         if links:
@@ -122,27 +122,16 @@ class Gossip(Node):
             self.log(f"loses interest, having told it {self.in_vain} times in vain")
 
 
-class OnlyHearsay:
-    """Who knows a rumour has it from a neighbor that knew it before; it is the initiator's, and nobody forgets it.
-
-    Looks only at the node that has acted.
-    """
-
-    def __init__(self) -> None:
-        self.knowing: dict[int, None] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            assert node.id not in self.knowing or node.rumour is not None, f"{node.id} has forgotten it"
-            if node.rumour is not None and node.id not in self.knowing:
-                self._check_source(run, node)
-                self.knowing[node.id] = None
-        return True
-
-    def _check_source(self, run: Scheduler, node: Gossip) -> None:
-        assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
-        heard = any(neighbor in self.knowing for neighbor in run.topology.neighbors[node.id])
-        assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbors does"
+@always("nobody knows what nobody told, and nobody forgets")
+def only_hearsay(run: Scheduler, knowing: dict[int, None]) -> bool:
+    for node in run.acted:
+        assert node.id not in knowing or node.rumour is not None, f"{node.id} has forgotten it"
+        if node.rumour is not None and node.id not in knowing:
+            assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
+            heard = any(neighbor in knowing for neighbor in run.topology.neighbors[node.id])
+            assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbors does"
+            knowing[node.id] = None
+    return True
 
 
 @always("who has lost interest has a neighbor who knows")
@@ -168,11 +157,7 @@ model = Algorithm(
     name="gossip",
     node=Gossip,
     topology="torus:4x4",
-    properties=(
-        always("nobody knows what nobody told, and nobody forgets")(OnlyHearsay),
-        in_vain_for_a_reason,
-        everybody,
-    ),
+    properties=(only_hearsay, in_vain_for_a_reason, everybody),
     until="100s",
     faults="crash,partition,link,loss,duplication",
     least={"nodes": 1, "initiator": 0, "patience": 1},

@@ -1,15 +1,15 @@
-"""Lamport's mutual exclusion: one queue of requests, and everybody has it.
+"""Lamport's mutual exclusion: one queue of requests, and every node has it.
 
 Every node has a logical clock, a number that grows with everything it does and is never behind a message it has heard
-of. Who wants to be inside tells everybody so, with the time of its clock; this time and its own id, which decides
-between equal times, are its request. Everybody puts the request into a queue and replies with a time of its own. Who
-leaves tells everybody, and they take its request out of their queues.
+of. A node that wants to be inside tells all others so, with the time of its clock; this time and its own id, which
+decides between equal times, are its request. Each puts the request into a queue and replies with a time of its own. A
+node that leaves tells all others, and they take its request out of their queues.
 
 A node goes inside when its own request is the smallest in its queue and it has heard something later than that request
-from everybody else. Then no smaller request can be under way: messages must not overtake each other (the links have to
-be FIFO), so it would have come before what was heard, and whatever somebody asks for from now on is later. So two nodes
-never take themselves for the first at the same time, and requests are granted in their order, which nobody has to
-decide. Nobody waits for ever, since there are only finitely many smaller requests.
+from all others. Then no smaller request can be under way: messages must not overtake each other (the links have to be
+FIFO), so it would have come before what was heard, and whatever is asked for from now on is later. So two nodes never
+take themselves for the first at the same time, and requests are granted in their order, which no node has to decide.
+None waits for ever, since there are only finitely many smaller requests.
 
 It needs links between all nodes that lose nothing, and nodes that stay up: one that doesn't reply stops all. Each entry
 takes 3 (n - 1) messages: a request, a reply and a release for each of the others.
@@ -33,21 +33,21 @@ Stamp = tuple[int, int]
 
 
 class Request(Struct, frozen=True):
-    """Somebody wants to be inside."""
+    """A node wants to be inside."""
 
     timestamp: int
     sender: int
 
 
 class Reply(Struct, frozen=True):
-    """Somebody has heard of a request."""
+    """A node has heard of a request."""
 
     timestamp: int
     sender: int
 
 
 class Release(Struct, frozen=True):
-    """Somebody isn't inside any more."""
+    """A node isn't inside any more."""
 
     timestamp: int
     sender: int
@@ -155,39 +155,22 @@ class LamportMutex(Contender):
         return len(later) == self.num_nodes - 1
 
 
-class OneInside:
-    """Nobody goes inside before who was there has left."""
-
-    def __init__(self) -> None:
-        self.holder: int | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        if run.last is None:
-            return True
-        if run.node(run.last).inside:
-            assert self.holder in (None, run.last), f"{self.holder} and {run.last} are inside at the same time"
-            self.holder = run.last
-        elif self.holder == run.last:
-            self.holder = None
-        return True
+@always("at most one node is inside")
+def one_inside(run: Scheduler) -> bool:
+    if run.last is not None and run.node(run.last).inside:
+        for node in run.nodes:
+            assert node.id == run.last or not node.inside, f"{node.id} and {run.last} are inside at the same time"
+    return True
 
 
-class GrantedInOrder:
-    """Who goes inside has a later request than all who went before."""
-
-    def __init__(self) -> None:
-        self.latest: Stamp = (0, 0)
-        self.entries: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        if run.last is None:
-            return True
-        node = run.node(run.last)
-        if node.entries > self.entries.get(node.id, 0):
-            self.entries[node.id] = node.entries
-            assert node.request > self.latest, f"{self.latest} was granted before {node.request}"
-            self.latest = node.request
-        return True
+@always("requests are granted in their order")
+def granted_in_order(run: Scheduler, granted: dict[int, Stamp]) -> bool:
+    for node in run.acted:
+        if node.inside and granted.get(node.id) != node.request:
+            latest = max(granted.values(), default=(0, 0))
+            assert node.request > latest, f"{latest} was granted before {node.request}"
+            granted[node.id] = node.request
+    return True
 
 
 @at_end("everybody was inside as often as it wanted")
@@ -213,9 +196,6 @@ def each_entry_takes(messages: int, run: Scheduler) -> bool:
 def three_messages_for_each(run: Scheduler) -> bool:
     return each_entry_takes(3 * (run.num_nodes - 1), run)
 
-
-one_inside = always("at most one node is inside")(OneInside)
-granted_in_order = always("requests are granted in their order")(GrantedInOrder)
 
 model = Algorithm(
     name="lamport-mutex",

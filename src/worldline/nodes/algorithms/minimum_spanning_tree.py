@@ -12,21 +12,21 @@ fragment at its other end to join them, by `Connect`:
 
 From the core `Initiate` spreads through the fragment: its name, its level, and whether members are to look for links. A
 member tests its own links, the lightest first: `Test` asks the node at the other end, which answers `Accept` or, if it
-is in the same fragment, `Reject`. It does that only when its own level is as high as that of the one who asks: until
+is in the same fragment, `Reject`. It does that only when its own level is as high as that of the node that asks: until
 then it might be a member and not know it yet. `Report` brings the lightest weights to the core; there both ends know
 the lightest of all, and `ChangeRoot` goes to the node that has it, which sends `Connect`. If there is no link that
 leads out, the tree is complete, and both ends of the core know it. No fragment waits for ever, since one of the lowest
-level, and among these the one with the lightest link out, isn't kept waiting by anybody.
+level, and among these the one with the lightest link out, isn't kept waiting by any.
 
 The algorithm needs all weights to be different. So that it can be used where they aren't, neighbors tell each other
 their ids first; links of the same weight are ordered by the ids of their ends, the lower one first.
 
 A node handles what comes over a link in the order in which it was sent: links must be FIFO, and mustn't lose anything.
 (A message that a node can't act on yet waits in the node; others may be handled before it.) With n nodes and m links it
-takes at most 5 n log₂ n + 2m messages, besides the 2m that introduce neighbors: a link is rejected once, by at most
-two messages, and on each of at most log₂ n levels a node gets one `Initiate` and one `Accept`, and sends at most one
-`Test` that is accepted, one `Report`, and one `ChangeRoot` or `Connect`. If the network isn't connected each component
-gets its own tree.
+takes at most 5 n log₂ n + 2m messages, besides the 2m that introduce neighbors: a link is rejected once, by at most two
+messages, and on each of at most log₂ n levels a node gets one `Initiate` and one `Accept`, and sends at most one `Test`
+that is accepted, one `Report`, and one `ChangeRoot` or `Connect`. If the network isn't connected each component gets
+its own tree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.demands import messages_of
+from worldline.nodes.algorithms.demands import demand_messages
 from worldline.nodes.node import Event, Node, Protocol, Start
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Edge, Topology
@@ -308,19 +308,14 @@ def branches(run: Scheduler, node: int) -> list[Edge]:
     return [(min(node, end), max(node, end)) for end in ends]
 
 
-class OnlyTreeEdges:
-    """Nobody takes an edge for a part of the tree that isn't. Looks only at the node that has acted."""
-
-    def __init__(self) -> None:
-        self.tree: dict[Edge, None] | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        if self.tree is None:
-            self.tree = dict.fromkeys(kruskal(run.topology))
-        for node in range(run.num_nodes) if run.last is None else (run.last,):
-            for edge in branches(run, node):
-                assert edge in self.tree, f"{node} takes {edge[0]}-{edge[1]} for a part of the tree"
-        return True
+@always("every branch is an edge of the minimum spanning tree")
+def only_tree_edges(run: Scheduler, tree: dict[Edge, None]) -> bool:
+    if not tree:
+        tree.update(dict.fromkeys(kruskal(run.topology)))
+    for node in run.acted:
+        for edge in branches(run, node.id):
+            assert edge in tree, f"{node.id} takes {edge[0]}-{edge[1]} for a part of the tree"
+    return True
 
 
 @at_end("the branches are the minimum spanning tree, and both ends of each know it")
@@ -346,21 +341,14 @@ def is_known_at_core(run: Scheduler) -> bool:
 def within_bounds(run: Scheduler) -> bool:
     edges = len(run.topology.edges)
     most = sum(5 * len(part) * log2(len(part)) for part in run.topology.components()) + 2 * edges
-    sent = messages_of(run) - 2 * edges
-    assert sent <= most, f"it took {sent} messages, and should take at most {most:.0f}"
-    return True
+    return demand_messages(run, 0, most, others=2 * edges)
 
 
 model = Algorithm(
     name="minimum-spanning-tree",
     node=MinimumSpanningTree,
     topology="random:12,p=0.35,connected,weights=1-1000,distinct",
-    properties=(
-        always("every branch is an edge of the minimum spanning tree")(OnlyTreeEdges),
-        exactly_the_tree,
-        is_known_at_core,
-        within_bounds,
-    ),
+    properties=(only_tree_edges, exactly_the_tree, is_known_at_core, within_bounds),
     fifo=True,
     least={"nodes": 1},
 )

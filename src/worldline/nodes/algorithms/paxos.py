@@ -1,24 +1,25 @@
 """Paxos: all agree on one value, once and for ever.
 
-Every node is an acceptor and a learner, and some are proposers too. A proposer who wants a value to be chosen opens a
+Every node is an acceptor and a learner, and some are proposers too. A proposer that wants a value to be chosen opens a
 ballot, which has a number that is larger than all that it knows of, and which is unique since the proposer's id belongs
 to it. First it asks all acceptors to promise that they take part in no lower ballot any more; with their promise, they
 tell what they have accepted last, if anything. With the promises of a majority, the proposer asks all to accept a value
-in this ballot: the one of the highest ballot that it was told of, or its own if nobody has accepted anything. An
-acceptor does so unless it has promised a higher ballot to somebody, and tells everybody. A value is chosen when a
-majority has accepted it in the same ballot; who hears of that has learned it.
+in this ballot: the one of the highest ballot that it was told of, or its own if none has accepted anything. An acceptor
+does so unless it has promised a higher ballot, and tells all nodes. A value is chosen when a majority has accepted it
+in the same ballot; a node that hears of that has learned it.
 
-That's why it is correct: any two majorities have an acceptor in common. Once a value is chosen, whoever gets promises
-for a higher ballot hears of it from that acceptor, or of a ballot in between that has the same value for the same
-reason, so no other value is proposed any more. It needs that acceptors don't forget what they have promised and
+That's why it is correct: any two majorities have an acceptor in common. Once a value is chosen, a proposer that gets
+promises for a higher ballot hears of it from that acceptor, or of a ballot in between that has the same value for the
+same reason, so no other value is proposed any more. It needs that acceptors don't forget what they have promised and
 accepted, so that is stable. The rest may be lost: a proposer is an acceptor too and promises its own ballots first, so
 even after a crash it doesn't use one twice.
 
 Two proposers can outbid each other for ever. So each waits for a random time before it tries again, and learns from
-those who refuse how high it has to go. Those who have no value after such a time ask again, by a new ballot if they are
-proposers, and who knows the value tells it to them. So messages may get lost and overtake each other, and nodes may
-crash; if a majority reaches each other for long enough, all who are up learn the value in the end. A ballot takes up to
-3 n messages and those of n acceptors who tell everybody: n². Everybody must be a neighbor of everybody.
+those that refuse how high it has to go. Nodes that have no value after such a time ask again, by a new ballot if they
+are proposers, and those that know the value tell it to them. So messages may get lost and overtake each other, and
+nodes may crash; if a majority reaches each other for long enough, all nodes that are up learn the value in the end. A
+ballot takes up to 3 n messages and those of n acceptors that tell all: n². Every node must be a neighbor of every
+other.
 """
 
 from __future__ import annotations
@@ -67,24 +68,24 @@ class Accept(Struct, frozen=True):
 
 
 class Accepted(Struct, frozen=True):
-    """An acceptor has done so, and tells everybody."""
+    """An acceptor has done so, and tells all nodes."""
 
     ballot: Ballot
     value: str
 
 
 class Refused(Struct, frozen=True):
-    """An acceptor has promised a higher ballot to somebody."""
+    """An acceptor has promised a higher ballot."""
 
     promised: Ballot
 
 
 class Ask(Struct, frozen=True):
-    """Does anybody know the value?"""
+    """A node asks for the value."""
 
 
 class Chosen(Struct, frozen=True):
-    """Somebody does."""
+    """One that knows it tells it."""
 
     value: str
 
@@ -114,7 +115,7 @@ class Paxos(Node):
         self.ballot = NO_BALLOT
         self.promises: dict[int, Vote | None] = {}  # By link.
         # As a learner:
-        self.heard: dict[Ballot, set[int]] = {}  # The links over which somebody has said that it accepted.
+        self.heard: dict[Ballot, set[int]] = {}  # The links of those that have accepted.
         self.learned: str | None = None
 
     def execute(self, event: Event) -> None:
@@ -150,7 +151,7 @@ class Paxos(Node):
             self.send(message, link)
 
     def _tell_all(self, message: Message) -> None:
-        """Send a message to everybody, oneself first."""
+        """Send a message to all nodes, the node itself first."""
         self._receive(message, OWN)
         self.broadcast(message)
 
@@ -214,55 +215,41 @@ class Paxos(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-class Agreement:
-    """Whatever anybody ever learns is the same value."""
-
-    def __init__(self) -> None:
-        self.first: tuple[int, str] | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.learned is not None:
-                if self.first is None:
-                    self.first = node.id, node.learned
-                learner, value = self.first
-                assert node.learned == value, f"{learner} has learned {value}, and {node.id} {node.learned}"
-        return True
+@always("nobody learns another value than anybody else")
+def agreement(run: Scheduler, first: dict[str, tuple[int, str]]) -> bool:
+    for node in run.acted:
+        if node.learned is not None:
+            learner, value = first.setdefault("learned", (node.id, node.learned))
+            assert node.learned == value, f"{learner} has learned {value}, and {node.id} {node.learned}"
+    return True
 
 
-class ChosenOnce:
-    """Looks from outside at what acceptors accept, and in that way knows what is chosen before any node does."""
-
-    def __init__(self) -> None:
-        self.acceptors: dict[Vote, set[int]] = {}
-        self.values: dict[Ballot, str] = {}
-        self.chosen: str | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.accepted is not None:
-                self._note(node.accepted, node.id, run.num_nodes)
-        return True
-
-    def _note(self, vote: Vote, acceptor: int, num_nodes: int) -> None:
-        ballot, value = vote
-        other = self.values.setdefault(ballot, value)
-        assert other == value, f"{other} and {value} are accepted in ballot {ballot}"
-        acceptors = self.acceptors.setdefault(vote, set())
-        acceptors.add(acceptor)
-        if len(acceptors) > num_nodes // 2:
-            assert self.chosen in (None, value), f"{self.chosen} was chosen, and now {value} in ballot {ballot}"
-            self.chosen = value
+@always("at most one value is ever accepted by a majority")
+def chosen_once(run: Scheduler, accepted: dict[Vote, set[int]]) -> bool:
+    """Look from outside at what acceptors accept: so it is known what is chosen before any node knows it."""
+    for node in run.acted:
+        if node.accepted is not None and node.id not in accepted.setdefault(node.accepted, set()):
+            accepted[node.accepted].add(node.id)
+            ballot, value = node.accepted
+            for other_ballot, other in accepted:
+                assert other_ballot != ballot or other == value, f"{other} and {value} are accepted in ballot {ballot}"
+            chosen = chosen_of(run, accepted)
+            others = [other for other in chosen if other != value]
+            assert not others or value not in chosen, f"{others[0]} was chosen, and now {value} in ballot {ballot}"
+    return True
 
 
-class LearnedIsChosen(ChosenOnce):
-    """Nobody learns what isn't chosen."""
+def chosen_of(run: Scheduler, accepted: dict[Vote, set[int]]) -> list[str]:
+    """Return the values that a majority has accepted."""
+    return [value for (_, value), acceptors in accepted.items() if len(acceptors) > run.num_nodes // 2]
 
-    def __call__(self, run: Scheduler) -> bool:
-        super().__call__(run)
-        for node in run.acted:
-            assert node.learned in (None, self.chosen), f"{node.id} has learned {node.learned}"
-        return True
+
+@always("what is learned was accepted by a majority")
+def learned_is_chosen(run: Scheduler, accepted: dict[Vote, set[int]]) -> bool:
+    chosen_once.check(run, accepted)
+    for node in run.acted:
+        assert node.learned is None or node.learned in chosen_of(run, accepted), f"{node.id} has learned {node.learned}"
+    return True
 
 
 @always("every value was proposed")
@@ -286,9 +273,9 @@ model = Algorithm(
     node=Paxos,
     topology="clique:5",
     properties=(
-        always("nobody learns another value than anybody else")(Agreement),
-        always("at most one value is ever accepted by a majority")(ChosenOnce),
-        always("what is learned was accepted by a majority")(LearnedIsChosen),
+        agreement,
+        chosen_once,
+        learned_is_chosen,
         validity,
         learned,
     ),

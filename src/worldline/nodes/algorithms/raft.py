@@ -1,16 +1,16 @@
 """Raft: a replicated log, led by one node at a time.
 
 Time is cut into terms, which are numbered. In each term there is at most one leader, and all that happens to the log
-comes from leaders. Everybody else is a follower, and becomes a candidate if it hasn't heard of a leader for a while,
+comes from leaders. Every other node is a follower, and becomes a candidate if it hasn't heard of a leader for a while,
 which is drawn anew each time: it begins the next term, votes for itself and asks the others for their votes. A node
 votes once per term, and only for candidates whose log is at least as good as its own: a later term in its last entry,
-or the same one and at least as many entries. Who has the votes of a majority leads.
+or the same one and at least as many entries. The candidate with the votes of a majority leads.
 
 A leader appends commands to its log and sends the others, with every heartbeat, the entries that they may not have,
-along with index and term of the entry before them. A follower that hasn't got that very entry refuses, and says how
-far the leader should go back; otherwise it replaces what contradicts the new entries. An entry that has reached a
-majority is committed, and everybody applies it as soon as they are told. A leader counts only entries of its own term:
-older ones could still be replaced, even if a majority has them, and are committed along with a later entry.
+along with index and term of the entry before them. A follower that hasn't got that very entry refuses, and says how far
+the leader should go back; otherwise it replaces what contradicts the new entries. An entry that has reached a majority
+is committed, and every node applies it as soon as it is told. A leader counts only entries of its own term: older ones
+could still be replaced, even if a majority has them, and are committed along with a later entry.
 
 That's why it is correct: any two majorities have a node in common. So no term has two leaders, and every leader has
 been voted for by a node that has all the committed entries, whose log wasn't better than the leader's own.
@@ -18,7 +18,7 @@ been voted for by a node that has all the committed entries, whose log wasn't be
 Term, vote and log are stable; the rest is lost in a crash and told by the next leader. Messages may get lost, overtake
 each other and come twice. Nothing happens without a majority that reaches each other, and the timeouts should be much
 longer than messages take, otherwise leaders don't last; what they have done stays all the same. A heartbeat takes a
-message and an answer per follower. Everybody must be a neighbor of everybody. Nodes are known by the links that lead
+message and an answer per follower. Every node must be a neighbor of every other. Nodes are known by the links that lead
 to them; only the candidate a node has voted for must be known beyond a crash, so candidates give their ids.
 
 What clients would ask for, leaders invent: a command with every heartbeat, until the log has `commands` entries. Then
@@ -142,7 +142,7 @@ class Raft(Node):
     # -- Terms and elections
 
     def _enter(self, term: int) -> None:
-        """Follow whoever will lead in a later term."""
+        """Follow the leader of a later term."""
         if self.role == "leader":
             self.log(f"leads no more, in term {term}")
             self.cancel_timer("heartbeat")
@@ -164,7 +164,7 @@ class Raft(Node):
         self._lead_if_elected()
 
     def _grants(self, request: RequestVote) -> bool:
-        """Decide on a vote; whoever gets it also gets the time to win the election."""
+        """Decide on a vote; the candidate that gets it also gets the time to win the election."""
         if request.term < self.current_term or self.voted_for not in (None, request.candidate):
             return False
         if not self._is_as_good(request):
@@ -278,36 +278,27 @@ class Raft(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-class ElectionSafety:
-    """At most one node ever leads in a term."""
-
-    def __init__(self) -> None:
-        self.leaders: dict[int, int] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.role == "leader":
-                leader = self.leaders.setdefault(node.current_term, node.id)
-                assert leader == node.id, f"{leader} and {node.id} have led in term {node.current_term}"
-        return True
+@always("at most one node leads in a term")
+def election_safety(run: Scheduler, leaders: dict[int, int]) -> bool:
+    for node in run.acted:
+        if node.role == "leader":
+            leader = leaders.setdefault(node.current_term, node.id)
+            assert leader == node.id, f"{leader} and {node.id} have led in term {node.current_term}"
+    return True
 
 
-class LeaderAppendOnly:
-    """As long as a node leads, its log only grows."""
-
-    def __init__(self) -> None:
-        self.logs: dict[int, tuple[int, Log]] = {}  # By leader: its term and its log.
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.role == "leader":
-                term, log = self.logs.get(node.id, (0, EMPTY))
-                if node.entries is not log:
-                    assert term != node.current_term or node.entries[: len(log)] == log, (
-                        f"{node.id} has changed its log while leading in term {term}"
-                    )
-                self.logs[node.id] = node.current_term, node.entries
-        return True
+@always("a leader only appends to its log")
+def leader_append_only(run: Scheduler, logs: dict[int, tuple[int, Log]]) -> bool:
+    """Compare a leader's log with the one that it had in this term before."""
+    for node in run.acted:
+        if node.role == "leader":
+            term, log = logs.get(node.id, (0, EMPTY))
+            if node.entries is not log:
+                assert term != node.current_term or node.entries[: len(log)] == log, (
+                    f"{node.id} has changed its log while leading in term {term}"
+                )
+            logs[node.id] = node.current_term, node.entries
+    return True
 
 
 class LogMatching:
@@ -417,8 +408,8 @@ model = Algorithm(
     node=Raft,
     topology="clique:5",
     properties=(
-        always("at most one node leads in a term")(ElectionSafety),
-        always("a leader only appends to its log")(LeaderAppendOnly),
+        election_safety,
+        leader_append_only,
         always("logs that have an entry in common are the same up to it")(LogMatching),
         always("what is committed is in the logs of all later leaders")(LeaderCompleteness),
         always("no two nodes apply different commands at the same index")(StateMachineSafety),

@@ -1,14 +1,14 @@
-"""Ricart and Agrawala's mutual exclusion: a reply is a permission, and who is first keeps it back.
+"""Ricart and Agrawala's mutual exclusion: a reply is a permission, and the node that is first keeps it back.
 
-Who wants to be inside asks everybody else, with a number that is larger than all it has heard of; this number and its
-own id, which decides between equal numbers, are its request. Who is asked replies at once, unless it has a smaller
-request of its own, or is inside: then it replies when it has left. Who has all replies goes inside.
+A node that wants to be inside asks all others, with a number that is larger than all it has heard of; this number and
+its own id, which decides between equal numbers, are its request. A node that is asked replies at once, unless it has a
+smaller request of its own, or is inside: then it replies when it has left. With all replies, a node goes inside.
 
-Two nodes can't be inside at the same time: each would have the other's reply. Whoever of the two has the larger request
-got that reply either while the other had a request too, which was smaller and so would have kept it back, or before
-the other asked; but then the other had heard of the larger request, and made its own larger still. For the same reason
-requests are granted in their order. Nobody waits for ever: the smallest request is kept back at most by who is inside,
-and leaves.
+Two nodes can't be inside at the same time: each would have the other's reply. The one with the larger request got that
+reply either while the other had a request too, which was smaller and so would have kept it back, or before the other
+asked; but then the other had heard of the larger request, and made its own larger still. For the same reason requests
+are granted in their order. No node waits for ever: the smallest request is kept back at most by the node that is
+inside, which leaves.
 
 Nothing is said here about the order in which messages arrive: they may overtake each other. They must not get lost,
 nodes must stay up, and there are links between all of them. Each entry takes 2 (n - 1) messages: a request and a reply
@@ -24,6 +24,7 @@ from msgspec import Struct
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.lamport_mutex import (
     Contender,
+    Request,
     all_served,
     each_entry_takes,
     granted_in_order,
@@ -33,15 +34,8 @@ from worldline.nodes.scheduler import Scheduler
 from worldline.search.properties import at_end
 
 
-class Request(Struct, frozen=True):
-    """Somebody wants to be inside."""
-
-    timestamp: int
-    sender: int
-
-
 class Reply(Struct, frozen=True):
-    """Whoever sends it has nothing against the request that it was asked with."""
+    """The sender has nothing against the request that it was asked with."""
 
 
 class RicartAgrawala(Contender):

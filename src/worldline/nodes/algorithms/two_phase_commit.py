@@ -1,23 +1,23 @@
 """Two-phase commit: all do it, or none does.
 
-Node 0 is the coordinator. In the first phase it asks everybody to prepare, and everybody votes: yes, which is a promise
-to do whatever is decided, or no. In the second phase the coordinator decides, to commit if all have voted yes and to
-abort otherwise, and tells everybody. The coordinator has a vote as well; if that is no, it doesn't even ask.
+Node 0 is the coordinator. In the first phase it asks all others to prepare, and each votes: yes, which is a promise to
+do whatever is decided, or no. In the second phase the coordinator decides, to commit if all have voted yes and to abort
+otherwise, and tells all. The coordinator has a vote as well; if that is no, it doesn't even ask.
 
-Messages get lost and nodes crash, so votes and decisions are written into a log that survives a crash, before anybody
-is told of them. Who hasn't answered is asked again, and the coordinator aborts when its patience is at an end. It tells
-its decision until everybody has acknowledged it. If it finds after a crash that it hasn't decided, it aborts: nobody
-can have been told anything else, and so it needn't log that it has begun (abort is presumed). Who has voted no can
-abort at once. Who has voted yes is in doubt, and asks the coordinator again and again.
+Messages get lost and nodes crash, so votes and decisions are written into a log that survives a crash, before another
+node is told of them. A node that hasn't answered is asked again, and the coordinator aborts when its patience is at an
+end. It tells its decision until all have acknowledged it. If it finds after a crash that it hasn't decided, it aborts:
+no node can have been told anything else, and so it needn't log that it has begun (abort is presumed). A node that has
+voted no can abort at once. One that has voted yes is in doubt, and asks the coordinator again and again.
 
-Nobody decides differently: there is one who decides, it does so once, and what it has decided is in its log before
-anybody can hear of it. The only others who decide by themselves have voted no, and then the coordinator can't commit.
-Messages may overtake each other: late ones ask what was answered already, or tell what is known.
+No two nodes decide differently: there is one that decides, it does so once, and what it has decided is in its log
+before another can hear of it. The only others that decide by themselves have voted no, and then the coordinator can't
+commit. Messages may overtake each other: late ones ask what was answered already, or tell what is known.
 
 A node in doubt can't do anything but wait. It has promised to commit if all others are willing, and only the
-coordinator knows whether they are; while the coordinator is down, all who voted yes are blocked, with whatever they
+coordinator knows whether they are; while the coordinator is down, all that voted yes are blocked, with whatever they
 have locked. That's no shortcoming of this version but of the algorithm; consensus (Paxos, Raft) is what helps. Here
-everybody has decided in the end because everybody recovers in the end. Let one stay down, and the run doesn't end by
+every node has decided in the end because every node recovers in the end. Let one stay down, and the run doesn't end by
 itself: the others go on asking it, or telling it.
 
 Without faults it takes 4 (n - 1) messages: prepare, vote, decision, acknowledgement.
@@ -135,7 +135,7 @@ class TwoPhaseCommit(Node):
 
     def _ask_for_votes(self) -> None:
         self._send_to_silent(Prepare())
-        self._commit_if_unanimous()  # There may be nobody else.
+        self._commit_if_unanimous()  # There may be no other node.
 
     def _conclude(self, *, commit: bool) -> None:
         self.decide(commit)
@@ -197,36 +197,27 @@ class TwoPhaseCommit(Node):
             self.set_timer(self.timeout)
 
 
-class Standing:
-    """No decision is ever changed, or forgotten in a crash."""
-
-    def __init__(self) -> None:
-        self.decisions: dict[int, bool] = {}
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            before = self.decisions.get(node.id)
-            assert before is None or node.decision is before, f"{node.id} decided {before}, and now {node.decision}"
-            if node.decision is not None:
-                self.decisions[node.id] = node.decision
-        return True
+@always("a decision never changes")
+def standing(run: Scheduler, decisions: dict[int, bool]) -> bool:
+    """Compare a decision with the one before, which a crash mustn't wipe out either."""
+    for node in run.acted:
+        before = decisions.get(node.id)
+        assert before is None or node.decision is before, f"{node.id} decided {before}, and now {node.decision}"
+        if node.decision is not None:
+            decisions[node.id] = node.decision
+    return True
 
 
-class Unanimous:
-    """No two nodes ever decide differently. Remembers the first decision of all, whatever becomes of its node."""
-
-    def __init__(self) -> None:
-        self.first: tuple[int, bool] | None = None
-
-    def __call__(self, run: Scheduler) -> bool:
-        for node in run.acted:
-            if node.decision is not None:
-                self.first = self.first or (node.id, node.decision)
-                earlier, decision = self.first
-                assert node.decision is decision, (
-                    f"{earlier} has {_done(decision)} and {node.id} has {_done(node.decision)}"
-                )
-        return True
+@always("nobody has committed while another has aborted")
+def unanimous(run: Scheduler, first: dict[str, tuple[int, bool]]) -> bool:
+    """Compare all decisions with the first one, whatever becomes of its node."""
+    for node in run.acted:
+        if node.decision is not None:
+            earlier, decision = first.setdefault("decision", (node.id, node.decision))
+            assert node.decision is decision, (
+                f"{earlier} has {_done(decision)} and {node.id} has {_done(node.decision)}"
+            )
+    return True
 
 
 def _done(decision: bool) -> str:
@@ -252,12 +243,7 @@ model = Algorithm(
     name="two-phase-commit",
     node=TwoPhaseCommit,
     topology="star:5",
-    properties=(
-        always("nobody has committed while another has aborted")(Unanimous),
-        always("a decision never changes")(Standing),
-        willing,
-        decided,
-    ),
+    properties=(unanimous, standing, willing, decided),
     faults="crash,partition,link,loss,duplication",
     least={"nodes": 1, "patience": 1},
 )

@@ -1,9 +1,9 @@
 """Vector clocks, and Lamport's scalar ones.
 
 Every node counts its own events: what it does by itself, what it sends, what it receives. Its clock is a vector that
-says of each node how many of that node's events it knows of, directly or by hearsay. Every message carries the clock
-of its sender. Who receives it takes the larger of both numbers for each node, and then counts the receipt as an event
-of its own. The clock after an event is the event's stamp.
+says of each node how many of that node's events it knows of, directly or by hearsay. Every message carries the clock of
+its sender. A node that receives it takes the larger of both numbers for each node, and then counts the receipt as an
+event of its own. The clock after an event is the event's stamp.
 
 So the stamp of an event has for each node the number of those of its events that happened before, or are the event
 itself. One event happened before another exactly if its stamp is nowhere larger than the other's, and differs from it;
@@ -11,11 +11,11 @@ if that is true of neither, they are concurrent. Lamport's clock is a single num
 known: it grows from what happened before to what happened after, but says nothing the other way round.
 
 What nodes do here is nothing but an occasion: in every round each does something by itself, or sends a message to a
-random neighbor. Clocks need nothing of the links: what is lost or late only makes fewer events known. Through a crash
-a node has to keep its clock, or it would count the same numbers twice.
+random neighbor. Clocks need nothing of the links: what is lost or late only makes fewer events known. Through a crash a
+node has to keep its clock, or it would count the same numbers twice.
 
 Messages also carry which event sent them, as a node and the place in its history. No clock is computed from that: it is
-for those who want to know what really happened before what.
+for oracles that want to know what really happened before what.
 """
 
 from __future__ import annotations
@@ -36,22 +36,14 @@ Place = tuple[int, int]
 
 
 class Stamped(Struct, frozen=True):
-    """A message with the clocks of its sender."""
-
-    clock: Clock
-    lamport: int
-    source: Place
-
-    def __str__(self) -> str:
-        return f"[clock = {text_of(self.clock)}, lamport = {self.lamport}]"
-
-
-class Happening(Struct, frozen=True):
-    """An event with its stamps; `source` is the event that sent what was received."""
+    """A message with the clocks of its sender, or an event with its own; `source` is the event that sent it."""
 
     clock: Clock
     lamport: int
     source: Place | None = None
+
+    def __str__(self) -> str:
+        return f"[clock = {text_of(self.clock)}, lamport = {self.lamport}]"
 
 
 class VectorClocks(Node):
@@ -63,7 +55,7 @@ class VectorClocks(Node):
         super().__init__(*given)
         self.clock = [0] * self.num_nodes
         self.lamport = 0
-        self.history: list[Happening] = []
+        self.history: list[Stamped] = []
         self.rounds_left = rounds
 
     def execute(self, event: Event) -> None:
@@ -100,7 +92,7 @@ class VectorClocks(Node):
         """Count an event, and write it down with what the clocks say after it."""
         self.clock[self.id] += 1
         self.lamport += 1
-        self.history.append(Happening(tuple(self.clock), self.lamport, source))
+        self.history.append(Stamped(tuple(self.clock), self.lamport, source))
         self.log(f"{what} at {text_of(self.clock)}, lamport {self.lamport}")
 
 

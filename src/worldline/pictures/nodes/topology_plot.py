@@ -4,163 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.text import counted
 from worldline.nodes.topology import Edge, Topology
-from worldline.pictures.nodes.layout import apart, arranged
-from worldline.pictures.plane import (
-    Curve,
-    Disc,
-    LabelSpace,
-    Point,
-    at_origin,
-    between,
-    distance,
-    distance_from_line,
-    on_curve,
-    text_discs,
-    toward,
-)
+from worldline.pictures import svg
+from worldline.pictures.nodes.layout import bends_around, framed
 from worldline.pictures.sheet import Sheet
-from worldline.pictures.svg import (
-    FAINT,
-    INK,
-    PAPER,
-    SOFT,
-    Value,
-    arrow_end,
-    arrow_head,
-    element,
-    haloed,
-    hover,
-    number,
-    text_at,
-    text_width,
-    way,
-)
-
-# Chooses where a topology's nodes stand in its picture, how large they are, and which way edges take around them.
-
-_MARGIN = 30.0
-_SHORTEST, _LONGEST = 300.0, 1350.0  # The longer side, before the margins.
-_TREE_ASPECT = 2.2
-_BENT_UP_TO = 3_000  # Edges.
-
-
-class TopologyLayout(NamedTuple):
-    """Where everything is, in pixels, without title and caption."""
-
-    places: list[Point]
-    radius: float
-    width: float
-    height: float
-
-
-def framed(topology: Topology, around: float, outside: float) -> TopologyLayout:
-    """Choose places and sizes: nodes as large as their number allows, and none over another.
-
-    `around` is the room for labels between nodes, in radiuses, `outside` the width of what is beyond the outermost.
-    """
-    given = topology.positions
-    is_given = given is not None and not _coincide(given)
-    places = at_origin(given if given is not None and is_given else arranged(topology))
-    if is_given and len(topology.weights) == topology.num_nodes - 1:
-        places = _stretched(places)
-    n = topology.num_nodes
-    radius = 17.0 if n <= 12 else 14.0 if n <= 40 else 11.0 if n <= 120 else 8.5 if n <= 500 else 5.0
-    extent = _extent(places)
-    scale = radius * (3.0 + (around if is_given or n <= 40 else 0.0)) / _usual_gap(places) if n > 1 else 1.0
-    if extent > 0:
-        scale = max(min(scale, _LONGEST / extent), min(_SHORTEST / extent, 5 * scale))
-    spread = [(x * scale, y * scale) for x, y in places]
-    gap = _usual_gap(spread) if n > 1 else 4 * radius
-    # Where some stand close together they are pushed apart: all needn't be as small as that for it.
-    roomy = 0.17 * math.sqrt(scale * scale * _area(places) / n)
-    radius = max(2.0, min(radius, max(gap * 0.36, roomy)))
-    spread = at_origin(apart(spread, radius * 2.7))
-    margin = _MARGIN + radius + outside
-    width = max(x for x, _ in spread) + 2 * margin
-    height = max(y for _, y in spread) + 2 * margin
-    return TopologyLayout([(x + margin, y + margin) for x, y in spread], radius, width, height)
-
-
-def _area(places: Sequence[Point]) -> float:
-    return max(x for x, _ in places) * max(y for _, y in places)
-
-
-def _stretched(places: Sequence[Point]) -> list[Point]:
-    """Make a tree higher that would be flat; how far levels are from each other means nothing."""
-    width, height = max(x for x, _ in places), max(y for _, y in places)
-    factor = max(1.0, width / (_TREE_ASPECT * height)) if height > 1e-9 else 1.0
-    return [(x, y * factor) for x, y in places]
-
-
-def _coincide(places: Sequence[Point]) -> bool:
-    """Whether two nodes would stand on the same spot, as far as anybody can see."""
-    moved = at_origin(places)
-    grain = max(_extent(moved), 1e-9) * 1e-6
-    return len({(round(x / grain), round(y / grain)) for x, y in moved}) < len(moved)
-
-
-def _extent(places: Sequence[Point]) -> float:
-    """Return the longer side of what begins at (0, 0)."""
-    return max(max(point) for point in places)
-
-
-def _usual_gap(places: Sequence[Point]) -> float:
-    """Return how far nodes usually are from the nearest other: fewer than one in ten has less room."""
-    ordered = sorted(places)
-    gaps = []
-    for place, (x, _) in enumerate(ordered):
-        nearest = math.inf
-        for step in (1, -1):
-            other = place + step
-            while 0 <= other < len(ordered) and abs(ordered[other][0] - x) < nearest:
-                nearest = min(nearest, distance(ordered[other], ordered[place]))
-                other += step
-        gaps.append(nearest)
-    return max(sorted(gaps)[len(gaps) // 10], 1e-9)
-
-
-def bends_around(frame: TopologyLayout, edges: Sequence[Edge], room: LabelSpace) -> dict[Edge, Point]:
-    """Return control points for edges that would run over other nodes, so that they go around these."""
-    if len(edges) > _BENT_UP_TO:
-        return {}
-    found: dict[Edge, Point] = {}
-    for edge in edges:
-        start, end = frame.places[edge[0]], frame.places[edge[1]]
-        length = distance(start, end)
-        for aside in (0.0, 2.4, -2.4, 3.6, -3.6, 5.0, -5.0):
-            if abs(aside) * frame.radius <= length * 0.4:
-                share = aside * frame.radius / length
-                x, y = between(start, end, 0.5)
-                bend = x - (end[1] - start[1]) * share, y + (end[0] - start[0]) * share
-                if _is_clear((start, bend, end), frame.radius, room):
-                    if aside:
-                        found[edge] = bend
-                    break
-    return found
-
-
-def _is_clear(curve: Curve, radius: float, room: LabelSpace) -> bool:
-    """Whether a curve touches no nodes but those at its ends."""
-    length = distance(curve[0], curve[2])
-    count = math.ceil(length / (radius * 0.9))
-    near = radius * 1.9 / (length or 1.0)
-    return all(
-        room.clearance(Disc(*on_curve(curve, place / count), radius * 0.15)) >= 0
-        for place in range(1, count)
-        if near < place / count < 1 - near
-    )
-
+from worldline.pictures.svg import Curve, LabelSpace, Point, Value
 
 NODES_MAX = 5_000
 EDGES_MAX = 30_000
-"""More than that isn't drawn: nobody could see it, and viewers would take minutes."""
+"""More than that isn't drawn: it couldn't be seen, and viewers would take minutes."""
 
 _IDS_UP_TO = 500
 _DISTANCES_UP_TO = 200
@@ -170,7 +27,6 @@ _LINK = 8.5  # The size of their numbers.
 _HOVER_UP_TO = 3_000  # Edges.
 _STUB = 20.0  # How far edges go that go around a torus.
 _NARROWEST = 380.0
-_TITLE = 26.0  # Its base line.
 
 _ROUTE = "#0072b2"
 _ROOT = "#08415c"
@@ -201,7 +57,9 @@ def routes_to(root: int, tables: Sequence[Sequence[tuple[int | None, int | None]
 def topology_svg(topology: Topology, *, routes: Routes | None = None, title: str = "") -> str:
     """Draw a topology; with routes, what leads to their root stands out."""
     if topology.num_nodes > NODES_MAX:
-        return _too_large(topology, title)
+        too_many = f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw."
+        lines = [too_many, f"Pictures have up to {NODES_MAX:,} nodes."]
+        return Sheet(title or topology.name, 480).text([], lines, 56, kind="topology", untitled="Topology")
     steps = _steps(topology, routes)
     return _Plot(topology, routes, steps, title or topology.name).text()
 
@@ -233,34 +91,24 @@ class _Plot:
         around = 2.4 if self.shows_weights else 1.6 if self.shows_links else 1.2 if self.shows_distances else 0.4
         self.frame = framed(topology, around, 24.0 if self.wraps else 0.0)
         self.room = LabelSpace()
-        self.room.take(Disc(x, y, self.frame.radius) for x, y in self.frame.places)
+        self.room.take((x, y, self.frame.radius) for x, y in self.frame.places)
         self.bends = bends_around(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
         self.shows_edges = len(self.edges) <= EDGES_MAX
 
     def text(self) -> str:
         width = max(self.frame.width, _NARROWEST)
-        sheet = Sheet(self.title, width, heading=_TITLE)
-        caption = self._caption()
-        height = self.frame.height + 40 + 17 * len(caption)
         links = self._link_numbers()  # They find their room first: they have to be at their ends.
-        content = [
-            element(
-                "g",
-                [
-                    *self._edges(),
-                    *self._routes(),
-                    *links,
-                    *self._weights(),
-                    *self._nodes(),
-                    *self._distances(),
-                ],
-                transform=f"translate({number((width - self.frame.width) / 2)} 36)",
-            ),
-            *sheet.caption(caption, self.frame.height + 44),
-        ]
-        style = ".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}"
-        heads = element("defs", arrow_head(_ROUTE, self._head)) if self.steps else ""
-        return sheet.text(height, content, kind="topology", untitled="Topology", definitions=heads, style=style)
+        parts = (self._edges(), self._routes(), links, self._weights(), self._nodes(), self._distances())
+        moved = f"translate({svg.number((width - self.frame.width) / 2)} 36)"
+        return Sheet(self.title, width).text(
+            [svg.element("g", (each for part in parts for each in part), transform=moved)],
+            self._caption(),
+            self.frame.height + 44,
+            kind="topology",
+            untitled="Topology",
+            definitions=[svg.arrow_head(_ROUTE, self._head)] if self.steps else [],
+            style=".worldline-topology .edge:hover{stroke:#d55e00;stroke-opacity:1;stroke-width:3}",
+        )
 
     def _caption(self) -> list[str]:
         n, m = self.topology.num_nodes, len(self.edges)
@@ -295,20 +143,20 @@ class _Plot:
         crowd = len(self.edges) / self.topology.num_nodes * (4 if self.topology.num_nodes > _IDS_UP_TO else 1)
         looks: dict[str, Value] = {
             "fill": "none",
-            "stroke": FAINT if self.routes is not None else "#8795a3",
+            "stroke": svg.FAINT if self.routes is not None else "#8795a3",
             "stroke_width": 1.4 if crowd < 6 else 0.9,
             "stroke_opacity": max(0.18, min(1.0, 8 / max(crowd, 0.1))),
         }
         if len(self.edges) <= _HOVER_UP_TO:
             drawn = [
-                element("path", hover(self._said(a, b)), class_="edge", d=self._line((a, b)))
+                svg.element("path", svg.hover(self._said(a, b)), class_="edge", d=self._line((a, b)))
                 for a, b in light
                 if (a, b) not in self.wraps
             ]
         else:
-            drawn = [element("path", d="".join(self._line(edge) for edge in light if edge not in self.wraps))]
+            drawn = [svg.element("path", d="".join(self._line(edge) for edge in light if edge not in self.wraps))]
         stubs = [part for edge in light if edge in self.wraps for part in self._stubs(edge)]
-        return [element("g", [*drawn, *stubs], **looks)]
+        return [svg.element("g", [*drawn, *stubs], **looks)]
 
     def _routes(self) -> list[str]:
         drawn: list[str] = []
@@ -316,14 +164,14 @@ class _Plot:
             if (min(a, b), max(a, b)) in self.wraps:
                 drawn += self._stubs((a, b))
             else:
-                said = hover(f"{a} → {b}")
+                said = svg.hover(f"{a} → {b}")
                 drawn.append(
-                    element(
-                        "path", said, class_="route", d=self._line((a, b)), marker_end=arrow_end(_ROUTE, self._head)
+                    svg.element(
+                        "path", said, class_="route", d=self._line((a, b)), marker_end=svg.arrow_end(_ROUTE, self._head)
                     )
                 )
         width = max(1.2, min(2.6, self.frame.radius / 5))
-        return [element("g", drawn, fill="none", stroke=_ROUTE, stroke_width=width)] if drawn else []
+        return [svg.element("g", drawn, fill="none", stroke=_ROUTE, stroke_width=width)] if drawn else []
 
     def _said(self, a: int, b: int) -> str:
         weight = self.topology.weight(a, b)
@@ -334,10 +182,10 @@ class _Plot:
         start, end = self.frame.places[edge[0]], self.frame.places[edge[1]]
         bend = self.bends.get((min(edge), max(edge)))
         if bend is None:
-            return way((toward(start, end, self.frame.radius), toward(end, start, self.frame.radius + 0.8)))
-        first, last = toward(start, bend, self.frame.radius), toward(end, bend, self.frame.radius + 0.8)
-        points = " ".join(map(number, (*bend, *last)))
-        return f"{way((first,))}Q{points}"
+            return svg.way((svg.toward(start, end, self.frame.radius), svg.toward(end, start, self.frame.radius + 0.8)))
+        first, last = svg.toward(start, bend, self.frame.radius), svg.toward(end, bend, self.frame.radius + 0.8)
+        points = " ".join(map(svg.number, (*bend, *last)))
+        return f"{svg.way((first,))}Q{points}"
 
     def _stubs(self, edge: Edge) -> list[str]:
         """Draw an edge of a torus that goes around: a short line at either end, which says where it leads."""
@@ -346,19 +194,19 @@ class _Plot:
         for here, there, leaves in ((edge[0], edge[1], True), (edge[1], edge[0], False)):
             inner, outer = (self._outside(here, there, distance) for distance in (0.0, _STUB))
             points = (inner, outer) if leaves or not is_route else (outer, inner)
-            said = hover(f"{edge[0]} → {edge[1]}" if is_route else self._said(*edge))
+            said = svg.hover(f"{edge[0]} → {edge[1]}" if is_route else self._said(*edge))
             looks: dict[str, Value | None] = {
                 "class_": "route" if is_route else "edge",
                 "stroke_dasharray": None if is_route else "4 3",
-                "marker_end": arrow_end(_ROUTE, self._head) if is_route else None,
+                "marker_end": svg.arrow_end(_ROUTE, self._head) if is_route else None,
             }
-            drawn.append(element("path", said, d=way(points), **looks))
-            self.room.take(_along(inner, outer))
+            drawn.append(svg.element("path", said, d=svg.way(points), **looks))
+            self.room.take(svg.line_discs((inner, outer), 1.5))
             if self.shows_ids:
                 x, y = self._outside(here, there, _STUB + 8)
-                color = _ROUTE if is_route else SOFT
-                drawn.append(text_at(x, y + 3, str(there), size=9, fill=color, stroke="none", text_anchor="middle"))
-                self.room.take(text_discs((x, y), text_width(str(there), 9), 9))
+                color = _ROUTE if is_route else svg.SOFT
+                drawn.append(svg.text_at(x, y + 3, str(there), size=9, fill=color, stroke="none", text_anchor="middle"))
+                self.room.take(svg.text_discs((x, y), svg.text_width(str(there), 9), 9))
         return drawn
 
     def _outside(self, here: int, there: int, distance: float) -> Point:
@@ -381,25 +229,25 @@ class _Plot:
                 spot = self._spot_of_link(here, there, text)
                 if spot is not None:
                     radius = _LINK * 0.62 + (len(text) - 1) * 2.2
-                    back = element("circle", cx=spot[0], cy=spot[1], r=radius, fill=PAPER)
-                    said = hover(f"link {text} of {here}, to {there}")
-                    label = text_at(spot[0], spot[1] + _LINK * 0.36, text, size=_LINK)
-                    drawn.append(element("g", (said, back, label), class_="link"))
-        return [element("g", drawn, class_="links", text_anchor="middle", fill=_LINK_INK)]
+                    back = svg.element("circle", cx=spot[0], cy=spot[1], r=radius, fill=svg.PAPER)
+                    said = svg.hover(f"link {text} of {here}, to {there}")
+                    label = svg.text_at(spot[0], spot[1] + _LINK * 0.36, text, size=_LINK)
+                    drawn.append(svg.element("g", (said, back, label), class_="link"))
+        return [svg.element("g", drawn, class_="links", text_anchor="middle", fill=_LINK_INK)]
 
     def _spot_of_link(self, here: int, there: int, text: str) -> Point | None:
         """Find the nearest place to a node, on the line of a link, that covers no other label or node."""
-        width = text_width(text, _LINK)
+        width = svg.text_width(text, _LINK)
         head = self._head if self.steps.get(there) == here else 0.0  # An arrow that ends here isn't covered.
         near = self.frame.radius + 3.0 + max(width, _LINK) / 2 + head
         if (min(here, there), max(here, there)) in self.wraps:
             spots = [self._outside(here, there, near - self.frame.radius)]
         else:
             curve = self._curve((min(here, there), max(here, there)))
-            length = distance(curve[0], curve[2])
+            length = svg.distance(curve[0], curve[2])
             shares = [(near + step) / length for step in (0.0, 3.0, 6.0, 10.0, 14.0, 19.0)]
-            spots = [on_curve(curve, share if here < there else 1 - share) for share in shares if share < 0.5]
-        discs = {spot: text_discs(spot, width, _LINK) for spot in spots}
+            spots = [svg.on_curve(curve, share if here < there else 1 - share) for share in shares if share < 0.5]
+        discs = {spot: svg.text_discs(spot, width, _LINK) for spot in spots}
         free = next((spot for spot, taken in discs.items() if self.room.is_free(taken)), None)
         if free is not None:
             self.room.take(discs[free])
@@ -412,28 +260,28 @@ class _Plot:
         drawn = []
         for edge in self.edges:
             text = str(self.topology.weights[edge])
-            drawn += [text_at(x, y + 3.5, text, size=10) for x, y in self._spots(edge, text_width(text, 10))]
-        return haloed(drawn, class_="weights", text_anchor="middle", fill="#52606d")
+            drawn += [svg.text_at(x, y + 3.5, text, size=10) for x, y in self._spots(edge, svg.text_width(text, 10))]
+        return svg.haloed(drawn, class_="weights", text_anchor="middle", fill="#52606d")
 
     def _spots(self, edge: Edge, width: float) -> list[Point]:
         """Find where a label of this edge covers nothing and is as far as possible from other edges."""
         if edge in self.wraps:
             return [self._outside(here, there, _STUB * 0.45) for here, there in (edge, edge[::-1])]
-        spots = [on_curve(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
-        free = [spot for spot in spots if self.room.is_free(text_discs(spot, width, 11))]
+        spots = [svg.on_curve(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
+        free = [spot for spot in spots if self.room.is_free(svg.text_discs(spot, width, 11))]
         if not free:
             return []
         best = max(free, key=lambda spot: min(9.0, self._distance_from_others(spot, edge)))
-        self.room.take(text_discs(best, width, 11))
+        self.room.take(svg.text_discs(best, width, 11))
         return [best]
 
     def _distance_from_others(self, spot: Point, edge: Edge) -> float:
         lines = [(self.frame.places[a], self.frame.places[b]) for a, b in self.edges if (a, b) != edge]
-        return min((distance_from_line(spot, *line) for line in lines), default=math.inf)
+        return min((svg.distance_from_line(spot, *line) for line in lines), default=math.inf)
 
     def _curve(self, edge: Edge) -> Curve:
         start, end = (self.frame.places[each] for each in edge)
-        return start, self.bends.get(edge, between(start, end, 0.5)), end
+        return start, self.bends.get(edge, svg.between(start, end, 0.5)), end
 
     # -- Nodes
 
@@ -446,23 +294,23 @@ class _Plot:
             fill, stroke, ink = self._colors(node)
             lost = self.routes is not None and node != self.routes.root and node not in self.steps
             dash = "3 2" if lost else None
-            circle = element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_dasharray=dash)
+            circle = svg.element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_dasharray=dash)
             shown = self.shows_ids and size >= 5
-            label = text_at(x, y + size * 0.36, str(node), size=size, fill=ink) if shown else ""
-            drawn.append(element("g", (hover(self._described(node)), circle, label), class_="node"))
-        return [element("g", drawn, text_anchor="middle", stroke_width=max(0.7, min(1.4, radius / 8)))]
+            label = svg.text_at(x, y + size * 0.36, str(node), size=size, fill=ink) if shown else ""
+            drawn.append(svg.element("g", (svg.hover(self._described(node)), circle, label), class_="node"))
+        return [svg.element("g", drawn, text_anchor="middle", stroke_width=max(0.7, min(1.4, radius / 8)))]
 
     def _colors(self, node: int) -> tuple[str, str, str]:
         """Return the colors of a node's inside, of its border and of its id."""
         if self.routes is None:
-            return _NODE, "#52606d", INK
+            return _NODE, "#52606d", svg.INK
         if node == self.routes.root:
-            return _ROOT, _ROOT, PAPER
+            return _ROOT, _ROOT, svg.PAPER
         if node not in self.steps:
-            return PAPER, SOFT, SOFT
+            return svg.PAPER, svg.SOFT, svg.SOFT
         far = max(1, *self.routes.distances.values(), 1)
         share = self.routes.distances.get(node, far) / far
-        return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], _ROUTE, INK
+        return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], _ROUTE, svg.INK
 
     def _described(self, node: int) -> str:
         links = ", ".join(f"{link}-{each}" for link, each in enumerate(self.topology.neighbors[node]))
@@ -477,25 +325,19 @@ class _Plot:
             return []
         size = 10.0 if self.frame.radius > 9 else 8.5
         for a, b in self.steps.items():
-            self.room.take(_along(self.frame.places[a], self.frame.places[b]))
+            self.room.take(svg.line_discs((self.frame.places[a], self.frame.places[b]), 1.5))
         drawn = []
         for node, (x, y) in enumerate(self.frame.places):
             if node == self.routes.root or node not in self.routes.distances:
                 continue
             text = str(self.routes.distances[node])
-            width = text_width(text, size)
+            width = svg.text_width(text, size)
             out = self.frame.radius + 2 + size * 0.5
             spots = [(x + dx * (out + (width - size * 0.6) / 2), y + dy * out) for dx, dy in _AROUND]
-            best = max(spots, key=lambda spot: min(map(self.room.clearance, text_discs(spot, width, size))))
-            self.room.take(text_discs(best, width, size))
-            drawn.append(text_at(best[0], best[1] + size * 0.36, text, size=size))
-        return haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
-
-
-def _along(start: Point, end: Point) -> list[Disc]:
-    """Cover a line, sparsely: labels should keep off it, where they can."""
-    count = max(2, int(distance(start, end) / 12))
-    return [Disc(*between(start, end, place / count), 1.5) for place in range(1, count)]
+            best = max(spots, key=lambda spot: min(map(self.room.clearance, svg.text_discs(spot, width, size))))
+            self.room.take(svg.text_discs(best, width, size))
+            drawn.append(svg.text_at(best[0], best[1] + size * 0.36, text, size=size))
+        return svg.haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
 
 
 _AROUND = ((0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
@@ -509,12 +351,3 @@ def _wraps(topology: Topology) -> frozenset[Edge]:
     return frozenset(
         (a, b) for a, b in topology.edges if abs(places[a][0] - places[b][0]) + abs(places[a][1] - places[b][1]) > 1.5
     )
-
-
-def _too_large(topology: Topology, title: str) -> str:
-    lines = [
-        f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw.",
-        f"Pictures have up to {NODES_MAX:,} nodes.",
-    ]
-    content = [text_at(20, 56 + 18 * place, line, size=12) for place, line in enumerate(lines)]
-    return Sheet(title or topology.name, 480, heading=_TITLE).text(100, content, kind="topology", untitled="Topology")

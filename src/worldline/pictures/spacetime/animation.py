@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,8 +9,15 @@ from worldline.model.errors import UsageError, shown
 from worldline.model.text import counted
 from worldline.pictures.player import player_page
 from worldline.pictures.spacetime.frame import axis_name, check_axis
-from worldline.pictures.spacetime.happenings import Life, SpacetimePicture, failures_of, thinned, told
-from worldline.pictures.spacetime.signs import Looks
+from worldline.pictures.spacetime.happenings import (
+    Life,
+    Looks,
+    SpacetimePicture,
+    chosen_story,
+    failures_of,
+    thinned,
+    told,
+)
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.outcome import AgentRecord, Coordinates
 
@@ -88,20 +94,17 @@ def _checked(axes: Any, n: int) -> tuple[int, ...]:
 
 
 def _thinned(story: SpacetimePicture) -> tuple[SpacetimePicture, list[str]]:
-    lives, cuts = story.lives, []
-    if len(lives) > AGENTS_MAX:
+    shown, cuts = chosen_story(story, AGENTS_MAX, LAMBDAS_MAX), []
+    if len(shown.lives) < len(story.lives):
         cuts.append(f"{AGENTS_MAX:,} of the agents are shown.")
-        lives = thinned(lives, AGENTS_MAX)
-    names = {life.name for life in lives}
-    flights = [each for each in story.flights if each.source in names and each.target in names]
-    if len(flights) > LAMBDAS_MAX:
+    if len(shown.flights) == LAMBDAS_MAX < len(story.flights):
         cuts.append(f"{LAMBDAS_MAX:,} of the lambdas are shown.")
-        flights = thinned(flights, LAMBDAS_MAX)
-    corners = sum(len(life.corners) for life in lives)
+    corners = sum(len(life.corners) for life in shown.lives)
     if corners > CORNERS_MAX:
         cuts.append("Turns are simplified.")
-        lives = [_simpler(life, max(2, len(life.corners) * CORNERS_MAX // corners)) for life in lives]
-    return SpacetimePicture(story.begin, story.end, lives, flights), cuts
+        lives = [_simpler(life, max(2, len(life.corners) * CORNERS_MAX // corners)) for life in shown.lives]
+        shown = shown._replace(lives=lives)
+    return shown, cuts
 
 
 def _simpler(life: Life, most: int) -> Life:
@@ -134,7 +137,6 @@ class _Data:
         numbers = {life.name: number for number, life in enumerate(self.story.lives)}
         walls = self._walls(boundaries)
         whats = list(dict.fromkeys(flight.what for flight in self.story.flights))
-        starts, goals = self._loose_ends(numbers)
         return {
             "flat": len(self.axes) == 1,
             "axes": [axis_name(axis, self.n) for axis in self.axes],
@@ -157,8 +159,6 @@ class _Data:
             ],
             "whats": whats,
             "flights": self._flights(numbers, {what: number for number, what in enumerate(whats)}),
-            "starts": starts,
-            "goals": goals,
             "walls": walls,
         }
 
@@ -182,7 +182,7 @@ class _Data:
         return written
 
     def _shown(self) -> list[int]:
-        """Return who is shown how from when on."""
+        """Return how agents are shown, and from when on."""
         places = {kind: place for place, kind in enumerate(self.looks.kinds)}
         return [
             each
@@ -197,34 +197,11 @@ class _Data:
         written, before = [], 0
         for flight in self.story.flights:
             start, end = self._time(flight.emitted[0]), self._time(flight.end[0])
-            ends = (numbers[flight.source], numbers[flight.target])
-            written += [start - before, end - start, *ends, whats[flight.what], _FATES.index(flight.fate)]
+            agents = (numbers[flight.source], numbers[flight.target])
+            written += [start - before, end - start, *agents, whats[flight.what], _FATES.index(flight.fate)]
+            written += [*self._spot(flight.emitted), *self._spot(flight.end)]
             before = start
         return written
-
-    def _loose_ends(self, numbers: dict[str, int]) -> tuple[list[int], list[int]]:
-        """Return where lambdas begin and end, if not where the agent is at that time."""
-        times = [[corner[0] for corner in life.corners] for life in self.story.lives]
-        starts: list[int] = []
-        goals: list[int] = []
-        for number, flight in enumerate(self.story.flights):
-            for name, at, found in ((flight.source, flight.emitted, starts), (flight.target, flight.end, goals)):
-                agent = numbers[name]
-                spot = self._spot(at)
-                there = self._where(self.story.lives[agent], times[agent], at[0])
-                if there is None or abs(there[0] - spot[0]) + abs(there[1] - spot[1]) > _PLACES // 400:
-                    found += [number, *spot]
-        return starts, goals
-
-    def _where(self, life: Life, times: Sequence[float], time: float) -> tuple[int, int] | None:
-        """Return where an agent is, as the page works it out."""
-        if not times[0] <= time <= times[-1]:
-            return None
-        place = min(bisect_right(times, time), len(times) - 1)
-        before, after = life.corners[max(0, place - 1)], life.corners[place]
-        full = after[0] - before[0]
-        share = min(1.0, (time - before[0]) / full) if full > 0 else 1.0
-        return self._spot(tuple(a + (b - a) * share for a, b in zip(before, after, strict=True)))
 
     # -- What is around
 

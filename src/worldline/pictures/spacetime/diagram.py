@@ -3,67 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from worldline.model.text import counted
-from worldline.pictures.plane import Look, Point, distance, fading
-from worldline.pictures.sheet import GRID, MARGIN, Entry, Lines, Sheet, chosen, ticks_between, upright
+from worldline.pictures import svg
+from worldline.pictures.sheet import (
+    MARGIN,
+    Arrow,
+    Lines,
+    Sample,
+    Sheet,
+    Ticks,
+    axes,
+    chosen,
+    counts,
+    fading_sample,
+    label_width,
+    left_out,
+    line_sample,
+    ticks_between,
+)
 from worldline.pictures.spacetime.frame import (
+    LIGHT,
     Frame,
     Projection,
     Wall,
     apexes,
     definitions,
     drawn_light,
-    drawn_walls,
+    inside,
     projection_of,
     walls_of,
 )
 from worldline.pictures.spacetime.happenings import (
     Flight,
     Life,
+    Looks,
     Moment,
     SpacetimePicture,
+    chosen_story,
     described,
     failures_of,
     point,
     thinned,
     told,
 )
-from worldline.pictures.spacetime.signs import (
-    EVENT,
-    FAILURE,
-    HEAD,
-    JUMP,
-    Looks,
-    Name,
-    Names,
-    dashes_of,
-    entries_of,
-    glyph,
-    sign_of,
-)
-from worldline.pictures.svg import (
-    ALARM,
-    PAPER,
-    SOFT,
-    Value,
-    arrow_end,
-    arrow_head,
-    element,
-    fitted,
-    haloed,
-    hover,
-    number,
-    path,
-    shortened,
-    text_at,
-    text_width,
-    way,
-    wrapped,
-)
+from worldline.pictures.svg import LabelSpace, Look, Parts, Point
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import AgentRecord, Coordinates
@@ -75,10 +62,42 @@ EVENTS_MAX = 3_000
 _NOTES_UP_TO = 24
 _NAME_UP_TO = 26  # Letters.
 _WIDE_TARGETS_UP_TO = 100  # Agents whose worldlines are easy to hit with the mouse.
-_NEAREST = 0.4  # Corners that are closer to each other than that, in pixels, are one.
-_AXIS = "#8a96a3"
 _NARROWEST = 520.0
-_SMALL = 11.5
+_HEAD = 6.5
+_WALL = "#8a96a3"
+_WALL_DASHES = "7 3 2 3"
+_WALL_NAMES_UP_TO = 6
+_WALL_SHARES = (0.06, 0.94, 0.2, 0.8, 0.35, 0.65, 0.5)  # Of a wall's height, where its name may stand.
+_JUMP = "5 4"
+_ATTACH = "3 2.5"
+_KIND_UP_TO = 26  # Letters.
+_LINES_UP_TO = 60  # Worldlines; with more of them, names can't stay off all lines.
+_AT_THE_END = 4  # So many of the places for a name are where its line ends.
+_FATES = {"absorbed": "absorbed", "vanished": "vanished", "under way": "under way at the end"}
+
+FAILURE, EVENT = "failure", "sent or absorbed"
+# What stands for an event, in the order of the legend.
+_GLYPHS: dict[str, Parts] = {
+    FAILURE: (("ring", 6.5, 2), ("cross", 3, 2)),
+    EVENT: (("full ring", 2.1, 0),),
+    "birth": (("ring", 3.4, 1.6),),
+    "death": (("cross", 4.2, 2.2),),
+    "channel attached": (("full rhomb", 4.2, 1.2),),
+    "timer": (("rhomb", 3.2, 1.2),),
+    "logged": (("ring", 3.6, 1.2), ("full ring", 1.4, 0)),
+    "boundary reached": (("full square", 3, 0),),
+}
+# What an event is drawn as, if several things happened in it: the first of these.
+_SIGNS = (
+    ("failed", FAILURE),
+    ("died", "death"),
+    ("crossed", "boundary reached"),
+    ("born", "birth"),
+    ("attached", "channel attached"),
+    ("held", "channel attached"),
+    ("log", "logged"),
+    ("timer", "timer"),
+)
 
 
 class _Sizes(NamedTuple):
@@ -98,7 +117,7 @@ _SIZES = (
 )
 # Up to so many lambdas.
 _LAMBDAS = (
-    (60, Lines(1.1, 0.8, HEAD)),
+    (60, Lines(1.1, 0.8, _HEAD)),
     (300, Lines(0.9, 0.6, 5.0)),
     (1_000, Lines(0.7, 0.45, 3.6)),
     (math.inf, Lines(0.5, 0.3, 2.8)),
@@ -119,45 +138,26 @@ def minkowski_svg(
     """Draw the Minkowski diagram of a run that was traced, in a space of `n` dimensions, as far as `until`.
 
     To the right is the spatial coordinate `axis`, or the direction in which agents are spread most; in a space of one
-    dimension they stand side by side. Only so much is drawn as anybody can look at, evenly chosen; the picture says so.
+    dimension they stand side by side. Only so much is drawn as can be looked at, evenly chosen; the picture says so.
     """
     whole = told(records, n, until, field)
-    story, cuts = _thinned(whole)
+    story = chosen_story(whole, AGENTS_MAX, LAMBDAS_MAX)
     projection = projection_of(story, n, axis)
-    own_walls = walls_of(boundaries, projection)
-    diagram = _MinkowskiDiagram(story, projection, field, title, own_walls, cones, Looks(whole))
-    failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.sheet.width - 2 * MARGIN, _SMALL)]
-    return diagram.text([*failures, _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
-
-
-def _thinned(story: SpacetimePicture) -> tuple[SpacetimePicture, list[str]]:
-    """Leave out what would only make a picture black, and say so."""
-    lives, flights, cuts = story.lives, story.flights, []
-    if len(lives) > AGENTS_MAX:
-        cuts.append(f"Only {AGENTS_MAX:,} of {len(lives):,} agents are drawn, and lambdas between these.")
-        lives = thinned(lives, AGENTS_MAX)
-    drawn = {life.name for life in lives}
-    flights = [flight for flight in flights if flight.source in drawn and flight.target in drawn]
-    if len(flights) > LAMBDAS_MAX:
-        cuts.append(f"Only {LAMBDAS_MAX:,} of {len(flights):,} lambdas are drawn.")
-        flights = thinned(flights, LAMBDAS_MAX)
-    return SpacetimePicture(story.begin, story.end, lives, flights), cuts
+    diagram = _MinkowskiDiagram(story, projection, field, title, walls_of(boundaries, projection), cones, Looks(whole))
+    caption = [_caption(whole), *_ways_of_seeing(diagram.frame, projection, n)]
+    if len(story.lives) < len(whole.lives):
+        caption.append(f"Only {AGENTS_MAX:,} of {len(whole.lives):,} agents are drawn, and lambdas between these.")
+    if len(story.flights) == LAMBDAS_MAX < len(whole.flights):
+        caption.append(f"Only {LAMBDAS_MAX:,} of {len(whole.flights):,} lambdas are drawn.")
+    return diagram.text(caption, failures_of(whole))
 
 
 def _caption(story: SpacetimePicture) -> str:
-    lives, fates = story.lives, [flight.fate for flight in story.flights]
-    if not lives:
+    fates = [flight.fate for flight in story.flights]
+    if not story.lives:
         return "Nothing happened: there are no records."
-    agents = counted(len(lives), "agent")
-    if not fates:
-        return f"{agents}, no lambdas"
-    parts = [f"{fates.count('absorbed'):,} absorbed"]
-    parts += [
-        f"{fates.count(fate):,} {words}"
-        for fate, words in (("vanished", "vanished"), ("under way", "under way at the end"))
-        if fate in fates
-    ]
-    return f"{agents}, {counted(len(fates), 'lambda')}: {', '.join(parts)}"
+    agents = counted(len(story.lives), "agent")
+    return f"{agents}, {counted(len(fates), 'lambda')}: {counts(_FATES, fates)}" if fates else f"{agents}, no lambdas"
 
 
 def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
@@ -169,17 +169,9 @@ def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
         lines.append(f"Of {n - 1} dimensions of space one is seen: lambdas can look slow.")
     if frame.stretch != 1.0:
         larger = frame.stretch > 1
-        times = number(frame.stretch if larger else 1 / frame.stretch)
+        times = svg.number(frame.stretch if larger else 1 / frame.stretch)
         lines.append(f"Space is drawn {times} times {'larger' if larger else 'smaller'} than time.")
     return lines
-
-
-class _Sign(NamedTuple):
-    """A moment in an agent's life that is marked."""
-
-    life: Life
-    moment: Moment
-    sign: str
 
 
 class _MinkowskiDiagram:
@@ -189,28 +181,36 @@ class _MinkowskiDiagram:
         projection: Projection,
         field: LambdaField | None,
         title: str,
-        own_walls: list[Wall],
+        walls: list[Wall],
         cones: bool,
         looks: Looks,
     ) -> None:
         self.story = story
         self.projection = projection
         self.field = field
-        self.walls = own_walls
-        self.frame = frame = Frame(story, projection, own_walls)
+        self.walls = walls
+        self.frame = frame = Frame(story, projection, walls)
         self.sizes = chosen(_SIZES, len(story.lives))
         self.lines = chosen(_LAMBDAS, len(story.flights))
         self.looks = looks
         self.lives = {life.name: life for life in story.lives}
         self.signs, self.cuts = _signs(story)
-        self.times = ticks_between(story.begin, story.end, frame.height / 60)
-        before = 46.0 + max(text_width(label, 10.5) for label in self.times.labels)
+        before = 46.0 + label_width(self._times().placed(float))
         width = max(before + frame.width + MARGIN, _NARROWEST)
         self.has_cones = cones and projection.has_space and bool(story.flights)
-        self.sheet = Sheet(title, width, self._entries())
+        self.sheet = Sheet(title, width, list(self._entries()) if story.lives else ())
         above = self.sheet.top + 6 + 2 * (self.sizes.name + 2)
         frame.put(before + (width - before - MARGIN - frame.width) / 2, above)
-        self.names = Names(4.0, width - 4)
+        self.texts = LabelSpace()
+        self.taken = LabelSpace()  # By lines, which texts should stay off if they can.
+
+    def _times(self) -> Ticks:
+        return ticks_between(self.story.begin, self.story.end, self.frame.height / 60)
+
+    @property
+    def edges(self) -> Point:
+        """The left and the right edge that texts stay between."""
+        return 4.0, self.sheet.width - 4
 
     @property
     def floor(self) -> float:
@@ -221,88 +221,79 @@ class _MinkowskiDiagram:
 
     # -- The whole
 
-    def text(self, caption: Sequence[str]) -> str:
+    def text(self, caption: Sequence[str], alarms: Sequence[str]) -> str:
         ways = {life.name: self._pieces(life) for life in self.story.lives}
         failures = self._failures()  # First, so that there is room for them.
         names = self._names(ways)
-        lines = [*caption, *self.cuts]
-        top = self.floor + (56 if self.projection.has_space else 30)
         content = [
             *self._axes(),
             *(self._cones() if self.has_cones else ()),
-            *drawn_walls(self.walls, self.frame, self.names),
+            *self._walls(),
             *self._arrows(),
             *self._worldlines(ways),
             *self._events(),
             *names,
             *self._notes(),
             *failures,
-            *self.sheet.caption(lines, top),
         ]
         style = (
             ".worldline-minkowski .lambda:hover{stroke-opacity:1;stroke-width:2.6}"
             ".worldline-minkowski .worldline:hover .way{stroke-width:4}"
         )
-        own_definitions = element("defs", [*self._heads(), *(definitions(self.frame) if self.has_cones else ())])
         return self.sheet.text(
-            top + 17 * len(lines),
             content,
+            [*caption, *self.cuts],
+            self.floor + (56 if self.projection.has_space else 30),
             kind="minkowski",
             untitled="Minkowski diagram",
-            definitions=own_definitions,
+            alarms=alarms,
+            definitions=[*self._heads(), *(definitions(self.frame) if self.has_cones else ())],
             style=style,
         )
 
-    def _entries(self) -> list[Entry]:
-        if not self.story.lives:
-            return []
-        return entries_of(
-            self.looks.kinds,
-            [sign.sign for sign in self.signs],
-            self.story.flights,
-            jumps=any(life.jumps for life in self.story.lives),
-            cones=self.has_cones,
-            walls=bool(self.walls),
-        )
+    def _entries(self) -> Iterator[tuple[str, Sample]]:
+        """Yield what the legend explains: only what there is."""
+        for kind in self.looks.kinds:
+            yield svg.shortened(kind.text, _KIND_UP_TO), line_sample(kind.look.color, 2.4, kind.look.dashes)
+        if not self.looks.kinds:
+            yield "worldline", line_sample(svg.INK, 2.0, None)
+        if any(life.jumps for life in self.story.lives):
+            yield "jump", line_sample(svg.INK, 1.4, _JUMP)
+        fates = dict.fromkeys((_dashes_of(flight), flight.fate == "absorbed") for flight in self.story.flights)
+        for dashes, name in ((None, "lambda"), (_ATTACH, "end of a channel")):
+            if (dashes, True) in fates:
+                yield name, line_sample(svg.SOFT, 1.2, dashes, _HEAD)
+        if any(not absorbed for _, absorbed in fates):
+            yield "never absorbed", fading_sample(1.2)
+        if self.has_cones:
+            yield "light cone", _cone_sample
+        if self.walls:
+            yield "boundary", line_sample(_WALL, 1.4, _WALL_DASHES)
+        there = {name for _, _, name in self.signs}
+        for name, parts in _GLYPHS.items():
+            if name in there:
+                color = svg.ALARM if name == FAILURE else svg.INK
+                yield name, lambda x, y, parts=parts, color=color: svg.sign(parts, x + 12, y, color)  # type: ignore[misc]
 
     def _heads(self) -> list[str]:
         if not self.story.flights:
             return []
         colors = dict.fromkeys(self._color(flight.source, flight.emitted) for flight in self.story.flights)
-        heads = dict.fromkeys([(SOFT, HEAD), *((color, self.lines.head) for color in colors)])
-        return [arrow_head(color, size) for color, size in heads]
+        heads = dict.fromkeys([(svg.SOFT, _HEAD), *((color, self.lines.head) for color in colors)])
+        return [svg.arrow_head(color, size) for color, size in heads]
 
     # -- Axes
 
     def _axes(self) -> list[str]:
-        frame, floor = self.frame, self.floor
-        left, right, ceiling = frame.left - 8, frame.right, frame.top
-        heights = [frame.y(time) for time in self.times.values]
-        grid = "".join(way(((left, y), (right, y))) for y in heights)
-        labels = [
-            text_at(left - 6, y + 3.5, label, size=10.5, text_anchor="end")
-            for y, label in zip(heights, self.times.labels, strict=True)
-        ]
-        widest = max(text_width(label, 10.5) for label in self.times.labels)
-        titles = [upright(left - 16 - widest, (ceiling + frame.bottom) / 2, self.times.titled("lab time"))]
+        frame = self.frame
+        columns: list[tuple[float, str]] = []
+        title = ""
         if self.projection.has_space:
-            places = ticks_between(frame.place_at(frame.left), frame.place_at(right), frame.width / 70)
-            columns = [frame.x(place) for place in places.values]
-            grid += "".join(way(((x, ceiling), (x, floor))) for x in columns)
-            labels += [
-                text_at(x, floor + 15, label, size=10.5, text_anchor="middle")
-                for x, label in zip(columns, places.labels, strict=True)
-            ]
-            title = places.titled(self.projection.title)
-            middle = (left + right) / 2
-            titles.append(
-                text_at(middle, floor + 32, title, size=10.5, text_anchor="middle", font_style="italic"),
-            )
-        return [
-            element("path", d=grid, stroke=GRID, stroke_width=1),
-            path(((left, ceiling), (left, floor), (right, floor)), stroke=_AXIS, stroke_width=1, fill="none"),
-            element("g", [*labels, *titles], class_="axis", fill=SOFT),
-        ]
+            places = ticks_between(frame.place_at(frame.left), frame.place_at(frame.right), frame.width / 70)
+            columns, title = places.placed(frame.x), places.titled(self.projection.title)
+        box = (frame.left - 8, frame.top, frame.right, self.floor)
+        times = self._times()
+        return axes(box, columns, times.placed(frame.y), (title, times.titled("lab time")))
 
     # -- Light
 
@@ -310,36 +301,39 @@ class _MinkowskiDiagram:
         emitted = dict.fromkeys(self.at(each.source, each.emitted) for each in self.story.flights)
         return drawn_light(apexes(list(emitted), self.frame), self.frame, self.projection, self.field)
 
-    def _arrows(self) -> list[str]:
-        drawn: dict[str, list[str]] = {}
-        for flight in self.story.flights:
-            color = self._color(flight.source, flight.emitted)
-            drawn.setdefault(color, []).append(self._arrow(flight, color))
-        shades: dict[str, Value | None] = {"stroke_width": self.lines.stroke, "stroke_opacity": self.lines.opacity}
-        return [element("g", lines, fill="none", stroke=color, **shades) for color, lines in drawn.items()]
+    def _walls(self) -> list[str]:
+        """Draw what of walls is inside the frame, and write their names there if they are few."""
+        frame = self.frame
+        lines, texts = [], []
+        for wall in self.walls:
+            ends = [(frame.x(wall.at(frame.time_at(y))), y) for y in (frame.bottom, frame.top)]
+            seen = inside(ends[0], ends[1], frame.left, frame.right)
+            if seen is not None:
+                lines.append(svg.element("g", (svg.hover(wall.name), svg.path(seen)), class_="boundary"))
+                if len(lines) <= _WALL_NAMES_UP_TO:
+                    places = [svg.between(*seen, share) for share in _WALL_SHARES]
+                    text = svg.fitted(wall.name, frame.width / 2, 9.5)
+                    texts.append(self._note(places, text, 9.5, avoiding=(self.taken,)))
+        return [
+            svg.element("g", lines, stroke=_WALL, stroke_width=1.4, stroke_dasharray=_WALL_DASHES) if lines else "",
+            svg.element("g", texts, class_="boundaries", fill=svg.SOFT) if any(texts) else "",
+        ]
 
-    def _arrow(self, flight: Flight, color: str) -> str:
-        start, end = self.at(flight.source, flight.emitted), self.at(flight.target, flight.end)
-        parts = [hover(str(flight))]
-        if flight.fate == "absorbed":
-            head = arrow_end(color, self.lines.head) if distance(start, end) > self.lines.head else None
-            parts.append(path((start, end), stroke_dasharray=dashes_of(flight), marker_end=head))
-        else:
-            parts += fading(start, end)
-        return element("g", parts, class_=f"lambda {flight.fate.replace(' ', '-')}")
+    def _arrows(self) -> Iterator[str]:
+        arrows = []
+        for each in self.story.flights:
+            ends = self.at(each.source, each.emitted), self.at(each.target, each.end)
+            look = Look(self._color(each.source, each.emitted), _dashes_of(each))
+            arrows.append(Arrow(ends, look, str(each), each.fate))
+        return self.lines.drawn(arrows, "lambda")
 
     # -- Worldlines
 
     def _pieces(self, life: Life) -> list[list[Point]]:
         """Return where a worldline runs; between the pieces it jumps."""
-        pieces: list[list[Point]] = [[]]
-        for place, corner in enumerate(life.corners):
-            spot = self.at(life.name, corner)
-            if place in life.jumps:
-                pieces.append([spot])
-            elif not pieces[-1] or place == len(life.corners) - 1 or distance(pieces[-1][-1], spot) >= _NEAREST:
-                pieces[-1].append(spot)
-        return pieces
+        spots = [self.at(life.name, corner) for corner in life.corners]
+        starts = [0, *sorted(life.jumps), len(spots)]
+        return [svg.without_near(spots[start:end]) for start, end in pairwise(starts) if start < end]
 
     def _strokes(self, life: Life) -> list[tuple[Look, list[Point]]]:
         """Return the parts of a worldline that are drawn in one way, without its jumps."""
@@ -355,9 +349,9 @@ class _MinkowskiDiagram:
                     strokes.append((look, [strokes[-1][1][-1]]))
             if is_jump:
                 strokes.append((look, [end]))
-            elif distance(strokes[-1][1][-1], end) >= _NEAREST or place == len(life.corners) - 1:
+            else:
                 strokes[-1][1].append(end)
-        return [(look, line) for look, line in strokes if len(line) > 1]
+        return [(look, svg.without_near(line)) for look, line in strokes if len(line) > 1]
 
     def _color(self, name: str, at: Coordinates) -> str:
         return self.looks.at(self.lives[name], at[0]).color
@@ -367,20 +361,22 @@ class _MinkowskiDiagram:
         is_roomy = len(self.story.lives) <= _WIDE_TARGETS_UP_TO
         for life in self.story.lives:
             pieces = ways[life.name]
-            line = "".join(way(piece) for piece in pieces if len(piece) > 1)
-            jumps = "".join(way((before[-1], after[0])) for before, after in pairwise(pieces))
-            parts = [hover(_biography(life))]
+            line = "".join(svg.way(piece) for piece in pieces if len(piece) > 1)
+            jumps = "".join(svg.way((before[-1], after[0])) for before, after in pairwise(pieces))
+            parts = [svg.hover(_biography(life))]
             if is_roomy and line:
                 parts.append(
-                    element("path", d=line, stroke=PAPER, stroke_width=self.sizes.stroke + 2, stroke_opacity=0.8)
+                    svg.element(
+                        "path", d=line, stroke=svg.PAPER, stroke_width=self.sizes.stroke + 2, stroke_opacity=0.8
+                    )
                 )
-                parts.append(element("path", d=line, stroke_width=10, stroke_opacity=0))
+                parts.append(svg.element("path", d=line, stroke_width=10, stroke_opacity=0))
             strokes: dict[Look, str] = {}
             for look, stroke in self._strokes(life):
-                strokes[look] = strokes.get(look, "") + way(stroke)
+                strokes[look] = strokes.get(look, "") + svg.way(stroke)
             first = self.looks.along(life)[0][1].look.color
             parts += [
-                element(
+                svg.element(
                     "path",
                     d=stroke,
                     class_="way",
@@ -391,45 +387,68 @@ class _MinkowskiDiagram:
             ]
             if jumps:
                 parts.append(
-                    element("path", d=jumps, class_="jump", stroke_width=self.sizes.stroke * 0.7, stroke_dasharray=JUMP)
+                    svg.element(
+                        "path", d=jumps, class_="jump", stroke_width=self.sizes.stroke * 0.7, stroke_dasharray=_JUMP
+                    )
                 )
-            drawn.append(element("g", parts, class_="worldline", stroke=first))
-        return [element("g", drawn, fill="none", stroke_width=self.sizes.stroke, stroke_linejoin="round")]
+            drawn.append(svg.element("g", parts, class_="worldline", stroke=first))
+        return [svg.element("g", drawn, fill="none", stroke_width=self.sizes.stroke, stroke_linejoin="round")]
 
     def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
-        lines = [[spot for piece in pieces for spot in piece] for pieces in ways.values()]
-        frame = self.frame
-        self.names.avoid(lines, ((frame.left - 8, frame.top), (frame.left - 8, self.floor), (frame.right, self.floor)))
-        wanted = [
-            Name(shortened(name, _NAME_UP_TO), "" if self.looks.change else self._color(name, (0.0,)), line)
-            for name, line in zip(ways, lines, strict=True)
-        ]
-        written = self.names.placed(wanted, self.sizes.name)
-        if len(written) < len(wanted):
-            missing = len(wanted) - len(written)
-            self.cuts.append(f"For want of room, {'a name is' if missing == 1 else f'{missing:,} names are'} left out.")
-        return haloed(written, class_="names", font_weight=600)
+        """Write as many names as there is room for: first those that cover no line, then the others."""
+        lines = {name: [spot for piece in pieces for spot in piece] for name, pieces in ways.items()}
+        left, right = self.frame.left - 8, self.frame.right
+        self.texts.take(svg.line_discs(((left, self.frame.top), (left, self.floor), (right, self.floor))))
+        is_roomy = len(lines) <= _LINES_UP_TO
+        if is_roomy:
+            for line in lines.values():
+                self.taken.take(svg.line_discs(line))
+        written: dict[str, str] = {}
+        for other in (self.taken, None):
+            for name, line in lines.items():
+                if not written.get(name):
+                    text = svg.shortened(name, _NAME_UP_TO)
+                    spots = islice(_beside(line, text, self.sizes.name), None if is_roomy else _AT_THE_END)
+                    fill = None if self.looks.change else self._color(name, (0.0,))
+                    written[name] = self.texts.written(
+                        text, spots, self.sizes.name, avoiding=(other,), within=self.edges, bold=True, fill=fill
+                    )
+        texts = [written[name] for name in lines]
+        self.cuts += left_out(texts.count(""))
+        return svg.haloed(texts, class_="names", font_weight=600)
+
+    def _note(self, places: Sequence[Point], text: str, size: float, avoiding: Sequence[LabelSpace | None] = ()) -> str:
+        """Write a text beside one of some points, or nothing if there's no room."""
+        width = svg.text_width(text, size)
+        spots = [(x + dx, y + dy) for x, y in places for dx in (7.0, -7.0 - width) for dy in (3.5, -6.0, 13.0)]
+        return self.texts.written(text, spots, size, avoiding=avoiding or (self.taken, None), within=self.edges)
 
     # -- What happened to agents
 
     def _events(self) -> list[str]:
         drawn = []
-        for life, moment, sign in self.signs:
+        for life, moment, name in self.signs:
             x, y = self.at(life.name, moment.at)
-            said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
-            mark = glyph(sign, x, y, self._color(life.name, moment.at), self.sizes.sign)
-            drawn.append(element("g", (said, mark), class_="event"))
-        return [element("g", drawn, class_="events")] if drawn else []
+            said = svg.hover(
+                f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}"
+            )
+            is_failure = name == FAILURE
+            color = svg.ALARM if is_failure else self._color(life.name, moment.at)
+            mark = svg.sign(_GLYPHS[name], x, y, color, 1.0 if is_failure else self.sizes.sign)
+            drawn.append(svg.element("g", (said, mark), class_="event"))
+        return [svg.element("g", drawn, class_="events")] if drawn else []
 
     def _notes(self) -> list[str]:
         """Write what was logged, if it isn't much."""
-        noted = [(sign, each.what) for sign in self.signs for each in sign.moment.records if each.kind == "log"]
+        noted = [
+            (life, moment, each.what) for life, moment, _ in self.signs for each in moment.records if each.kind == "log"
+        ]
         if not noted or len(noted) > _NOTES_UP_TO:
             return []
         texts = [
-            self.names.note([self.at(sign.life.name, sign.moment.at)], shortened(text, 44), 9.5) for sign, text in noted
+            self._note([self.at(life.name, moment.at)], svg.shortened(text, 44), 9.5) for life, moment, text in noted
         ]
-        return haloed(texts, class_="notes", fill=SOFT)
+        return svg.haloed(texts, class_="notes", fill=svg.SOFT)
 
     def _failures(self) -> list[str]:
         """Write why the run has failed, where it did."""
@@ -437,22 +456,44 @@ class _MinkowskiDiagram:
         texts = []
         for life, failure in found:
             x, y = self.at(life.name, failure.at)
-            text = fitted(failure.what, self.sheet.width / 2 - 2 * MARGIN, 10.5)
-            texts.append(self.names.note([(x + 4, y), (x - 4, y)], text, 10.5))
-        return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
+            text = svg.fitted(failure.what, self.sheet.width / 2 - 2 * MARGIN, 10.5)
+            texts.append(self._note([(x + 4, y), (x - 4, y)], text, 10.5))
+        return svg.haloed(texts, class_="failures", fill=svg.ALARM, font_weight=600)
+
+
+def _sign_of(moment: Moment, maker: str) -> str:
+    """Return what an event is drawn as; as nothing, if it can be seen anyway."""
+    kinds = moment.kinds
+    for kind, name in _SIGNS:
+        if kind not in kinds or (kind == "crossed" and "ended" in kinds) or (kind == "born" and not maker):
+            continue
+        return name
+    return EVENT if "absorbed" in kinds or "sent" in kinds else ""
+
+
+_Sign = tuple[Life, Moment, str]
+"""A moment in an agent's life that is marked, and as what."""
 
 
 def _signs(story: SpacetimePicture) -> tuple[list[_Sign], list[str]]:
     """Return what is marked: all that is rare, and of what is sent and absorbed as much as can be seen."""
-    every = [_Sign(life, moment, sign_of(moment, life.maker)) for life in story.lives for moment in life.moments]
-    marked = [each for each in every if each.sign]
+    every = [(life, moment, _sign_of(moment, life.maker)) for life in story.lives for moment in life.moments]
+    marked = [each for each in every if each[2]]
     if len(marked) <= EVENTS_MAX:
         return marked, []
-    marked.sort(key=lambda each: each.sign != FAILURE)
-    usual = [each for each in marked if each.sign == EVENT]
-    rare = thinned([each for each in marked if each.sign != EVENT], EVENTS_MAX)
-    kept = [*rare, *thinned(usual, EVENTS_MAX - len(rare))]
+    marked.sort(key=lambda each: each[2] != FAILURE)
+    rare = thinned([each for each in marked if each[2] != EVENT], EVENTS_MAX)
+    kept = [*rare, *thinned([each for each in marked if each[2] == EVENT], EVENTS_MAX - len(rare))]
     return kept, [f"Only {EVENTS_MAX:,} of {len(marked):,} events are marked."]
+
+
+def _dashes_of(flight: Flight) -> str | None:
+    return _ATTACH if flight.what == "attach" else None
+
+
+def _cone_sample(x: float, y: float) -> str:
+    edge = ((x + 3, y - 5), (x + 12, y + 4), (x + 21, y - 5))
+    return svg.path(edge, fill=LIGHT, fill_opacity=0.3, stroke=LIGHT, stroke_width=1)
 
 
 def _biography(life: Life) -> str:
@@ -460,3 +501,29 @@ def _biography(life: Life) -> str:
     made = f", made by {life.maker}" if life.maker else ""
     ended = ", died" if life.end == "died" else ""
     return f"{life.name}: from {point(start)} to {point(end)}{made}{ended}"
+
+
+def _beside(line: Sequence[Point], text: str, size: float) -> Iterator[Point]:
+    """Yield where a bold text might begin: over the line's end, beside it, along it, under its start."""
+    width = svg.text_width(text, size, bold=True)
+    x, y = line[-1]
+    yield x - width / 2, y - 7
+    yield x - width / 2, y - 9 - size
+    yield x + 7, y + size * 0.4
+    yield x - 7 - width, y + size * 0.4
+    for share in (0.85, 0.6, 0.4, 0.2):
+        x, y = _along(line, share)
+        yield x + 8, y + size * 0.36
+        yield x - 8 - width, y + size * 0.36
+    x, y = line[0]
+    yield x - width / 2, y + size + 6
+
+
+def _along(line: Sequence[Point], share: float) -> Point:
+    """Return the point of a line that is at this share of its height."""
+    height = line[0][1] + (line[-1][1] - line[0][1]) * share
+    for place in range(1, len(line)):
+        start, end = line[place - 1], line[place]
+        if end[1] <= height < start[1]:
+            return svg.between(start, end, (height - start[1]) / (end[1] - start[1]))
+    return line[-1]

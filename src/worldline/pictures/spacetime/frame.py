@@ -8,11 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from worldline.model.errors import UsageError, shown
-from worldline.pictures.plane import Point, between, distance
 from worldline.pictures.sheet import chosen
 from worldline.pictures.spacetime.happenings import SpacetimePicture, shift_of, thinned
-from worldline.pictures.spacetime.signs import LIGHT, WALL, WALL_DASHES, Names
-from worldline.pictures.svg import SOFT, element, fitted, hover, number, path, way
+from worldline.pictures.svg import Point, distance, element, number, path, way
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import Coordinates
@@ -171,22 +169,22 @@ class Frame:
             gap = chosen(_COLUMNS, len(story.lives))
             self.across = min(gap, _WIDTH_MOST * 2 / max(1.0, space))
             self.up = wanted_height / time if time > _TINY else 0.0
-            self.spare = gap / 2 + 10
+            self.margin = gap / 2 + 10
         elif not (time > _TINY or space > _TINY):
             self.across = self.up = 0.0
-            self.spare = _WIDTH_LEAST / 2
+            self.margin = _WIDTH_LEAST / 2
         elif not space > _TINY:
             self.up = self.across = wanted_height / time
-            self.spare = _WIDTH_LEAST / 2
+            self.margin = _WIDTH_LEAST / 2
         elif not time > _TINY:
             self.across = self.up = wanted_width / space
-            self.spare = 24.0
+            self.margin = 24.0
         else:
             least = max(_WIDTH_READABLE, _PER_AGENT_LEAST * len(story.lives))
             self.up, self.stretch = _chosen_scale(time, space, wanted_height, wanted_width, min(least, wanted_width))
             self.across = self.up * self.stretch
-            self.spare = 24.0 if space * self.across > 200 else 60.0
-        self.width = space * self.across + 2 * self.spare
+            self.margin = 24.0 if space * self.across > 200 else 60.0
+        self.width = space * self.across + 2 * self.margin
         self.height = max(time * self.up, 60.0)
         self.left = self.top = 0.0
 
@@ -202,14 +200,14 @@ class Frame:
         return self.top + self.height
 
     def x(self, place: float) -> float:
-        return self.left + self.spare + (place - self._low) * self.across
+        return self.left + self.margin + (place - self._low) * self.across
 
     def y(self, time: float) -> float:
         return self.bottom - (time - self._begin) * self.up
 
     def place_at(self, x: float) -> float:
         """Return which place is drawn at x."""
-        return self._low + (x - self.left - self.spare) / self.across if self.across else self._low
+        return self._low + (x - self.left - self.margin) / self.across if self.across else self._low
 
     def time_at(self, y: float) -> float:
         return self._begin + (self.bottom - y) / self.up if self.up else self._begin
@@ -228,7 +226,7 @@ def _with_walls(low: float, high: float, story: SpacetimePicture, walls: Iterabl
 def _chosen_scale(time: float, space: float, height: float, width: float, least: float) -> tuple[float, float]:
     """Return the pixels of a unit of time, and how many times larger a unit of space is drawn.
 
-    That is once if the picture can be as wide as the least, and as high, without being larger than anybody likes.
+    That is once if the picture can be as wide as the least, and as high, without being larger than is liked.
     """
     scale = max(height / time, width / space)
     scale = min(scale, max(height, _HEIGHT_LIKED) / time, _WIDTH_MOST / space)
@@ -271,6 +269,7 @@ def _usual_count(story: SpacetimePicture) -> float:
 
 # Draws light cones: where a lambda can be absorbed that is emitted at a point.
 
+LIGHT = "#f0b429"
 _MOST = 6
 _AMONG = 600  # Emissions; of more, so many are looked at.
 _HIGH = 150.0
@@ -311,12 +310,12 @@ def definitions(frame: Frame) -> list[str]:
 def drawn_light(places: Sequence[Point], frame: Frame, projection: Projection, field: LambdaField | None) -> list[str]:
     """Draw cones from these points on: of light, or where the field is another one, of what lambdas do."""
     shift = shift_of(field, len(projection.direction) + 1)
-    aside, above = projection.along(shift[1:]) * frame.across, shift[0] * frame.up
+    right, up = projection.along(shift[1:]) * frame.across, shift[0] * frame.up
     delay = 0.0 if field is None else math.sqrt(field.c) * frame.up
     cones = []
     for x, y in places:
-        edge = _edge((x + aside, y - above), delay, _height(frame), frame.stretch)
-        lead = path(((x, y), (x + aside, y - above)), stroke_dasharray="2 2") if aside or above else ""
+        edge = _edge((x + right, y - up), delay, _height(frame), frame.stretch)
+        lead = path(((x, y), (x + right, y - up)), stroke_dasharray="2 2") if right or up else ""
         fill = element("path", d=f"{way(edge)}z", fill=f"url(#{_SHADE})", stroke="none")
         cones.append(element("g", (lead, fill, path(edge, fill="none")), class_="cone"))
     clip = f"url(#{_clip_name(frame)})"
@@ -347,10 +346,8 @@ def _clip_name(frame: Frame) -> str:
     return "clip-" + "-".join(number(side).replace(".", "_") for side in sides)
 
 
-# Draws boundaries: those that are lines in a Minkowski diagram, since they run across what is drawn_walls of space.
+# Boundaries: those that are lines in a Minkowski diagram, since they run across what is drawn of space.
 
-_NAMES_UP_TO = 6
-_SHARES = (0.06, 0.94, 0.2, 0.8, 0.35, 0.65, 0.5)  # Of a wall's height, where its name may stand.
 _ACROSS = 1e-9  # So much of a plane's normal may point elsewhere than where the picture goes.
 
 
@@ -369,26 +366,7 @@ def walls_of(boundaries: Iterable[Boundary], projection: Projection) -> list[Wal
     return [wall for wall in found if math.isfinite(wall.place) and math.isfinite(wall.speed)]
 
 
-def drawn_walls(walls: Iterable[Wall], frame: Frame, names: Names) -> list[str]:
-    """Draw what of walls is inside the frame, and write their names there if they are few."""
-    lines, texts = [], []
-    for wall in walls:
-        ends = [(frame.x(wall.at(frame.time_at(y))), y) for y in (frame.bottom, frame.top)]
-        inside = _inside(ends[0], ends[1], frame.left, frame.right)
-        if inside is not None:
-            lines.append(element("g", (hover(wall.name), path(inside)), class_="boundary"))
-            places = [between(*inside, share) for share in _SHARES]
-            texts.append((places, fitted(wall.name, frame.width / 2, 9.5)))
-    if not lines:
-        return []
-    shown = [names.note(places, text, 9.5, covers_lines=False) for places, text in texts[:_NAMES_UP_TO]]
-    return [
-        element("g", lines, stroke=WALL, stroke_width=1.4, stroke_dasharray=WALL_DASHES),
-        element("g", shown, class_="boundaries", fill=SOFT) if any(shown) else "",
-    ]
-
-
-def _inside(start: Point, end: Point, left: float, right: float) -> tuple[Point, Point] | None:
+def inside(start: Point, end: Point, left: float, right: float) -> tuple[Point, Point] | None:
     """Return the part of a line that isn't beside the frame."""
     first, last = 0.0, 1.0
     x, width = start[0], end[0] - start[0]

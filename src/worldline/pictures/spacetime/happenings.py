@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from worldline.model.errors import UsageError, shown
+from worldline.pictures.svg import KINDS_MAX, PALETTE, SOFT, Look, looks_of
 from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import AgentRecord, Coordinates
 
@@ -18,6 +20,17 @@ _BECAME: dict[Fate, str] = {
     "absorbed": "absorbed at",
     "vanished": "vanished before",
     "under way": "still under way at",
+}
+_WORDS = {
+    "sent": "sent {what} to {peer}",
+    "absorbed": "absorbed {what} from {peer}",
+    "log": "“{what}”",
+    "shown": "shown as {what}",
+    "waits": "waits for {peer}",
+    "created": "created a channel to {peer}",
+    "held": "held a channel to {peer}",
+    "closed": "closed a channel to {peer}",
+    "attached": "attached a channel from {peer}",
 }
 _EVENTS = ("absorbed", "timer", "crossed")
 _CORNERS = ("born", "turned", "jumped", "died", "ended")
@@ -86,7 +99,7 @@ class SpacetimePicture(NamedTuple):
 
 
 def point(at: Iterable[float]) -> str:
-    """Write a point so that people can read it."""
+    """Write a point for people."""
     return f"({', '.join(f'{each:.6g}' for each in at)})"
 
 
@@ -96,23 +109,10 @@ def described(moment: Moment) -> str:
 
 
 def _said(record: AgentRecord) -> str:
-    if record.kind == "sent":
-        return f"sent {record.what} to {record.peer}"
-    if record.kind == "absorbed":
-        return f"absorbed {record.what} from {record.peer}"
     if record.kind == "born":
         return f"born of {record.peer}" if record.peer else "born"
-    if record.kind == "log":
-        return f"“{record.what}”"
-    if record.kind == "shown":
-        return f"shown as {record.what}"
-    if record.kind == "waits":
-        return f"waits for {record.peer}"
-    if record.kind in ("created", "held", "closed"):
-        return f"{record.kind} a channel to {record.peer}"
-    if record.kind == "attached":
-        return f"attached a channel from {record.peer}"
-    return f"{record.kind} {record.what}".rstrip()
+    words = _WORDS.get(record.kind, "{kind} {what}")
+    return words.format(kind=record.kind, what=record.what, peer=record.peer).rstrip()
 
 
 def told(records: Iterable[AgentRecord], n: int, until: float | None, field: LambdaField | None) -> SpacetimePicture:
@@ -147,6 +147,14 @@ def failures_of(story: SpacetimePicture) -> list[str]:
     found = [(life, each) for life in story.lives for each in life.failures]
     first = sorted(found, key=lambda each: (each[1].at[0], each[0].name))[:_FAILURES_UP_TO]
     return [f"Failed: {life.name}: {each.what}" for life, each in first]
+
+
+def chosen_story(story: SpacetimePicture, agents: int, lambdas: int) -> SpacetimePicture:
+    """Leave out agents and lambdas, evenly, if there are more than these."""
+    lives = thinned(story.lives, agents)
+    names = {life.name for life in lives}
+    flights = [each for each in story.flights if each.source in names and each.target in names]
+    return SpacetimePicture(story.begin, story.end, lives, thinned(flights, lambdas))
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -277,7 +285,7 @@ def _stopped(flight: Flight, end: float) -> Flight:
 
 
 def _goal(emitted: Coordinates, last: Coordinates, field: LambdaField | None) -> Coordinates:
-    """Return where a lambda that nobody absorbed would have found its target, had that stayed where it was last."""
+    """Return where a lambda that wasn't absorbed would have found its target, had that stayed where it was last."""
     r = shift_of(field, len(emitted))
     away = [there - here - shift for there, here, shift in zip(last, emitted, r, strict=True)][1:]
     longest = max((abs(each) for each in away), default=0.0) or 1.0
@@ -292,3 +300,71 @@ def shift_of(field: LambdaField | None, n: int) -> Coordinates:
     """Return a field's R."""
     given: Any = None if field is None else field.R
     return (0.0,) * n if given is None else tuple(given.coordinates())
+
+
+# Chooses how agents are drawn: alike if they are shown as the same.
+#
+# An agent is shown as what it says itself, `shown_as`, or else by its class. What appears first in the run, by lab time
+# and then by the agent's name, gets the first color, whatever comes later; so a longer run doesn't change the colors of
+# a shorter one. When there are no more colors, dashes and shapes tell looks apart; and when there are no more of these,
+# the rest is drawn alike and in gray. If all agents are of one class and none says more, each has a color of its own.
+
+_NAMELESS = "agent"  # Recordings may be older than classes in them.
+
+
+class Kind(NamedTuple):
+    """What agents are shown as, and how they are drawn; those that have a `place` differ from each other."""
+
+    text: str
+    place: int | None
+    look: Look
+
+
+class Looks:
+    """How the agents of a story are drawn; `kinds` are what the legend explains: none if each has a color of its own.
+
+    `change` says whether the look of an agent does.
+    """
+
+    def __init__(self, story: SpacetimePicture) -> None:
+        texts = _in_order(story.lives)
+        says_more = any(text != life.kind for life in story.lives for _, text in life.looks)
+        self.change = any(len(life.looks) > 1 for life in story.lives)
+        self.kinds: list[Kind] = []
+        if len(texts) <= 1 and not says_more:
+            self._own = {
+                life.name: Kind(life.name, place, Look(PALETTE[place % len(PALETTE)], None))
+                for place, life in enumerate(story.lives)
+            }
+            return
+        drawn = texts if len(texts) <= KINDS_MAX else texts[: KINDS_MAX - 1]
+        self.kinds = [
+            Kind(text or _NAMELESS, place, look) for place, (text, look) in enumerate(looks_of(drawn).items())
+        ]
+        self._shared = dict(zip(drawn, self.kinds, strict=True))
+        if len(drawn) < len(texts):
+            self.kinds.append(Kind(f"{len(texts) - len(drawn):,} others", None, Look(SOFT, None)))
+
+    def along(self, life: Life) -> list[tuple[Coordinates, Kind]]:
+        """Return how an agent is drawn, and from where on."""
+        if not self.kinds:
+            return [(life.looks[0][0], self._own[life.name])]
+        return [(at, self._kind(text)) for at, text in life.looks]
+
+    def at(self, life: Life, time: float) -> Look:
+        """Return how an agent is drawn at some lab time; if it changes then, how it is drawn afterwards."""
+        if not self.kinds:
+            return self._own[life.name].look
+        place = bisect_right(life.looks, time, key=lambda look: look[0][0])
+        return self._kind(life.looks[max(0, place - 1)][1]).look
+
+    def _kind(self, text: str) -> Kind:
+        return self._shared.get(text, self.kinds[-1])
+
+
+def _in_order(lives: Sequence[Life]) -> list[str]:
+    """Return what agents are shown as, in the order in which it appears."""
+    seen = sorted(
+        (at[0], natural(life.name), place, text) for life in lives for place, (at, text) in enumerate(life.looks)
+    )
+    return list(dict.fromkeys(text for *_, text in seen))

@@ -60,18 +60,12 @@ function where(agent, time) {
   return [between(agent.x[i], agent.x[i + 1], share), between(agent.y[i], agent.y[i + 1], share), jumping];
 }
 
-// Lambdas: [time since the one before, duration, source, target, what, fate].
+// Lambdas: [time since the one before, duration, source, target, what, fate], and where they begin and end.
 const flights = [];
-for (let i = 0, time = 0; i < data.flights.length; i += 6) {
-  const [wait, lasts, source, target, what, fate] = data.flights.slice(i, i + 6);
+for (let i = 0, time = 0; i < data.flights.length; i += 10) {
+  const [wait, lasts, source, target, what, fate, ...ends] = data.flights.slice(i, i + 10);
   time += wait;
-  flights.push({from: time, to: time + lasts, source, target, what, fate});
-}
-for (const [list, key] of [[data.starts, "a"], [data.goals, "b"]])
-  for (let i = 0; i < list.length; i += 3) flights[list[i]][key] = [list[i + 1], list[i + 2]];
-for (const each of flights) {
-  each.a = each.a || where(agents[each.source], each.from) || [0, 0];
-  each.b = each.b || where(agents[each.target], each.to) || each.a;
+  flights.push({from: time, to: time + lasts, source, target, what, fate, a: ends.slice(0, 2), b: ends.slice(2)});
 }
 
 // The window.

@@ -1,11 +1,11 @@
 """A disease among people who walk about in a room, and turn back at its walls.
 
-Who is ill coughs, by its own clock, and everybody hears of that as light gets there. Who was near enough to where the
+Who is ill coughs, by its own clock, and all others hear of that as light gets there. Who was near enough to where the
 cough came from catches the disease with some probability, which its own draws decide: what others draw doesn't matter.
 Who has been ill for long enough recovers, and closes its channels, since it will never cough again. Pictures show who
 is well, ill and immune, and when.
 
-An illness lasts equally long for everybody, in one's own time. Walkers' clocks go slower than those in the lab, by
+An illness lasts equally long for all, in one's own time. Walkers' clocks go slower than those in the lab, by
 γ = 1/√(1 − v²). A wall that stands still changes where one walks to and not how fast, so that γ stays as it is, and
 the lab sees an illness of γ times its length.
 """
@@ -97,7 +97,7 @@ def model(
 
 
 def outcome(simulation: ForwardSimulation, _: SpacetimeOutcome) -> str:
-    """Everybody is still in the room, and has been ill for as long as its own clock says."""
+    """Every walker is still in the room, and has been ill for as long as its own clock says."""
     crowd: list[Any] = list(simulation.agents.values())
     immune = [person for person in crowd if person.state == "immune"]
     for person in immune:

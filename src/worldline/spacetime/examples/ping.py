@@ -2,7 +2,7 @@
 
 Alice is at 0, and Bob at some distance from her. What one emits at X is absorbed by the other at Y where
 (Y − X)·(Y − X) = c. Both are at rest, so that a way of the length d takes √(d² + c) of lab time: with c = 0 they hear
-each other at the speed of light, and a c makes everybody a little slower.
+each other at the speed of light, and a c makes both a little slower.
 """
 
 from __future__ import annotations

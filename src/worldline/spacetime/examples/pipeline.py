@@ -10,7 +10,7 @@ In spacetime a stage can do it alone. To one that moves away at the speed v, ite
     k = √((1 + v) / (1 − v)),  so that  v = (k² − 1) / (k² + 1).
 
 If items are T apart for the stage before, and it takes s of its own time for each, then it chooses k = s/T, and items
-come exactly s apart. Whoever isn't slower moves along with its predecessor, k = 1. Factors of one stage after another
+come exactly s apart. A stage that isn't slower moves with its predecessor, k = 1. Factors of one stage after another
 are multiplied, which is why stage i, whose items are Tᵢ apart, has the velocity of k = Tᵢ/T₀ in the lab, where the
 source is at rest. Items that would wait are under way instead: the space in between is the queue, and has no limit.
 

@@ -4,7 +4,7 @@ The track is a line. Runners wait along it, at rest; who gets the baton runs to 
 clock says: a way of L at the speed v takes L/v in the lab, and L/(γv) for the runner, γ = 1/√(1 − v²). The last one
 runs to the finish and back to the start, where the judge waits, who is as old as all runners.
 
-All are born at 0. Whoever runs ages less. At the end the lab's clock, the judge's and those of the runners are compared
+All are born at 0. A runner ages less. At the end the lab's clock, the judge's and those of the runners are compared
 with what these formulas say. Two that hand over a baton are at one place, and there a lambda would take no time at
 all; a c lets it take √c of the receiver's time.
 """

@@ -1,6 +1,6 @@
 """How a primary and its secondaries find each other on a network, and notice when one goes."""
 
-from worldline.world.discovery.discovery import Discovery, PrimaryFound
+from worldline.world.discovery.discovery import Discovery
 from worldline.world.discovery.peers import (
     MEETING_POINT,
     DepartedBy,
@@ -20,5 +20,4 @@ __all__ = [
     "PeerConflict",
     "PeerDeparted",
     "PeerRole",
-    "PrimaryFound",
 ]

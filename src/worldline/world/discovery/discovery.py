@@ -45,14 +45,6 @@ _DECODER = msgspec.json.Decoder(Announcement)
 OnDeparture = Callable[[Peer, DepartedBy], None]
 
 
-class PrimaryFound(msgspec.Struct, frozen=True):
-    """The primary of a federation, and the address at which secondaries connect to it."""
-
-    address: str
-    name: str
-    instance: str
-
-
 class Discovery:
     """A peer's presence on the network, from its making until `close`.
 
@@ -112,24 +104,27 @@ class Discovery:
         if current_thread() is not self._thread:  # `on_departure` may close it, too.
             self._thread.join()
 
-    # --- Who is there ---
+    def __repr__(self) -> str:
+        return f"<Discovery of federation {shown(self.me.federation)}: {self.me}, {len(self.present())} others>"
+
+    # --- The peers ---
 
     @property
     def me(self) -> Peer:
         return self._roster.me
 
     def present(self) -> tuple[Peer, ...]:
-        """Return all others who are there."""
+        """Return all others that are there."""
         with self._changed:
             return self._roster.present()
 
     def gone(self) -> tuple[PeerDeparted, ...]:
-        """Return all who have departed so far, and how."""
+        """Return all that have departed so far, and how."""
         with self._changed:
             return self._roster.gone()
 
     def conflicts(self) -> tuple[PeerConflict, ...]:
-        """Return who claims a name, or to be the primary, that somebody else has."""
+        """Return which peers claim a name, or to be the primary, that another has."""
         with self._changed:
             return self._roster.conflicts()
 
@@ -139,25 +134,25 @@ class Discovery:
             self._raise_failure()
             self._refuse_if_unwanted()
 
-    def find_primary(self, patience_s: float = 10.0) -> PrimaryFound:
+    def find_primary(self, patience_s: float = 10.0) -> Peer:
         """Return the one primary of the federation, as soon as it is there."""
 
-        def look() -> PrimaryFound | None:
-            primaries = self._roster.primaries()
+        def look() -> Peer | None:
+            primaries = [peer for peer in self._roster.present() if peer.role is PeerRole.PRIMARY]
             if len(primaries) > 1:
                 raise ConfigurationError(
                     f"federation {shown(self.me.federation)} has {len(primaries)} primaries: "
                     f"{_listed(f'{peer.name} ({peer.address})' for peer in primaries)}",
                     advice="end all but one, or give each a federation of its own",
                 )
-            return PrimaryFound(primaries[0].address, primaries[0].name, primaries[0].instance) if primaries else None
+            return primaries[0] if primaries else None
 
         return self._await(look, patience_s, lambda: "no primary")
 
     def wait_for_secondaries(self, count: int, patience_s: float = 10.0) -> tuple[Peer, ...]:
         """Return the secondaries, by name, as soon as there are `count` or more.
 
-        It also waits for whoever they hear and we don't yet: that may be another primary.
+        It also waits for peers that they hear and we don't yet: one may be another primary.
         """
 
         def look() -> tuple[Peer, ...] | None:
@@ -167,7 +162,7 @@ class Discovery:
         return self._await(look, patience_s, lambda: f"{len(self._roster.secondaries())} of {count} secondaries")
 
     def wait_for_departure(self, instance: str, patience_s: float = 10.0) -> PeerDeparted:
-        """Return how somebody went, as soon as it has."""
+        """Return how a peer went, as soon as it has."""
 
         def look() -> PeerDeparted | None:
             return next((each for each in self._roster.gone() if each.peer.instance == instance), None)
@@ -219,7 +214,7 @@ class Discovery:
         intruders = {conflict.intruder.instance for conflict in self._roster.conflicts()}
         seen = [f"{'another ' * (peer.instance in intruders)}{peer}" for peer in self._roster.present()]
         facts = [f"{what} of federation {shown(self.me.federation)} after {patience_s:g} seconds"]
-        facts.append(f"seen: {_listed(seen) or 'nobody'}")
+        facts.append(f"seen: {_listed(seen) or 'none'}")
         if gone := [f"{each.peer} ({each.how})" for each in self._roster.gone()]:
             facts.append(f"gone: {_listed(gone)}")
         if hearsay := self._roster.hearsay():
@@ -242,8 +237,8 @@ class Discovery:
                 event = network.receive(beat_s - time.monotonic())
                 now_s = time.monotonic()
                 self._note(event, now_s)
-                # Whoever has just found us needn't wait for our next heartbeat.
-                if (event is not None and event.what == "found") or now_s >= beat_s:
+                # A peer that has just found us needn't wait for our next heartbeat.
+                if (event is not None and event[0] == "found") or now_s >= beat_s:
                     self._say("alive")
                     beat_s = now_s + self._options.heartbeat_s
             self._say("leave")
@@ -269,12 +264,12 @@ class Discovery:
 
     def _take(self, event: NetworkEvent | None, now_s: float) -> tuple[PeerDeparted, ...]:
         match event:
-            case NetworkEvent("found", instance):
+            case ("found", instance, _):
                 self._connected.add(instance)
-            case NetworkEvent("lost", instance):
+            case ("lost", instance, _):
                 self._connected.discard(instance)
                 return self._roster.lost(instance, now_s)
-            case NetworkEvent("said", instance, payload):
+            case ("said", instance, payload):
                 announcement = _understood(payload)
                 if announcement is None:
                     self._unreadable += 1
@@ -297,7 +292,7 @@ class Discovery:
 
 
 def _understood(payload: bytes) -> Announcement | None:
-    """Return what an announcement says, if it is one: anybody may have sent these bytes."""
+    """Return what an announcement says, if it is one: any process may have sent these bytes."""
     try:
         return _DECODER.decode(payload)
     except (ValueError, RecursionError):  # Not only msgspec's own: text that isn't UTF-8, lists in lists in lists.
@@ -305,7 +300,7 @@ def _understood(payload: bytes) -> Announcement | None:
 
 
 def _peer(federation: str, role: PeerRole | str, name: str, address: str) -> Peer:
-    """Return who we are, if that can be."""
+    """Return what this peer is, if that can be."""
     for what, text in (("federation", federation), ("name", name), ("address", address)):
         if not isinstance(text, str) or len(text) > TEXT_LENGTH_MAX or (not text and what != "address"):
             raise ConfigurationError(
@@ -339,7 +334,8 @@ def _check_address(text: str) -> None:
         is_everywhere = ipaddress.ip_address(address.place).is_unspecified
     if is_everywhere or (address.kind != "unix" and not address.port):
         raise ConfigurationError(
-            f"nobody can connect to {shown(text)}", advice="announce the host and the port at which the server is found"
+            f"no peer can connect to {shown(text)}",
+            advice="announce the host and the port at which the server is found",
         )
 
 

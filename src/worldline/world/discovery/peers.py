@@ -1,36 +1,36 @@
-"""Who is on the network: which peers of a federation are present, and which are gone for good.
+"""Which peers of a federation are present on the network, and which are gone for good.
 
 Theory of operation
 -------------------
 Pure: announcements, lost connections and ticks go in, each with the time at which it happens; departures come out. A
-*peer* is one run of one process: whoever starts again is another peer, with another instance id. A peer announces
+*peer* is one run of one process: one that starts again is another peer, with another instance id. A peer announces
 itself again and again; these are its heartbeats. A heartbeat says everything that a join says, so it doesn't matter
 which of them is heard first, or whether any is missed.
 
 D1. A peer is present from the first time it is heard until it departs: it says that it leaves, its connection is lost,
     or it has been silent for `stale_s`.
 D2. A departure is final: an instance that is gone never counts again, whatever it says. A process that was stopped and
-    goes on, or a message that was late, changes nothing. Whoever wants to come back starts anew.
+    goes on, or a message that was late, changes nothing. To come back, a process starts anew.
 D3. A leave counts even from a peer that was never heard: its earlier messages may still be on their way. A lost
-    connection doesn't: it isn't the peer that speaks, and nobody was there to lose.
+    connection doesn't: it isn't the peer that speaks, and no peer was there to lose.
 D4. Silence is measured in time that we *attended*. Between two looks at the clock, at most half of `stale_s` counts. So
-    nobody departs because this process was stopped, and it takes at least two looks to find somebody silent: whatever
-    arrived while we were away is read between them.
+    no peer departs because this process was stopped, and it takes at least two looks to find one silent: what arrived
+    while we were away is read between them.
 D5. After such a gap, for `stale_s`, lost connections don't count either: it may be our own end that gave them up. If
     the peer is really gone, its silence will tell.
 D6. Peers are ordered by `since_ns`, when they started by their own clocks, then by instance. Of two peers of one name,
-    and of two primaries, the first in this order is the *elder*, and the other one the intruder. All who hear both
-    agree on who is who, whatever the order in which they heard them; if clocks differ, all agree on the same mistake.
-D7. Whoever others count as gone is told: they name the instances that are gone. It can't come back (D2), but it can
-    give up, instead of waiting for those who wait for it no more.
+    and of two primaries, the first in this order is the *elder*, and the other one the intruder. All that hear both
+    agree on which is which, whatever the order in which they heard them; if clocks differ, on the same mistake.
+D7. A peer that others count as gone is told: they name the instances that are gone. It can't come back (D2), but it can
+    give up, instead of waiting for those that wait for it no more.
 D8. Other federations don't exist: their announcements change nothing at all.
 
-A peer also says whose names it hears. Nobody counts as present because of that, but it is known that somebody is still
-to be heard.
+A peer also says whose names it hears. No peer counts as present because of that, but it is known that one is still to
+be heard.
 
-Deliberately not handled: liars. Whoever connects to this network can claim any name. Announcements without a connection
-of the peer that they are about don't get here: see `discovery`. What is remembered of the gone isn't bounded either; of
-more than a thousand, only the last are named.
+Deliberately not handled: liars. Any process that connects to this network can claim any name. Announcements without a
+connection of the peer that they are about don't get here: see `discovery`. What is remembered of the gone isn't bounded
+either; of more than a thousand, only the last are named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -107,26 +107,13 @@ class PeerConflict(Struct, frozen=True):
     intruder: Peer
 
 
-class NetworkEvent(NamedTuple):
-    """What happens on the network: an instance is connected and can hear us ("found"), or no longer ("lost"), or
-    `payload` was said under its key, by any process that can write to the network.
-    """
-
-    what: Literal["found", "lost", "said"]
-    instance: str
-    payload: bytes = b""
-
-
-class _Attention(NamedTuple):
-    """What is known of a peer that is present. `heard_s` is in attended time."""
-
-    peer: Peer
-    heard_s: float
-    said: Announcement
+NetworkEvent = tuple[Literal["found", "lost", "said"], str, bytes]
+"""What happens on the network: an instance is connected and can hear us ("found"), or no longer ("lost"), or bytes were
+said under its key, by any process that can write to the network."""
 
 
 class PeerRoster:
-    """Who is present and who is gone, as `me` sees it. Times are seconds of a clock that never goes back."""
+    """The peers that are present or gone, as `me` sees it. Times are seconds of a clock that never goes back."""
 
     def __init__(self, me: Peer, *, stale_s: float, now_s: float) -> None:
         self.me = me
@@ -134,37 +121,39 @@ class PeerRoster:
         self._looked_s = now_s
         self._attended_s = 0.0
         self._doubt_until_s = 0.0
-        self._present: dict[str, _Attention] = {}
+        self._present: dict[
+            str, tuple[Peer, float, Announcement]
+        ] = {}  # When it was heard, in attended time; the last.
         self._gone: dict[str, PeerDeparted] = {}
 
     # --- What happens ---
 
     def heard(self, announcement: Announcement, now_s: float) -> tuple[PeerDeparted, ...]:
-        """Somebody has spoken."""
+        """A peer has spoken."""
         self._attend(now_s)
         peer = announcement.peer
         if peer.federation != self.me.federation or peer.instance == self.me.instance or peer.instance in self._gone:
             return ()
         known = self._present.get(peer.instance)
         if announcement.kind == "leave":
-            departure = self._depart(known.peer if known else peer, DepartedBy.ANNOUNCEMENT)
+            departure = self._depart(known[0] if known else peer, DepartedBy.ANNOUNCEMENT)
             return (departure,) if known else ()
         # What a peer said of itself first holds: it can't be another one later.
-        self._present[peer.instance] = _Attention(known.peer if known else peer, self._attended_s, announcement)
+        self._present[peer.instance] = (known[0] if known else peer, self._attended_s, announcement)
         return ()
 
     def lost(self, instance: str, now_s: float) -> tuple[PeerDeparted, ...]:
-        """The connection to somebody has broken."""
+        """The connection to a peer has broken."""
         self._attend(now_s)
         known = self._present.get(instance)
         if known is None or self._attended_s < self._doubt_until_s:
             return ()
-        return (self._depart(known.peer, DepartedBy.CONNECTION),)
+        return (self._depart(known[0], DepartedBy.CONNECTION),)
 
     def tick(self, now_s: float) -> tuple[PeerDeparted, ...]:
         """Time has passed. Call it several times in each `stale_s`."""
         self._attend(now_s)
-        silent = [each.peer for each in self._present.values() if self._attended_s - each.heard_s >= self._stale_s]
+        silent = [peer for peer, heard_s, _ in self._present.values() if self._attended_s - heard_s >= self._stale_s]
         return tuple(self._depart(peer, DepartedBy.SILENCE) for peer in _ordered(silent))
 
     def _attend(self, now_s: float) -> None:
@@ -189,16 +178,12 @@ class PeerRoster:
         )
 
     def present(self) -> tuple[Peer, ...]:
-        """Return all others who are there, the eldest first."""
-        return _ordered(each.peer for each in self._present.values())
+        """Return all others that are there, the eldest first."""
+        return _ordered(peer for peer, _, _ in self._present.values())
 
     def gone(self) -> tuple[PeerDeparted, ...]:
-        """Return all who have departed, in the order in which they did."""
+        """Return all that have departed, in the order in which they did."""
         return tuple(self._gone.values())
-
-    def primaries(self) -> tuple[Peer, ...]:
-        """Return the primaries among the others; more than one is a conflict."""
-        return tuple(peer for peer in self.present() if peer.role is PeerRole.PRIMARY)
 
     def secondaries(self) -> tuple[Peer, ...]:
         """Return the secondaries among the others, by name; intruders aren't among them."""
@@ -207,7 +192,7 @@ class PeerRoster:
         return tuple(sorted((peer for peer in fine if peer.role is PeerRole.SECONDARY), key=lambda peer: peer.name))
 
     def conflicts(self) -> tuple[PeerConflict, ...]:
-        """Return who claims what somebody else has, among all who are there and ourselves."""
+        """Return which peers claim what another has, among all that are there and ourselves."""
         elders: dict[tuple[Literal["name", "primary"], str], Peer] = {}
         found = []
         for peer in _ordered([self.me, *self.present()]):
@@ -221,13 +206,13 @@ class PeerRoster:
         return tuple(found)
 
     def counted_out_by(self) -> tuple[Peer, ...]:
-        """Return those who count us as gone (D7)."""
-        return _ordered(each.peer for each in self._present.values() if self.me.instance in each.said.gone)
+        """Return those that count us as gone (D7)."""
+        return _ordered(peer for peer, _, said in self._present.values() if self.me.instance in said.gone)
 
     def hearsay(self) -> tuple[str, ...]:
         """Return the names that others hear, but that we have never heard."""
         known = {self.me.name, *(peer.name for peer in self.present()), *(each.peer.name for each in self.gone())}
-        return tuple(sorted({name for each in self._present.values() for name in each.said.hears} - known))
+        return tuple(sorted({name for _, _, said in self._present.values() for name in said.hears} - known))
 
 
 def _ordered(peers: Iterable[Peer]) -> tuple[Peer, ...]:
@@ -246,8 +231,8 @@ _ENDPOINT = re.compile(r"[a-z-]+/[^\s/]+")
 class DiscoveryOptions:
     """All peers of a federation must be able to reach each other by them.
 
-    - `meeting_point`: an endpoint on this machine. Whoever comes first listens there, and all others connect to it. If
-      no other way to meet is given, there is a default one.
+    - `meeting_point`: an endpoint on this machine. The first peer listens there, and all others connect to it. If no
+      other way to meet is given, there is a default one.
     - `listen`, `connect`: endpoints in Zenoh's form, such as ``tcp/192.168.1.5:7449``.
     - `interface`: the network interface to use. On all but `lo`, peers find each other by multicast.
     - `multicast`: whether to use it, if not as `interface` says.

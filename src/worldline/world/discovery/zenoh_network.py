@@ -1,16 +1,16 @@
-"""The network of discovery over Zenoh: bytes to all peers of a federation, and what they say and who is cut off.
+"""The network of discovery over Zenoh: bytes to all peers of a federation, what they say, and which are cut off.
 
 Every peer publishes under ``worldline/discovery/<federation>/<instance>`` and holds a liveliness token of the same key.
 Zenoh takes the token away as soon as the connection to its holder closes, which the kernel does for a killed process.
-Whoever leaves in order takes a second token before, ``.../leaves``: tokens come in order, but what is published comes
-by another channel, so that the end of a connection might be read before the leave.
+A peer that leaves in order takes a second token before, ``.../leaves``: tokens come in order, but what is published
+comes by another channel, so that the end of a connection might be read before the leave.
 
 Silence is none of Zenoh's business: the lease of a link is much longer than the time after which a silent peer counts
 as gone, so that there is one judge of it (`peers`), which knows when it was this process that slept.
 
-*Meeting.* All connect to the meeting point, and by gossip to each other, each at a port of its own. Somebody must
-listen at the meeting point: whoever gets its port does, with a session that does nothing else, and all others try again
-every now and then. So if the one who listens goes, the others still have each other, and one of them takes its place.
+*Meeting.* All connect to the meeting point, and by gossip to each other, each at a port of its own. One must listen at
+the meeting point: the one that gets its port does, with a session that does nothing else, and all others try again
+every now and then. So if the one that listens goes, the others still have each other, and one of them takes its place.
 It takes a session of its own because the one that talks can't begin to listen later; if it went on trying, it couldn't
 be closed in time, and would connect to itself (seen with Zenoh 1.10).
 
@@ -46,8 +46,8 @@ class ZenohNetwork:
     def __init__(self, federation: str, instance: str, options: DiscoveryOptions) -> None:
         zenoh.init_log_from_env_or("off")  # Retries would be logged as errors.
         self._instance = instance
-        self._everybody = everybody = f"worldline/discovery/{quote(federation, safe='')}"
-        self._key = f"{everybody}/{instance}"
+        self._common = common = f"worldline/discovery/{quote(federation, safe='')}"
+        self._key = f"{common}/{instance}"
         self._leaving: set[str] = set()
         self._events: SimpleQueue[NetworkEvent | None] = SimpleQueue()
         self._meeting_point = _MeetingPoint(options) if options.meets_at else None
@@ -56,12 +56,12 @@ class ZenohNetwork:
         except ConfigurationError:
             self._close_meeting_point()
             raise
-        said = self._session.declare_subscriber(f"{everybody}/*", zenoh.handlers.FifoChannel(_BACKLOG))
+        said = self._session.declare_subscriber(f"{common}/*", zenoh.handlers.FifoChannel(_BACKLOG))
         tokens = self._session.liveliness().declare_subscriber(
-            f"{everybody}/**", zenoh.handlers.FifoChannel(_BACKLOG), history=True
+            f"{common}/**", zenoh.handlers.FifoChannel(_BACKLOG), history=True
         )
         self._subscribers = (said, tokens)
-        # Last: whoever sees the token may speak at once, and is heard.
+        # Last: a peer that sees the token may speak at once, and is heard.
         self._tokens = [self._session.liveliness().declare_token(self._key)]
         self._readers = [
             Thread(target=_read, args=(said.handler, self._on_said), name="discovery-said", daemon=True),
@@ -113,21 +113,21 @@ class ZenohNetwork:
             self._meeting_point.close()
 
     def _on_said(self, sample: zenoh.Sample) -> None:
-        instance = str(sample.key_expr).removeprefix(f"{self._everybody}/")
+        instance = str(sample.key_expr).removeprefix(f"{self._common}/")
         if sample.kind == zenoh.SampleKind.PUT and instance != self._instance:
-            self._events.put(NetworkEvent("said", instance, sample.payload.to_bytes()))
+            self._events.put(("said", instance, sample.payload.to_bytes()))
 
     def _on_token(self, sample: zenoh.Sample) -> None:
-        instance, _, word = str(sample.key_expr).removeprefix(f"{self._everybody}/").partition("/")
+        instance, _, word = str(sample.key_expr).removeprefix(f"{self._common}/").partition("/")
         if instance == self._instance:
             return
         if sample.kind == zenoh.SampleKind.PUT:
             if word:
                 self._leaving.add(instance)
             else:
-                self._events.put(NetworkEvent("found", instance))
+                self._events.put(("found", instance, b""))
         elif not word and instance not in self._leaving:
-            self._events.put(NetworkEvent("lost", instance))
+            self._events.put(("lost", instance, b""))
 
 
 def _read(channel: zenoh.handlers.Handler[zenoh.Sample], take: Any) -> None:
@@ -138,7 +138,7 @@ def _read(channel: zenoh.handlers.Handler[zenoh.Sample], take: Any) -> None:
 
 
 class _MeetingPoint:
-    """Sees to it that somebody listens at the meeting point: we, unless somebody else does."""
+    """Sees to it that a peer listens at the meeting point: this one, unless another does."""
 
     def __init__(self, options: DiscoveryOptions) -> None:
         self._config = _config(options, [options.meets_at], [])
@@ -184,9 +184,9 @@ def _config(options: DiscoveryOptions, listen: list[str], connect: list[str]) ->
     settings = {
         "mode": "peer",
         "listen": {"endpoints": listen, "timeout_ms": 0, "exit_on_failure": True},
-        # Without an end, in the background: those who are to be met may start later.
+        # Without an end, in the background: those that are to be met may start later.
         "connect": {"endpoints": connect, "timeout_ms": -1, "exit_on_failure": False, "retry": _RETRY_MS},
-        # Don't wait for anybody: whoever comes is noticed.
+        # Don't wait for any peer: those that come are noticed.
         "open": {"return_conditions": {"connect_scouted": False, "declares": False}},
         "scouting": {"multicast": multicast, "gossip": {"enabled": True}},
         "transport": {

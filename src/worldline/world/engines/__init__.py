@@ -32,7 +32,7 @@ _DEEP = 0.01  # Meters.
 
 
 def first_notes(engine: PhysicsEngine, models: Mapping[str, WorldModel] | None = None) -> list[LoadingNote]:
-    """Build the whole world once, or only these models of it, and return what somebody should know before it runs.
+    """Build the whole world once, or only these models of it, and return what is to be known before it runs.
 
     What can't be built is known then, too.
     """
@@ -40,7 +40,7 @@ def first_notes(engine: PhysicsEngine, models: Mapping[str, WorldModel] | None =
     movers = [name for name, model in models.items() if not model.static]
     group = engine.build(movers, [name for name, model in models.items() if model.static])
     group.set_states(0, {name: engine.initial_state(name) for name in movers})
-    with suppress(ModelError):  # Whoever runs it is told.
+    with suppress(ModelError):  # The run itself says it.
         group.advance()
     deepest = {pair: depth for pair, depth in group.contacts().items() if depth > _DEEP}
     if not deepest:

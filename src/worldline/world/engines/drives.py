@@ -66,6 +66,30 @@ def same_bits(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return one == other and _PAIR.pack(*one) == _PAIR.pack(*other)
 
 
+class DrivenMover:
+    """A mover, what its drive was told last, and the speeds that the drive has reached, ahead and turning."""
+
+    def __init__(self, model: WorldModel, step_ns: int) -> None:
+        self.model = model
+        self.wanted = command_in_force(model, step_ns, 0)
+        self.speeds = (0.0, 0.0)
+        self._reached: Twist | None = None  # A command at whose speeds it is: then the next step is like the last.
+        self._step_ns, self._seconds = step_ns, step_ns / SECOND
+        self._commands = command_steps(model, step_ns)
+
+    def _ramp(self, drive: DiffDrive) -> bool:
+        """Have the speeds of the next step; whether they are those of the last."""
+        (ahead, _, _), (_, _, turning) = self.wanted
+        before, self.speeds = (
+            self.speeds,
+            (
+                ramped(drive.linear, self.speeds[0], ahead, self._seconds),
+                ramped(drive.angular, self.speeds[1], turning, self._seconds),
+            ),
+        )
+        return same_bits(before, self.speeds)
+
+
 def wheel_speeds(drive: DiffDrive, linear: float, angular: float) -> tuple[float, float]:
     """Return how fast the left and the right wheels must turn, in radians per second."""
     across = angular * drive.wheel_separation / 2

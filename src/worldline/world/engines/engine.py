@@ -1,10 +1,10 @@
-"""What a physics engine must do: one small interface, which the world's runner knows and every engine implements.
+"""What a physics engine must do: two small classes, which the world's runner knows and every engine derives from.
 
 Theory of operation
 -------------------
 An *engine* knows the whole world description and is the same in every process. A *simulated group* is one physics
-model: some movers and the static entities around them, wherever it is hosted. Whoever hosts it gives it the states of
-its movers at a step, steps it, and takes the states out again.
+model: some movers and the static entities around them, wherever it is hosted. Its secondary gives it the states of its
+movers at a step, steps it, and takes the states out again.
 
 What every engine guarantees:
 
@@ -13,7 +13,7 @@ E1. A state is exact and complete. Setting a state that was got changes nothing 
     model. What follows from the step alone (scripted motions, the file's commands to come) isn't in it.
 E2. Models are built in one way: statics first, then movers, both by name, and always at the poses of the file. How the
     names were given and what happened before can't show.
-E3. The bits of a mover depend only on whom it touches, directly or through others, not on who else is in its model.
+E3. The bits of a mover depend only on what it touches, directly or through others, not on what else is in its model.
     So groups may merge, split and be coarser than needed, as long as movers that touch are in one of them.
 E4. Extents are honest. Until the given number of steps has passed, every link stays in its entity's box grown by
     speed × time. A mover that turns out faster is a `ModelError` with the fact `too_fast`, because a contact may have
@@ -25,16 +25,17 @@ What isn't promised: equal bits on different processors, or by different version
 it computes with. `fingerprint` tells them apart at joining.
 
 Times are steps: the state at step n is the one at n × the world's step size. A file's command is in force from the
-first step at or after its time. A command that somebody gives at step n comes after the file's for n, and before n + 1.
+first step at or after its time. One that is given at step n comes after the file's for n, and before n + 1.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
 from math import hypot, inf, isfinite, sin
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.time import MS
@@ -50,6 +51,7 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
+from worldline.world.engines.drives import DrivenMover
 from worldline.world.pose import ZERO, Pose, Vector, length
 from worldline.world.shapes import (
     WATER,
@@ -65,13 +67,13 @@ from worldline.world.shapes import (
 )
 
 RATE_MAX = 1e6
-"""What anybody may command, in meters and radians per second."""
+"""The fastest command that is taken, in meters and radians per second."""
 
 FORCE_MAX = 1e9
-"""What anybody may command a motor, in meters, radians, newtons and all that."""
+"""The largest command that a motor takes, in meters, radians, newtons and all that."""
 
 FAR_MAX = 1e9
-"""How far from the origin anybody may put something, along each axis, in meters: doubles are 0.1 µm apart there."""
+"""How far from the origin a model may be put, along each axis, in meters: doubles are 0.1 µm apart there."""
 
 
 class Extent(NamedTuple):
@@ -82,91 +84,113 @@ class Extent(NamedTuple):
     speed: float
 
 
-class Newcomer(NamedTuple):
-    """What has to be known of a mover that nobody simulates yet: its state, and what a group would say of it alone."""
+class MoverSeen(NamedTuple):
+    """What groups and hand-overs need of a mover: its exact state, its position, and its extent."""
 
     state: bytes
     position: Vector
     extent: Extent
 
 
-class SimulatedGroup(Protocol):
-    """One physics model. It has no step and no states until `set_states` gave it some."""
+class SimulatedGroup(ABC):
+    """One physics model. It has no states until `set_states` gave it some; `step` is the one that it has reached."""
 
-    @property
-    def movers(self) -> tuple[str, ...]: ...
+    _tracks: Mapping[str, DrivenMover]
 
-    @property
-    def statics(self) -> tuple[str, ...]: ...
-
-    @property
-    def step(self) -> int:
-        """The step that it has reached."""
+    def __init__(
+        self, world: WorldDescription, movers: tuple[WorldModel, ...], statics: tuple[WorldModel, ...]
+    ) -> None:
+        self.step = 0
+        self.movers = tuple(model.name for model in movers)
+        self.statics = tuple(model.name for model in statics)
+        self._world = world
 
     def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
         """Put all movers into these states, which they have at this step."""
+        if sorted(states) != list(self.movers):
+            raise UsageError(f"states of {shown(sorted(states))} are no states of {shown(list(self.movers))}")
+        self.step = step
 
+    @abstractmethod
     def states(self) -> dict[str, bytes]:
         """Return the exact states of all movers, by name."""
 
     def command(self, entity: str, linear: Vector, angular: Vector) -> None:
         """Have an entity's drive move like this from now on, until the file's next command."""
+        self._check_mover(entity)
+        if self._tracks[entity].model.drive is None:
+            raise UsageError(f"model {shown(entity)} has no drive")
+        self._tracks[entity].wanted = checked_twist(linear, angular)
 
+    @abstractmethod
     def command_motors(self, entity: str, topic: str, value: float) -> None:
         """Have those of an entity's motors that hear a topic do this from now on, until the file's next command."""
 
+    @abstractmethod
     def place(self, entity: str, pose: Pose) -> None:
         """Put an entity somewhere else, as the file has it but for the pose, and at rest."""
 
+    @abstractmethod
     def advance(self, steps: int = 1) -> None: ...
 
-    def poses(self) -> dict[str, tuple[Pose, ...]]:
-        """Return the poses of all links relative to the world, by mover, in the order of the model's links."""
-
-    def model_poses(self) -> dict[str, Pose]:
-        """Return the movers' own poses, which follow from their canonical links."""
-
+    @abstractmethod
     def packed_positions(self) -> bytes:
         """Return where the movers are, one after the other, as little-endian doubles: cheap enough for every step."""
 
+    @abstractmethod
     def packed_poses(self) -> bytes:
-        """Return `poses` as little-endian doubles: x, y, z, and the quaternion's w, x, y, z of each link."""
+        """Return where all links are, mover by mover, in the order of each model's links, relative to the world.
 
+        These are little-endian doubles: x, y, z, and the quaternion's w, x, y, z.
+        """
+
+    @abstractmethod
     def contacts(self) -> dict[tuple[str, str], float]:
         """Return the pairs of entities that touched when the last step was computed; none before the first.
 
         With each goes how deep they were in each other at most, in meters; below 0 if they were apart.
         """
 
+    @abstractmethod
     def extents(self, steps: int) -> dict[str, Extent]:
         """Return what the groups have to know about each mover if they are next looked at after this many steps.
 
-        The speeds hold as long as nobody else joins the group: `limit_speeds` says otherwise.
+        The speeds hold as long as no other mover joins the group: `limit_speeds` says otherwise.
         """
 
+    @abstractmethod
     def limit_speeds(self, speed: float) -> None:
         """Have any mover that gets faster end the run, until the next look (E4)."""
 
+    def _check_mover(self, entity: str) -> None:
+        if entity not in self._tracks:
+            raise UsageError(f"model {shown(entity)} isn't in this group")
 
-class PhysicsEngine(Protocol):
+
+class PhysicsEngine(ABC):
     """Builds groups of one world."""
 
-    @property
-    def world(self) -> WorldDescription: ...
+    def __init__(self, world: WorldDescription) -> None:
+        self.world = world
 
     def change_world(self, world: WorldDescription) -> None:
         """Build groups of this world from now on: the same, with other models in it."""
+        self.world = world
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
-        """Whatever decides about bits: all who take part must have the same. It ends with a hash of a small run."""
+        """All that decides about bits; processes of one run must have the same. It ends with a hash of a small run."""
 
+    @abstractmethod
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         """Return a mover's state if it first appears at this step: as in the file."""
 
-    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+    @abstractmethod
+    def newcomer(self, entity: str, step: int, steps: int) -> MoverSeen:
         """Return what is to be known of a mover that first appears at this step, if the next look is `steps` later."""
 
+    @abstractmethod
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> SimulatedGroup: ...
 
 
@@ -199,7 +223,7 @@ def _known_model(world: WorldDescription, name: str) -> WorldModel:
 
 
 def checked_twist(linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
-    """Return a command that somebody gives, if a drive can do anything with it."""
+    """Return a command if a drive can do anything with it."""
     if len(linear) != 3 or len(angular) != 3 or not all(map(isfinite, (*linear, *angular))):
         raise UsageError(f"a command needs two vectors of finite numbers, not {shown((linear, angular))}")
     if not all(abs(number) <= RATE_MAX for number in (*linear, *angular)):
@@ -211,14 +235,14 @@ def checked_twist(linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
 
 
 def checked_motor_command(value: float) -> float:
-    """Return what somebody commands a motor, if it can do anything with it."""
+    """Return a motor's command if it can do anything with it."""
     if not abs(value) <= FORCE_MAX:
         raise UsageError(f"a motor needs a finite number up to {FORCE_MAX:g}, not {shown(value)}")
     return value
 
 
 def checked_pose(pose: Pose) -> Pose:
-    """Return a pose that somebody wants a model to have, if physics can still tell its surroundings apart there."""
+    """Return a pose that a model is to have, if physics can still tell its surroundings apart there."""
     if not all(abs(number) <= FAR_MAX for number in pose.position):
         raise UsageError(
             f"{shown(pose.position)} is too far away for any physics",

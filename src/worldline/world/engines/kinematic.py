@@ -16,23 +16,21 @@ from platform import machine
 from struct import Struct
 
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
-from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
 from worldline.world.engines.drives import (
+    DrivenMover,
     Twist,
     command_in_force,
-    command_steps,
     pose_at,
-    ramped,
-    same_bits,
     scripted_speed,
 )
 from worldline.world.engines.engine import (
     Extent,
-    Newcomer,
+    MoverSeen,
+    PhysicsEngine,
+    SimulatedGroup,
     check_extents,
     checked_pose,
-    checked_twist,
     link_radius,
     probe_digest,
     sorted_parts,
@@ -44,14 +42,8 @@ _POSE = Struct("<7d")
 _DRIVEN = Struct("<15d")  # The pose, the command in force, and how fast the drive is now, ahead and turning.
 
 
-class KinematicEngine:
+class KinematicEngine(PhysicsEngine):
     """Moves models by their drives and scripts alone."""
-
-    def __init__(self, world: WorldDescription) -> None:
-        self.world = world
-
-    def change_world(self, world: WorldDescription) -> None:
-        self.world = world
 
     @property
     def fingerprint(self) -> str:
@@ -64,37 +56,33 @@ class KinematicEngine:
         linear, angular = command_in_force(model, self.world.step, step)
         return _DRIVEN.pack(*model.pose.position, *model.pose.quaternion, *linear, *angular, 0.0, 0.0)
 
-    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+    def newcomer(self, entity: str, step: int, steps: int) -> MoverSeen:
         state = self.initial_state(entity, step)
         alone = self.build([entity])
         alone.set_states(step, {entity: state})
-        return Newcomer(state, alone.position(entity), alone.extents(steps)[entity])
+        extent = alone.extents(steps)[entity]
+        return MoverSeen(state, extent.center, extent)
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> KinematicGroup:
         return KinematicGroup(self.world, *sorted_parts(self.world, movers, statics))
 
 
-class KinematicGroup:
+class KinematicGroup(SimulatedGroup):
     def __init__(
         self, world: WorldDescription, movers: tuple[WorldModel, ...], statics: tuple[WorldModel, ...]
     ) -> None:
-        self.step = 0
-        self.movers = tuple(model.name for model in movers)
-        self.statics = tuple(model.name for model in statics)
-        self._step_ns = world.step
-        self._tracks = {model.name: _KinematicTrack(model, world.step) for model in movers}
+        super().__init__(world, movers, statics)
+        self._tracks: dict[str, _KinematicTrack] = {model.name: _KinematicTrack(model, world.step) for model in movers}
 
     def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
-        if sorted(states) != list(self.movers):
-            raise UsageError(f"states of {shown(sorted(states))} are no states of {shown(list(self.movers))}")
-        self.step = step
+        super().set_states(step, states)
         for name, track in self._tracks.items():
             try:
                 track.load(states[name])
             except ConfigurationError as error:  # Poses refuse what isn't finite.
                 raise ModelError(
                     f"model {shown(name)} has a state that isn't one, in step {step}: {error.problem}",
-                    at=step * self._step_ns,
+                    at=step * self._world.step,
                     entity=name,
                     step=step,
                 ) from error
@@ -102,21 +90,15 @@ class KinematicGroup:
     def states(self) -> dict[str, bytes]:
         return {name: track.saved() for name, track in self._tracks.items()}
 
-    def command(self, entity: str, linear: Vector, angular: Vector) -> None:
-        track = self._track(entity)
-        if track.model.drive is None:
-            raise UsageError(f"model {shown(entity)} has no drive")
-        track.wanted = checked_twist(linear, angular)
-
     def command_motors(self, entity: str, topic: str, value: float) -> None:
         """No joint moves, whatever motors are told."""
-        self._track(entity)
+        self._check_mover(entity)
 
     def place(self, entity: str, pose: Pose) -> None:
-        track = self._track(entity)
-        if track.model.motion is not None:
+        self._check_mover(entity)
+        if self._tracks[entity].model.motion is not None:
             raise UsageError(f"model {shown(entity)} has a scripted motion and can't be put elsewhere")
-        track.place(checked_pose(pose))
+        self._tracks[entity].place(checked_pose(pose))
 
     def advance(self, steps: int = 1) -> None:
         for _ in range(steps):
@@ -125,58 +107,36 @@ class KinematicGroup:
                 if track.model.drive is not None:
                     track.advance(self.step)
 
-    def poses(self) -> dict[str, tuple[Pose, ...]]:
-        return {
-            name: tuple(pose.compose(link.pose) for link in self._tracks[name].model.links)
-            for name, pose in self.model_poses().items()
-        }
-
-    def model_poses(self) -> dict[str, Pose]:
-        return {name: track.pose(self.step) for name, track in self._tracks.items()}
-
-    def position(self, entity: str) -> Vector:
-        return self._tracks[entity].position(self.step)
-
     def packed_positions(self) -> bytes:
         return b"".join([_POINT.pack(*track.position(self.step)) for track in self._tracks.values()])
 
     def packed_poses(self) -> bytes:
-        return b"".join(
-            _POSE.pack(*pose.position, *pose.quaternion) for poses in self.poses().values() for pose in poses
+        poses = (
+            track.pose(self.step).compose(link.pose) for track in self._tracks.values() for link in track.model.links
         )
+        return b"".join(_POSE.pack(*pose.position, *pose.quaternion) for pose in poses)
 
     def contacts(self) -> dict[tuple[str, str], float]:
         return {}
 
     def extents(self, steps: int) -> dict[str, Extent]:
         extents = {name: track.extent(self.step, steps) for name, track in self._tracks.items()}
-        check_extents(extents, self.step, self._step_ns)
+        check_extents(extents, self.step, self._world.step)
         return extents
 
     def limit_speeds(self, speed: float) -> None:
-        """Nobody is pushed, so nobody gets faster than expected."""
-
-    def _track(self, entity: str) -> _KinematicTrack:
-        if entity not in self._tracks:
-            raise UsageError(f"model {shown(entity)} isn't in this group")
-        return self._tracks[entity]
+        """No mover is pushed, so none gets faster than expected."""
 
 
-class _KinematicTrack:
+class _KinematicTrack(DrivenMover):
     """A mover's state, and what moves it. The pose is plain tuples: to check a `Pose` takes longer than to move it."""
 
     def __init__(self, model: WorldModel, step_ns: int) -> None:
-        self.model = model
-        self.wanted: Twist = (ZERO, ZERO)
+        super().__init__(model, step_ns)
         self._position, self._quaternion = model.pose.position, model.pose.quaternion
-        self._speeds = (0.0, 0.0)
-        self._step_ns = step_ns
-        self._seconds = step_ns / SECOND
-        self._commands = command_steps(model, step_ns)
         # A ball around the model's origin holds it however it turns.
         self._radius = max(length(link.pose.position) + link_radius(link) for link in model.links) * (1 + 1e-12)
         self._twist: Twist | None = None
-        self._reached: Twist | None = None  # A command that the ramp has led to: then the next step is like the last.
         self._increment: tuple[Vector, Quaternion] = (ZERO, UPRIGHT)
 
     def load(self, state: bytes) -> None:
@@ -187,17 +147,17 @@ class _KinematicTrack:
         self.place(Pose(numbers[:3], numbers[3:7]))
         if self.model.drive is not None:
             self.wanted = (numbers[7:10], numbers[10:13])
-            self._speeds = numbers[13:]
+            self.speeds = numbers[13:]
 
     def saved(self) -> bytes:
         if self.model.drive is None:
             return _POSE.pack(*self._position, *self._quaternion)
         linear, angular = self.wanted
-        return _DRIVEN.pack(*self._position, *self._quaternion, *linear, *angular, *self._speeds)
+        return _DRIVEN.pack(*self._position, *self._quaternion, *linear, *angular, *self.speeds)
 
     def place(self, pose: Pose) -> None:
         self._position, self._quaternion = pose.position, pose.quaternion
-        self._speeds = (0.0, 0.0)
+        self.speeds = (0.0, 0.0)
         self._reached = None
 
     def advance(self, step: int) -> None:
@@ -224,12 +184,9 @@ class _KinematicTrack:
             return self.wanted
         if self._twist is not None and self._reached is self.wanted:
             return self._twist
-        (wanted, _, _), (_, _, wanted_turning) = self.wanted
-        ahead = ramped(drive.linear, self._speeds[0], wanted, self._seconds)
-        turning = ramped(drive.angular, self._speeds[1], wanted_turning, self._seconds)
-        if same_bits(self._speeds, (ahead, turning)):
+        if self._ramp(drive):
             self._reached = self.wanted
-        self._speeds = (ahead, turning)
+        ahead, turning = self.speeds
         return (ahead, 0.0, 0.0), (0.0, 0.0, turning)
 
     def pose(self, step: int) -> Pose:
@@ -249,7 +206,7 @@ class _KinematicTrack:
             return scripted_speed(self.model.motion, 0.0, step * self._step_ns, self._step_ns, steps)
         if self.model.drive is None:
             return 0.0
-        fastest = max(length(self.wanted[0]), abs(self._speeds[0]))  # Ramps are nowhere faster than at their ends.
+        fastest = max(length(self.wanted[0]), abs(self.speeds[0]))  # Ramps are nowhere faster than at their ends.
         for later in range(step + 1, step + steps) if self._commands else ():
             if later in self._commands:
                 fastest = max(fastest, length(self._commands[later][0]))

@@ -14,7 +14,7 @@ from the initial poses, so these are always the file's.
 again. It takes all of these, and each was seen to be needed: a sparse Jacobian and islands, so that trees that don't
 touch are solved as if alone; no warm start, which carries more than the state; the integrator IMPLICITFAST. The unit is
 the group in any case, so this is the second line of defense: the same groups give the same bits without it. And the
-weights that MuJoCo derives at the file's poses depend, in their last bits, on who else is in the model. So each mover
+weights that MuJoCo derives at the file's poses depend, in their last bits, on what else is in the model. So each mover
 is also built alone, once, and has the weights of that model in all others.
 
 *Extents (E4).* A link's collisions are in a ball around its origin, which turning doesn't change. How fast origins can
@@ -58,6 +58,7 @@ from worldline.world.description import (
     WorldModel,
 )
 from worldline.world.engines.drives import (
+    DrivenMover,
     MotorState,
     Twist,
     command_in_force,
@@ -67,24 +68,23 @@ from worldline.world.engines.drives import (
     motor_commands_in_force,
     motor_speed,
     pose_at,
-    ramped,
-    same_bits,
     scripted_speed,
     wheel_speeds,
 )
 from worldline.world.engines.engine import (
     Extent,
-    Newcomer,
+    MoverSeen,
+    PhysicsEngine,
+    SimulatedGroup,
     check_extents,
     checked_motor_command,
     checked_pose,
-    checked_twist,
     link_radius,
     model_arm,
     probe_digest,
     sorted_parts,
 )
-from worldline.world.engines.mujoco_model import MOTOR_LAG, MujocoBuilder, Servo, link_tree
+from worldline.world.engines.mujoco_model import MOTOR_LAG, MujocoBuilder, Servo, entity_of, link_tree
 from worldline.world.pose import Pose, Vector, cross, length
 
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
@@ -97,11 +97,11 @@ _MOTOR = Struct("<3d")  # Its state.
 mujoco.set_mju_user_warning(lambda _text: None)
 
 
-class MujocoEngine:
+class MujocoEngine(PhysicsEngine):
     """Simulates rigid bodies with contacts, friction and joints."""
 
     def __init__(self, world: WorldDescription) -> None:
-        self.world = world
+        super().__init__(world)
         self._alone: dict[str, _Alone] = {}
 
     def change_world(self, world: WorldDescription) -> None:
@@ -120,7 +120,7 @@ class MujocoEngine:
         (model,), _ = sorted_parts(self.world, [entity], ())
         return self._state_at(model, self._found_alone(model), step)
 
-    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+    def newcomer(self, entity: str, step: int, steps: int) -> MoverSeen:
         """Return it without a model of its own: that was built once, and what the step decides is worked out here."""
         (model,), _ = sorted_parts(self.world, [entity], ())
         alone = self._found_alone(model)
@@ -137,7 +137,7 @@ class MujocoEngine:
             fastest += _servo_speed(model, told, [0.0] * len(told), step_ns / SECOND)
         extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
         check_extents({entity: extent}, step, step_ns)
-        return Newcomer(self._state_at(model, alone, step), position, extent)
+        return MoverSeen(self._state_at(model, alone, step), position, extent)
 
     def _state_at(self, model: WorldModel, alone: _Alone, step: int) -> bytes:
         told, rest = b"", alone.state
@@ -176,54 +176,115 @@ class _Alone(NamedTuple):
     body_weights: Any
 
 
-class MujocoGroup:
+class _SpeedBounds:
+    """A bound of how fast the origins of links are, for each of a group's movers that have joints (E4)."""
+
+    def __init__(self, tracks: Iterable[_MujocoTrack], data: Any, step_ns: int) -> None:
+        self.tracks = [track for track in tracks if track.parts.dofs.start < track.parts.dofs.stop]
+        self._qpos, self._qvel = data.qpos, data.qvel  # Views.
+        self._step_ns = step_ns
+        parts = [track.parts for track in self.tracks]
+        self._starts = np.array([each.dofs.start for each in parts], dtype=np.intp)
+        self._arms = np.zeros(len(data.qvel))
+        for each in parts:
+            self._arms[each.dofs] = each.arms
+        self._levers = [(each.dofs, each.arms.tolist(), each.slides) for each in parts]
+
+    def are_within(self, limit: float) -> bool:
+        """Whether no mover was faster in the last step. What isn't finite is not."""
+        if len(self._levers) > _SMALL:
+            return bool((self.found(1) <= limit).all())
+        speeds = self._qvel.tolist()  # For a few, that is many times as fast as arrays.
+        return all(
+            sum(map(mul, map(abs, speeds[dofs]), arms)) + (self._added(slides, speeds, 1) if slides else 0.0) <= limit
+            for dofs, arms, slides in self._levers
+        )
+
+    def found(self, steps: int) -> Any:
+        """Return the bounds for the way of so many steps at the velocities of now, whether it ends or starts here."""
+        if not self._levers:
+            return np.zeros(0)
+        with np.errstate(over="ignore", invalid="ignore"):  # What isn't finite is found by the caller.
+            speeds = np.add.reduceat(np.abs(self._qvel) * self._arms, self._starts)
+            for number, (_, _, slides) in enumerate(self._levers):
+                if slides:
+                    speeds[number] += self._added(slides, self._qvel.tolist(), steps)
+            return speeds
+
+    def _added(self, slides: Iterable[_Slide], speeds: list[float], steps: int) -> float:
+        """Return what the arms that slides make longer add, given qvel."""
+        added = 0.0
+        for place, slide_dof, above in slides:
+            out = abs(float(self._qpos[place])) + abs(speeds[slide_dof]) * (steps * self._step_ns / SECOND)
+            added += out * sum(abs(speeds[dof]) for dof in above)
+        return added
+
+
+class _Boxes:
+    """The boxes around each mover's links, as centers and half sizes, and what the last look said of them (E4)."""
+
+    def __init__(self, movers: tuple[WorldModel, ...], statics: tuple[WorldModel, ...], data: Any) -> None:
+        # Statics come first, and the bodies of a mover are next to each other.
+        self._at = data.xpos[1 + sum(len(model.links) for model in statics) :]  # A view.
+        self._starts = np.cumsum([0, *(len(model.links) for model in movers[:-1])], dtype=np.intp)
+        self._radii = np.array([link_radius(link) for model in movers for link in _bodies_of(model)])[:, np.newaxis]
+        self._last: tuple[int, Any, Any] | None = None  # The last step for which boxes hold, and these.
+
+    def now(self) -> tuple[Any, Any]:
+        """Return the boxes, if the poses are those of now."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            low = np.minimum.reduceat(self._at - self._radii, self._starts)
+            high = np.maximum.reduceat(self._at + self._radii, self._starts)
+            center = (low + high) / 2
+            # A rounded center may be nearer to one end.
+            return center, np.maximum(high - center, center - low) * (1 + 1e-12)
+
+    def forget(self) -> None:
+        self._last = None
+
+    def expect(self, boxes: tuple[Any, Any], step: int, steps: int) -> None:
+        """Remember boxes that hold from a step on for so many, if they grow by what the movers' speed allows."""
+        self._last = (step, step + steps, boxes)
+
+    def first_outside(self, boxes: tuple[Any, Any], step: int, speed: float, step_ns: int) -> int | None:
+        """Return the number of a mover that isn't where the last look expected it, whatever else was checked."""
+        if self._last is None or step > self._last[1]:
+            return None
+        since, _, (centers, halves) = self._last
+        way = speed * (step - since) * step_ns / SECOND
+        # By as much as a box of the same place and size may differ after rounding.
+        outside = np.abs(boxes[0] - centers) + boxes[1] > (halves + way) * (1 + 1e-9)
+        return int(outside.any(axis=1).argmax()) if outside.any() else None
+
+
+class MujocoGroup(SimulatedGroup):
     def __init__(
         self, world: WorldDescription, movers: tuple[WorldModel, ...], statics: tuple[WorldModel, ...]
     ) -> None:
-        self.step = 0
-        self.movers = tuple(model.name for model in movers)
-        self.statics = tuple(model.name for model in statics)
-        self._world = world
+        super().__init__(world, movers, statics)
         builder = MujocoBuilder(world)
         for model in (*statics, *movers):
             builder.add(model)
         self._model, self._data = builder.compiled()
-        self._entities = [""] * self._model.nbody  # By MuJoCo's number of the body.
-        for (entity, _), body in builder.bodies.items():
-            self._entities[body.id] = entity
-        self._tracks = {model.name: _MujocoTrack(model, world, self._model, self._data, builder) for model in movers}
+        self._tracks: dict[str, _MujocoTrack] = {
+            model.name: _MujocoTrack(model, world, self._model, self._data, builder) for model in movers
+        }
         self._active = [track for track in self._tracks.values() if track.acts]
-        self._warnings, self._qvel = self._data.warning.number, self._data.qvel  # Views.
-        self._no_warnings = bytes(self._warnings.nbytes)
-        self._jointed = [track for track in self._tracks.values() if track.parts.dofs.start < track.parts.dofs.stop]
-        self._starts = np.array([track.parts.dofs.start for track in self._jointed], dtype=np.intp)
-        self._arms = np.zeros(self._model.nv)
-        for track in self._jointed:
-            self._arms[track.parts.dofs] = track.parts.arms
-        self._sliding = [
-            (number, track.parts.slides) for number, track in enumerate(self._jointed) if track.parts.slides
-        ]
-        self._speed_max = _SPEED_MAX
-        self._last_look: _LastLook | None = None
-        self._is_small = len(self._jointed) <= _SMALL
-        self._levers = [(track.parts.dofs, track.parts.arms.tolist(), track.parts.slides) for track in self._jointed]
-        self._link_bodies = [body for track in self._tracks.values() for body in track.parts.bodies]
         self._commanded = [track for track in self._active if track.has_commands]
-        self._held = any(not track.is_free for track in self._tracks.values())
+        self._has_held = any(track.parts.canonical is None for track in self._tracks.values())
+        self._warnings = self._data.warning.number  # A view.
+        self._bounds = _SpeedBounds(self._tracks.values(), self._data, world.step)
+        self._boxes = _Boxes(movers, statics, self._data)
+        self._speed_max = _SPEED_MAX
+        self._link_bodies = [body for track in self._tracks.values() for body in track.parts.bodies]
         self._stepped = False
-        # Statics come first, and the bodies of a mover are next to each other.
-        self._first_body = 1 + sum(len(model.links) for model in statics)
-        counts = [len(model.links) for model in movers]
-        self._body_starts = np.cumsum([0, *counts[:-1]], dtype=np.intp)
-        radii = [link_radius(link) for model in movers for link in _bodies_of(model)]
-        self._radii = np.array(radii)[:, np.newaxis]
 
     def alone(self) -> _Alone:
         """Return what is found out about the only mover."""
         (track,) = self._tracks.values()
         model = self._model
         self._look()
-        ((center, half),) = _boxes_of(self._boxes())
+        ((center, half),) = _boxes_of(self._boxes.now())
         return _Alone(
             self.states()[track.model.name],
             track.position(self._data.qpos.tolist()),
@@ -244,9 +305,7 @@ class MujocoGroup:
     # --- States ---
 
     def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
-        if sorted(states) != list(self.movers):
-            raise UsageError(f"states of {shown(sorted(states))} are no states of {shown(list(self.movers))}")
-        self.step = step
+        super().set_states(step, states)
         self._warnings[:] = 0
         for name, track in self._tracks.items():
             track.load(states[name])
@@ -264,28 +323,19 @@ class MujocoGroup:
     def _forget(self) -> None:
         """Drop what was said of the way so far: bounds and contacts."""
         self._speed_max = _SPEED_MAX
-        self._last_look = None
+        self._boxes.forget()
         self._stepped = False
 
     # --- Interaction ---
 
-    def command(self, entity: str, linear: Vector, angular: Vector) -> None:
-        track = self._track(entity)
-        if track.model.drive is None:
-            raise UsageError(f"model {shown(entity)} has no drive")
-        track.wanted = checked_twist(linear, angular)
-
     def command_motors(self, entity: str, topic: str, value: float) -> None:
-        self._track(entity).command_motors(topic, checked_motor_command(value))
+        self._check_mover(entity)
+        self._tracks[entity].command_motors(topic, checked_motor_command(value))
 
     def place(self, entity: str, pose: Pose) -> None:
-        self._track(entity).place(checked_pose(pose))
+        self._check_mover(entity)
+        self._tracks[entity].place(checked_pose(pose))
         self._forget()
-
-    def _track(self, entity: str) -> _MujocoTrack:
-        if entity not in self._tracks:
-            raise UsageError(f"model {shown(entity)} isn't in this group")
-        return self._tracks[entity]
 
     # --- Steps ---
 
@@ -302,25 +352,15 @@ class MujocoGroup:
         self._stepped = self._stepped or steps > 0
 
     def _check(self) -> None:
-        """See that the step went well. What isn't finite fails the comparison of speeds."""
-        if self._is_small:  # For a few, that is many times as fast as arrays.
-            speeds = self._qvel.tolist()
-            limit = self._speed_max
-            fine = all(
-                sum(map(mul, map(abs, speeds[dofs]), arms)) + (self._added(slides, speeds, 1) if slides else 0.0)
-                <= limit
-                for dofs, arms, slides in self._levers
-            )
-        else:
-            fine = bool((self._speeds(1) <= self._speed_max).all())
-        if fine and self._warnings.tobytes() == self._no_warnings:
+        """See that the step went well."""
+        if self._bounds.are_within(self._speed_max) and not any(self._warnings.tobytes()):
             return
         for number, kind in enumerate(mujoco.mjtWarning.__members__.values()):
             if number < len(self._warnings) and self._warnings[number]:
                 raise self._warned(kind)
-        speeds = self._speeds(1) * (1 + 1e-12)  # Sums of few and of many are rounded in different ways.
+        speeds = self._bounds.found(1) * (1 + 1e-12)  # Sums of few and of many are rounded in different ways.
         worst = next(i for i, speed in enumerate(speeds) if not speed <= self._speed_max)
-        name = self._jointed[worst].model.name
+        name = self._bounds.tracks[worst].model.name
         if not speeds[worst] <= _SPEED_MAX:
             raise self._failure(name, f"became unstable, at {float(speeds[worst]):g} m/s")
         raise self._failure(
@@ -337,7 +377,7 @@ class MujocoGroup:
             mujoco.mjtWarning.mjWARN_BADQACC: "got an acceleration that isn't finite",
             mujoco.mjtWarning.mjWARN_INERTIA: "has an inertia that can't be computed with",
         }
-        for track in self._jointed:
+        for track in self._bounds.tracks:
             numbers = track.parts.places if kind == mujoco.mjtWarning.mjWARN_BADQPOS else track.parts.dofs
             if kind in unstable and numbers.start <= info < numbers.stop:
                 return self._failure(track.model.name, unstable[kind])
@@ -354,39 +394,7 @@ class MujocoGroup:
             too_fast=too_fast,
         )
 
-    def _added(self, slides: Iterable[_Slide], speeds: list[float], steps: int) -> float:
-        """Return what the arms that slides make longer add to `_speeds`, given qvel."""
-        places, seconds = self._data.qpos, steps * self._world.step / SECOND
-        added = 0.0
-        for slide in slides:
-            out = abs(float(places[slide.place])) + abs(speeds[slide.dof]) * seconds
-            added += out * sum(abs(speeds[dof]) for dof in slide.above)
-        return added
-
-    def _speeds(self, steps: int) -> Any:
-        """Return a bound of how fast the origins of links are, for each mover that has joints.
-
-        It holds for the way of so many steps at the velocities of now, whether it ends here or starts here.
-        """
-        if not self._jointed:
-            return np.zeros(0)
-        with np.errstate(over="ignore", invalid="ignore"):  # What isn't finite is found by whoever asks.
-            speeds = np.add.reduceat(np.abs(self._qvel) * self._arms, self._starts)
-            if self._sliding:
-                numbers = self._qvel.tolist()
-                for track, slides in self._sliding:
-                    speeds[track] += self._added(slides, numbers, steps)
-            return speeds
-
     # --- What is to be seen ---
-
-    def poses(self) -> dict[str, tuple[Pose, ...]]:
-        self._look()
-        return {name: track.poses() for name, track in self._tracks.items()}
-
-    def model_poses(self) -> dict[str, Pose]:
-        self._look()
-        return {name: track.pose() for name, track in self._tracks.items()}
 
     def _look(self) -> None:
         """Have MuJoCo work out the poses of now: after a step, they are still those before it."""
@@ -395,7 +403,7 @@ class MujocoGroup:
         mujoco.mj_kinematics(self._model, self._data)
 
     def packed_positions(self) -> bytes:
-        if self._held:
+        if self._has_held:
             self._look()
         numbers = self._data.qpos.tolist()
         return b"".join([_POINT.pack(*track.position(numbers)) for track in self._tracks.values()])
@@ -407,9 +415,9 @@ class MujocoGroup:
     def contacts(self) -> dict[tuple[str, str], float]:
         found: dict[tuple[str, str], float] = {}
         if self._stepped:
-            bodies = self._model.geom_bodyid
             for geoms, distance in zip(self._data.contact.geom, self._data.contact.dist, strict=True):
-                one, other = sorted(self._entities[bodies[geom]] for geom in geoms)
+                bodies = (self._model.body(self._model.geom_bodyid[geom]) for geom in geoms)
+                one, other = sorted(entity_of(body.name) for body in bodies)
                 found[one, other] = max(-float(distance), found.get((one, other), -inf))
         return found
 
@@ -417,12 +425,14 @@ class MujocoGroup:
         if not self.movers:
             return {}
         self._look()
-        boxes = self._boxes()
-        self._check_boxes(boxes)
+        boxes = self._boxes.now()
+        if (outside := self._boxes.first_outside(boxes, self.step, self._speed_max, self._world.step)) is not None:
+            problem = "got farther than it could be expected to: a contact may have been missed"
+            raise self._failure(self.movers[outside], problem)
         speeds = (track.expected_speed(self.step, steps) for track in self._active)
-        fastest = max([*self._speeds(steps).tolist(), *speeds, 0.0])
+        fastest = max([*self._bounds.found(steps).tolist(), *speeds, 0.0])
         self._speed_max = bound = _speed_bound(self._world, fastest, steps)
-        self._last_look = _LastLook(self.step, steps, boxes)
+        self._boxes.expect(boxes, self.step, steps)
         extents = {
             name: Extent(center, half, bound)
             for name, (center, half) in zip(self.movers, _boxes_of(boxes), strict=True)
@@ -433,60 +443,19 @@ class MujocoGroup:
     def limit_speeds(self, speed: float) -> None:
         self._speed_max = speed
 
-    def _boxes(self) -> tuple[Any, Any]:
-        """Return centers and half sizes of the boxes around each mover's links, whose poses must be those of now."""
-        at = self._data.xpos[self._first_body :]
-        with np.errstate(over="ignore", invalid="ignore"):
-            low = np.minimum.reduceat(at - self._radii, self._body_starts)
-            high = np.maximum.reduceat(at + self._radii, self._body_starts)
-            center = (low + high) / 2
-            # A rounded center may be nearer to one end.
-            return center, np.maximum(high - center, center - low) * (1 + 1e-12)
 
-    def _check_boxes(self, boxes: tuple[Any, Any]) -> None:
-        """See that everybody is where the last look expected it, whatever else has been checked on the way."""
-        last = self._last_look
-        if last is None or self.step > last.step + last.steps:
-            return
-        way = self._speed_max * (self.step - last.step) * self._world.step / SECOND
-        # By as much as a box of the same place and size may differ after rounding.
-        outside = np.abs(boxes[0] - last.boxes[0]) + boxes[1] > (last.boxes[1] + way) * (1 + 1e-9)
-        if outside.any():
-            name = self.movers[int(outside.any(axis=1).argmax())]
-            raise self._failure(name, "got farther than it could be expected to: a contact may have been missed")
+_Slide = tuple[int, int, list[int]]
+"""A prismatic joint: its places in qpos and qvel, and those in qvel of turns above it, whose arms it adds to."""
 
-
-class _LastLook(NamedTuple):
-    """A look at a group: the step, for how many more it was to hold, and the boxes, as centers and half sizes."""
-
-    step: int
-    steps: int
-    boxes: tuple[Any, Any]
-
-
-class _Slide(NamedTuple):
-    """A prismatic joint: its places in qpos and qvel, and those in qvel of turns above it, whose arms it adds to."""
-
-    place: int
-    dof: int
-    above: list[int]
-
-
-class _Motor(NamedTuple):
-    """A motor, where its joint is in qpos and qvel, how strong it is, and its servo if it sets the joint's speed."""
-
-    motor: JointMotor
-    place: int
-    dof: int
-    effort: float
-    servo: Servo | None
+_Motor = tuple[JointMotor, int, int, float, Servo | None]
+"""A motor, where its joint is in qpos and qvel, how strong it is, and its servo if it sets the joint's speed."""
 
 
 def _built_motor(motor: JointMotor, model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _Motor:
     (joint,) = (each for each in model.joints if each.name == motor.joint)
     number = int(compiled.body_jntadr[builder.bodies[model.name, joint.child].id])
     servo = builder.servos[model.name, motor.joint] if motor.sets_speed else None
-    return _Motor(motor, int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), joint.effort, servo)
+    return motor, int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), joint.effort, servo
 
 
 class _MoverParts(NamedTuple):
@@ -533,13 +502,13 @@ def _parts(model: WorldModel, compiled: Any, builder: MujocoBuilder) -> _MoverPa
     )
 
 
-class _MujocoTrack:
+class _MujocoTrack(DrivenMover):
     """A mover: where its numbers are in the model, and what moves it."""
 
     def __init__(
         self, model: WorldModel, world: WorldDescription, compiled: Any, data: Any, builder: MujocoBuilder
     ) -> None:
-        self.model = model
+        super().__init__(model, world.step)
         self.parts = _parts(model, compiled, builder)
         if isinstance(model.drive, VelocityDrive) and self.parts.canonical is None:
             raise ConfigurationError(
@@ -547,18 +516,13 @@ class _MujocoTrack:
                 advice="a velocity drive moves models whose canonical link is free",
             )
         self._scripted = model.pose  # Where the script had it when it was last followed.
-        self._ramp = (0.0, 0.0)
-        self._reached: Twist | None = None  # The command at whose speeds the wheels turn, if nothing else limits them.
         self._compiled, self._data = compiled, data
-        self._step_ns, self._seconds = world.step, world.step / SECOND
-        self._commands = command_steps(model, world.step)
         self._motor_commands = motor_command_steps(model, world.step)
         self._wheels: list[tuple[Servo, bool]] = []  # And whether it is a left one.
         if isinstance(model.drive, DiffDrive):
             for name in (*model.drive.left_joints, *model.drive.right_joints):
                 self._wheels.append((builder.servos[model.name, name], name in model.drive.left_joints))
         self._motors = [_built_motor(motor, model, compiled, builder) for motor in model.motors]
-        self.wanted = command_in_force(model, world.step, 0)
         self._motor_states = [MotorState(wanted) for wanted in motor_commands_in_force(model, world.step, 0)]
 
     @property
@@ -579,7 +543,7 @@ class _MujocoTrack:
             raise UsageError(f"{len(state)} bytes are no state of model {shown(self.model.name)}")
         if drive:
             numbers = unpack("<8d", state[:64])
-            self.wanted, self._ramp, self._reached = (numbers[:3], numbers[3:6]), numbers[6:], None
+            self.wanted, self.speeds, self._reached = (numbers[:3], numbers[3:6]), numbers[6:], None
         at = drive + motors
         self._motor_states = [MotorState(*numbers) for numbers in _MOTOR.iter_unpack(state[drive:at])]
         self._data.qpos[self.parts.places] = np.frombuffer(state, "<f8", offset=at, count=places // 8)
@@ -587,7 +551,7 @@ class _MujocoTrack:
 
     def saved(self, qpos: bytes, qvel: bytes) -> bytes:
         """Return the state, given the whole group's numbers: cutting bytes is faster than cutting arrays."""
-        told = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self._ramp)
+        told = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self.speeds)
         for each in self._motor_states:
             told += _MOTOR.pack(*each)
         places, dofs = self.parts.places, self.parts.dofs
@@ -598,7 +562,7 @@ class _MujocoTrack:
             raise UsageError(f"model {shown(self.model.name)} is held or scripted and can't be put elsewhere")
         self._data.qpos[self.parts.places] = self._compiled.qpos0[self.parts.places]
         self._data.qvel[self.parts.dofs] = 0.0
-        self._ramp, self._reached = (0.0, 0.0), None
+        self.speeds, self._reached = (0.0, 0.0), None
         self._motor_states = [MotorState(each.wanted) for each in self._motor_states]
         for number, place, _ in self.parts.free:
             there = pose.compose(self.model.links[number].pose)
@@ -641,13 +605,9 @@ class _MujocoTrack:
     def _turn_wheels(self, drive: DiffDrive) -> None:
         if self._reached is self.wanted:  # MuJoCo keeps what it was told last.
             return
-        (ahead, _, _), (_, _, turning) = self.wanted
-        ahead = ramped(drive.linear, self._ramp[0], ahead, self._seconds)
-        turning = ramped(drive.angular, self._ramp[1], turning, self._seconds)
-        if same_bits(self._ramp, (ahead, turning)) and all(servo.reach == inf for servo, _ in self._wheels):
+        if self._ramp(drive) and all(servo.reach == inf for servo, _ in self._wheels):
             self._reached = self.wanted
-        self._ramp = (ahead, turning)
-        left, right = wheel_speeds(drive, ahead, turning)
+        left, right = wheel_speeds(drive, *self.speeds)
         for servo, is_left in self._wheels:
             self._pace(servo, left if is_left else right)
 
@@ -702,23 +662,14 @@ class _MujocoTrack:
 
     # --- What is to be seen ---
 
-    def poses(self) -> tuple[Pose, ...]:
-        return tuple(map(self._pose_of, self.parts.bodies))
-
-    def pose(self) -> Pose:
-        if self.model.motion is not None:
-            return self._scripted
-        return self._pose_of(self.parts.canonical_body).compose(self.parts.to_model)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether its position follows from its own numbers alone."""
-        return self.parts.canonical is not None
-
     def position(self, numbers: list[float]) -> Vector:
         """Return the model's own position, given the group's qpos; unless it is free, poses must be those of now."""
         if self.parts.canonical is None:
-            return self.pose().position
+            if self.model.motion is not None:
+                return self._scripted.position
+            x, y, z = self._data.xpos[self.parts.canonical_body].tolist()
+            w, a, b, c = self._data.xquat[self.parts.canonical_body].tolist()
+            return Pose((x, y, z), (w, a, b, c)).place(self.parts.to_model.position)
         place = self.parts.canonical[1]
         x, y, z, w, a, b, c = numbers[place : place + 7]
         p, q, r = self.parts.to_model.position
@@ -728,11 +679,6 @@ class _MujocoTrack:
         d, e, f = 2 * (b * r - c * q), 2 * (c * p - a * r), 2 * (a * q - b * p)
         return x + p + w * d + b * f - c * e, y + q + w * e + c * d - a * f, z + r + w * f + a * e - b * d
 
-    def _pose_of(self, body: int) -> Pose:
-        x, y, z = self._data.xpos[body].tolist()
-        w, a, b, c = self._data.xquat[body].tolist()
-        return Pose((x, y, z), (w, a, b, c))
-
     def expected_speed(self, step: int, steps: int) -> float:
         """Return how fast its links are to be by its script or its commands, if its poses are those of now."""
         if self.model.motion is not None:
@@ -740,7 +686,7 @@ class _MujocoTrack:
         speed = _wanted_speed(self.wanted, self._commands, self.arm(), step, steps)
         if not self._motors:
             return speed
-        places = [float(self._data.qpos[each.place]) for each in self._motors]
+        places = [float(self._data.qpos[place]) for _, place, _, _, _ in self._motors]
         return speed + _servo_speed(self.model, [each.wanted for each in self._motor_states], places, self._seconds)
 
     def arm(self) -> float:
@@ -767,7 +713,7 @@ def _box_at(model: WorldModel, pose: Pose) -> tuple[Vector, Vector]:
 
 
 def _speed_bound(world: WorldDescription, fastest: float, steps: int) -> float:
-    """Return what nobody in a group is expected to exceed, given how fast the fastest is or will want to be."""
+    """Return what no mover of a group is expected to exceed, given how fast the fastest is or will want to be."""
     return 2 * fastest + length(world.gravity) * steps * world.step / SECOND + _SPEED_SPARE
 
 
@@ -882,5 +828,5 @@ def _slides(model: WorldModel, compiled: Any, bodies: Mapping[str, int]) -> list
             while link is not None:
                 above += _turns(compiled, bodies[link])
                 link = held[link].parent if link in held else None
-            slides.append(_Slide(int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), above))
+            slides.append((int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), above))
     return slides

@@ -26,7 +26,7 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
+from worldline.world.pose import ORIGIN, Pose
 from worldline.world.shapes import (
     BoxShape,
     CapsuleShape,
@@ -102,7 +102,7 @@ class MujocoBuilder:
                 above, pose = self._spec.worldbody, model.pose.compose(link.pose)
             else:
                 above, pose = self.bodies[model.name, parent], links[parent].pose.inverse().compose(link.pose)
-            body = above.add_body(name=_body_name(model, link), pos=pose.position, quat=pose.quaternion)
+            body = above.add_body(name=_name(model, link.name), pos=pose.position, quat=pose.quaternion)
             self.bodies[model.name, link.name] = body
             body.mocap = model.motion is not None
             if not model.static:
@@ -118,7 +118,7 @@ class MujocoBuilder:
             solid = [link for link in model.links if link.collisions]
             for number, one in enumerate(solid):
                 for other in solid[number + 1 :]:
-                    self._spec.add_exclude(bodyname1=_body_name(model, one), bodyname2=_body_name(model, other))
+                    self._spec.add_exclude(bodyname1=_name(model, one.name), bodyname2=_name(model, other.name))
         if isinstance(model.drive, DiffDrive):
             self._add_wheels(model, model.drive)
         for motor in model.motors:
@@ -143,9 +143,7 @@ class MujocoBuilder:
             "prismatic": mujoco.mjtJoint.mjJNT_SLIDE,
             "ball": mujoco.mjtJoint.mjJNT_BALL,
         }
-        joint = body.add_joint(
-            name=_joint_name(model, held.name), type=kinds[held.kind], pos=held.anchor, axis=held.axis
-        )
+        joint = body.add_joint(name=_name(model, held.name), type=kinds[held.kind], pos=held.anchor, axis=held.axis)
         joint.damping[0] = held.damping
         joint.frictionloss = held.friction
         if held.kind != "ball" and (isfinite(held.lower) or isfinite(held.upper)):
@@ -170,7 +168,7 @@ class MujocoBuilder:
         """
         (joint,) = (each for each in model.joints if each.name == name)
         stiffness = inertia / (lag if joint.effort == inf else max(_WHEEL_LAG, self._seconds))
-        servo = self._spec.add_actuator(target=_joint_name(model, name), trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        servo = self._spec.add_actuator(target=_name(model, name), trntype=mujoco.mjtTrn.mjTRN_JOINT)
         servo.set_to_velocity(kv=stiffness)
         self.servos[model.name, name] = Servo(servo, joint.velocity, joint.effort / stiffness)
 
@@ -215,12 +213,15 @@ def _possible(moments: Moments) -> Moments:
     return (xx + more, yy + more, zz + more, xy, xz, yz)
 
 
-def _body_name(model: WorldModel, link: RigidLink) -> str:
-    return f"{len(model.name)} {model.name} {link.name}"  # With the length, no two can be mixed up.
+def _name(model: WorldModel, part: str) -> str:
+    """Return how a link or joint of a model is called; with the length, no two can be mixed up."""
+    return f"{len(model.name)} {model.name} {part}"
 
 
-def _joint_name(model: WorldModel, joint: str) -> str:
-    return f"{len(model.name)} {model.name} {joint}"
+def entity_of(name: str) -> str:
+    """Return the model of which a part is called so."""
+    length, _, rest = name.partition(" ")
+    return rest[: int(length)]
 
 
 def _wheels(model: WorldModel) -> frozenset[str]:
@@ -262,17 +263,9 @@ def _add_geom(body: Any, collision: Collision) -> None:
             kind, size = kinds.mjGEOM_ELLIPSOID, radii
         case PlaneShape(normal):
             kind, size = kinds.mjGEOM_PLANE, (0, 0, 1)  # Without end.
-            pose = pose.compose(_turned_to(normal))
+            pose = pose.compose(Pose.facing(normal))
     mu, torsion = min(collision.friction.mu, collision.friction.mu2), collision.friction.torsion
     geom = body.add_geom(type=kind, size=size, pos=pose.position, quat=pose.quaternion)
     geom.friction = (mu, torsion, 0.0)
     geom.condim = 4 if torsion else 3 if mu else 1
     geom.priority = -int.from_bytes(pack(">f", min(mu, 1e30)))  # The bits of floats above 0 have the order of floats.
-
-
-def _turned_to(normal: Vector) -> Pose:
-    """Return a turn that takes z to a direction."""
-    x, y, z = normal
-    if z < -0.999999:
-        return Pose(ZERO, (0.0, 1.0, 0.0, 0.0))
-    return Pose.from_quaternion(ZERO, (1 + z, -y, x, 0.0))

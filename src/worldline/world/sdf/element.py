@@ -1,13 +1,13 @@
-"""An XML element of a world's file, read piece by piece so that whatever nobody reads can be listed.
+"""An XML element of a world's file, read piece by piece so that what isn't read can be listed.
 
 `child`, `children`, `attribute` and `words` mark what they return as read. `unread` then finds all that a file says and
-nobody has asked for: nothing is dropped in silence, not even what a reader has never heard of.
+no reader has asked for: nothing is dropped in silence, not even what a reader has never heard of.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -46,12 +46,13 @@ class WorldFileError(ConfigurationError):
 
 @dataclass(slots=True, eq=False)
 class SdfElement:
-    """A tag with what it encloses. `owner` is the file's name as errors show it."""
+    """A tag with what it encloses. `owner` is the file's name as errors show it; `notes` are those of all files."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     owner: str
+    notes: list[LoadingNote]
     text: str = ""
     content: list[SdfElement] = field(default_factory=list)
     _read: bool = False
@@ -64,8 +65,12 @@ class SdfElement:
         return WorldFileError.found(self.owner, self.line, problem, advice)
 
     def remark(self, text: str) -> None:
-        """Have something noted about this element, which is read otherwise."""
+        """Have something noted about this element and all others of which the same is said, at the first of them."""
         self._remarks.append(text)
+
+    def note(self, text: str, *, is_cosmetic: bool = False) -> None:
+        """Have something noted about this element alone."""
+        self.notes.append(LoadingNote(self.line, text, self.owner, is_cosmetic))
 
     @contextmanager
     def blamed(self, about: Mapping[tuple[str, int], SdfElement] | None = None) -> Iterator[None]:
@@ -98,24 +103,36 @@ class SdfElement:
             each._read = True
         return found
 
+    def at(self, *tags: str) -> SdfElement | None:
+        """Return the element that is enclosed by one that is enclosed by …, if all are there."""
+        found: SdfElement | None = self
+        for tag in tags:
+            found = found.child(tag) if found is not None else None
+        return found
+
     def needed(self, tag: str, what: str = "") -> SdfElement:
         found = self.child(tag)
         if found is None:
             raise self.error(f"{what or f'<{self.shown_tag}>'} needs a <{tag}>")
         return found
 
-    def attribute(self, name: str) -> str | None:
+    def attribute(self, name: str) -> str:
+        """Return an attribute without blanks around it; one that isn't there is empty."""
         self._attributes_read.add(name)
-        return self.attributes.get(name)
+        return self.attributes.get(name, "").strip()
+
+    def says(self, attribute: str) -> bool:
+        """Return whether an attribute is true."""
+        return self.attribute(attribute).lower() in ("true", "1")
 
     def name(self) -> str:
         name = self.attribute("name")
-        if name is None or not name.strip():
+        if not name:
             raise self.error(f"<{self.shown_tag}> needs a name")
-        return name.strip()
+        return name
 
     def discard(self) -> None:
-        """Mark all of it as read: somebody has noted already that it isn't supported as a whole."""
+        """Mark all of it as read: it is noted already that it isn't supported as a whole."""
         self._read = self._text_read = True
         self._attributes_read.update(self.attributes)
         for each in self.content:
@@ -156,9 +173,26 @@ class SdfElement:
     def number(self) -> float:
         return self.numbers(1)[0]
 
+    def number_in(self, tag: str, default: float) -> float:
+        """Return the number in an enclosed element, or the default if there is none."""
+        found = self.child(tag)
+        return default if found is None else found.number()
+
+    def limit_in(self, tag: str, default: float) -> float:
+        found = self.child(tag)
+        return default if found is None else found.limit()
+
     def vector(self) -> Vector:
         x, y, z = self.numbers(3)
         return (x, y, z)
+
+    def vector_in(self, tag: str, default: Vector) -> Vector:
+        found = self.child(tag)
+        return default if found is None else found.vector()
+
+    def boolean_in(self, tag: str, default: bool = False) -> bool:
+        found = self.child(tag)
+        return default if found is None else found.boolean()
 
     def boolean(self) -> bool:
         word = " ".join(self.words()).lower()
@@ -190,10 +224,10 @@ class SdfElement:
                 return number
         raise self.error(f"<{self.shown_tag}> needs a finite number, not {shown(word)}")
 
-    # What nobody has read.
+    # What isn't read.
 
     def unread(self) -> Iterator[LoadingNote]:
-        """Yield a note for each kind of thing in here that nobody has asked for, with its first line."""
+        """Yield a note for each kind of thing in here that no reader has asked for, with its first line."""
         found: dict[tuple[str, bool], list[SdfElement]] = {}
         for what, element, is_cosmetic in self._unread(False):
             found.setdefault((what, is_cosmetic), []).append(element)
@@ -241,7 +275,7 @@ def local_pose(element: SdfElement | None) -> Pose:
     if element is None:
         return ORIGIN
     form = element.attribute("rotation_format") or "euler_rpy"
-    degrees = (element.attribute("degrees") or "false").strip().lower() in ("true", "1")
+    degrees = element.says("degrees")
     if not element.words():
         return ORIGIN
     with element.blamed():
@@ -255,26 +289,31 @@ def local_pose(element: SdfElement | None) -> Pose:
         return Pose.from_rpy((x, y, z), roll, pitch, yaw)
 
 
-@dataclass(slots=True)
-class _Frame:
-    element: SdfElement
-    pose: SdfElement | None
-    base: str | None
-    """What its pose is relative to if it doesn't say so; None for the scope's origin."""
-    link: str | None
-    """The link that it moves with; None if `base` tells."""
+_Frame = tuple[SdfElement, str | None, str | None]
+"""An element; what its pose is relative to if it doesn't say so, None for the scope's origin; and the link that it
+moves with, None if that tells."""
 
 
 class FrameScope:
-    """The names in a world or a model. `origin` is what the origin itself is called."""
+    """The names in a world or a model, and the models `nested` in it. `origin` is what the origin itself is called."""
 
-    def __init__(self, owner: SdfElement, origin: str) -> None:
-        self._owner = owner
+    def __init__(self, owner: SdfElement, origin: str, nested: Sequence[FrameScope] = ()) -> None:
+        self.owner = owner
+        self.nested = nested
         self._origin = origin
         self._frames: dict[str, _Frame] = {}
         self._nested: dict[str, FrameScope] = {}
         self._known: dict[str, Pose] = {}
         self.canonical_link: str | None = None
+
+    def add_nested(self) -> None:
+        for scope in self.nested:
+            self.add(scope.owner, nested=scope)
+
+    def add_frames(self) -> None:
+        """Add the plain frames of a world or model."""
+        for frame in self.owner.children("frame"):
+            self.add(frame, base=frame.attribute("attached_to") or None)
 
     def add(
         self, element: SdfElement, base: str | None = None, link: str | None = None, nested: FrameScope | None = None
@@ -284,20 +323,21 @@ class FrameScope:
             raise element.error(f"{shown(name)} can't name a <{element.shown_tag}>", "SDF reserves that name")
         earlier = self._frames.get(name)
         if earlier is not None:
-            if earlier.element.tag == element.tag:
+            if earlier[0].tag == element.tag:
                 raise element.error(
-                    f"there are two <{element.shown_tag}> {shown(name)} in this <{self._owner.shown_tag}>"
+                    f"there are two <{element.shown_tag}> {shown(name)} in this <{self.owner.shown_tag}>"
                 )
-            return  # Older files call a joint like its link. Whoever names it means the link.
-        self._frames[name] = _Frame(element, element.child("pose"), base, link)
+            return  # Older files call a joint like its link. The name means the link.
+        self._frames[name] = (element, base, link)
+        element.child("pose")  # It is read even if no other pose needs it.
         if nested is not None:
             self._nested[name] = nested
 
     def check(self) -> None:
-        """Work out every pose, so that a mistake in one that nobody needs is found, too."""
-        for name, frame in self._frames.items():
-            with frame.element.blamed():
-                self.pose_of(name, frame.element)
+        """Work out every pose, so that a mistake in one that isn't needed is found, too."""
+        for name, (element, _, _) in self._frames.items():
+            with element.blamed():
+                self.pose_of(name, element)
 
     def pose_of(self, name: str, asker: SdfElement, depth: int = 0) -> Pose:
         """Return where a name is, relative to this scope's origin."""
@@ -311,16 +351,14 @@ class FrameScope:
         outer, nested, inner = self._split(name, asker)
         if nested is not None and inner:
             return self.pose_of(outer, asker, depth + 1).compose(nested.pose_of(inner, asker, depth + 1))
-        frame = self._frames[name]
-        return self.resolve(frame.pose, frame.base, frame.element, depth)
+        element, base, _ = self._frames[name]
+        return self.resolve(element.child("pose"), base, element, depth)
 
     def resolve(self, pose: SdfElement | None, base: str | None, asker: SdfElement, depth: int = 0) -> Pose:
         """Return a pose relative to this scope's origin; `base` is what it is relative to unless it says so itself."""
         if depth > _CHAIN_MAX:
             raise asker.error("its pose is relative to itself, or to too many others in turn")
-        said = self.relative_to(pose)
-        if said is not None:
-            base = said
+        base = self.relative_to(pose) or base
         here = local_pose(pose)
         if base is None or base == self._origin:
             return here
@@ -343,16 +381,15 @@ class FrameScope:
         outer, nested, inner = self._split(name, asker)
         if nested is not None:
             return f"{outer}::{nested.link_of(inner or nested._origin, asker, depth + 1)}"
-        frame = self._frames[name]
-        if frame.link is not None:
-            return frame.link if frame.link == name else self.link_of(frame.link, asker, depth + 1)
-        return self.link_of(frame.base or self._origin, asker, depth + 1)
+        _, base, link = self._frames[name]
+        if link is not None:
+            return link if link == name else self.link_of(link, asker, depth + 1)
+        return self.link_of(base or self._origin, asker, depth + 1)
 
     @staticmethod
     def relative_to(pose: SdfElement | None) -> str | None:
         """Return what a pose says that it is relative to."""
-        said = pose.attribute("relative_to") if pose is not None else None
-        return said.strip() or None if said is not None else None
+        return (pose.attribute("relative_to") or None) if pose is not None else None
 
     def _split(self, name: str, asker: SdfElement) -> tuple[str, FrameScope | None, str]:
         """Return the first part of a name, its scope if it is a model, and the rest."""

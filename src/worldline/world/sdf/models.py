@@ -7,9 +7,9 @@ between them say.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from worldline.model.errors import nearest, shown
 from worldline.world.description import (
@@ -21,15 +21,13 @@ from worldline.world.description import (
     Friction,
     Joint,
     JointKind,
-    LoadingNote,
     RigidLink,
     Visual,
     WorldModel,
 )
 from worldline.world.pose import ORIGIN, Pose, Vector, length
 from worldline.world.sdf.element import MODEL_FRAME, FrameScope, SdfElement, local_pose
-from worldline.world.sdf.library import SdfLibrary
-from worldline.world.sdf.plugins import Movers, note_plugin, plugin_name, read_plugins
+from worldline.world.sdf.plugins import ModelParts, note_plugin, read_plugins
 from worldline.world.shapes import (
     UNIT_INERTIA,
     WATER,
@@ -48,6 +46,9 @@ from worldline.world.shapes import (
 )
 
 # Reads <geometry>.
+
+_Numbers = TypeVar("_Numbers", tuple[float], Vector)
+_Part = TypeVar("_Part", Collision, Visual)
 
 
 def read_shape(owner: SdfElement) -> Shape | None:
@@ -81,38 +82,21 @@ def read_box(owner: SdfElement, what: str) -> BoxShape:
 
 
 def _box(element: SdfElement) -> BoxShape:
-    size = _given(element, "size", "1 1 1")
-    return BoxShape((1.0, 1.0, 1.0) if size is None else size.vector())
-
-
-def _sphere(element: SdfElement) -> SphereShape:
-    return SphereShape(_length(element, "radius", 1.0))
-
-
-def _cylinder(element: SdfElement) -> CylinderShape:
-    return CylinderShape(_length(element, "radius", 1.0), _length(element, "length", 1.0))
-
-
-def _capsule(element: SdfElement) -> CapsuleShape:
-    return CapsuleShape(_length(element, "radius", 0.5), _length(element, "length", 1.0))
-
-
-def _ellipsoid(element: SdfElement) -> EllipsoidShape:
-    radii = _given(element, "radii", "1 1 1")
-    return EllipsoidShape((1.0, 1.0, 1.0) if radii is None else radii.vector())
+    return BoxShape(_given(element, "size", (1.0, 1.0, 1.0)))
 
 
 def _length(element: SdfElement, tag: str, default: float) -> float:
-    found = _given(element, tag, f"{default:g}")
-    return default if found is None else found.number()
+    return _given(element, tag, (default,))[0]
 
 
-def _given(element: SdfElement, tag: str, default: str) -> SdfElement | None:
+def _given(element: SdfElement, tag: str, default: _Numbers) -> _Numbers:
     """Return what a shape says of its size. Gazebo takes a default for what is missing, and complains."""
     found = element.child(tag)
     if found is None:
-        element.remark(f"a <{element.shown_tag}> without <{tag}> has {default}, as in Gazebo")
-    return found
+        numbers = " ".join(f"{number:g}" for number in default)
+        element.remark(f"a <{element.shown_tag}> without <{tag}> has {numbers}, as in Gazebo")
+        return default
+    return cast("_Numbers", tuple(found.numbers(len(default))))
 
 
 def _plane(element: SdfElement) -> PlaneShape:
@@ -127,10 +111,10 @@ def _plane(element: SdfElement) -> PlaneShape:
 
 _SHAPES: dict[str, Callable[[SdfElement], Shape]] = {
     "box": _box,
-    "sphere": _sphere,
-    "cylinder": _cylinder,
-    "capsule": _capsule,
-    "ellipsoid": _ellipsoid,
+    "sphere": lambda each: SphereShape(_length(each, "radius", 1.0)),
+    "cylinder": lambda each: CylinderShape(_length(each, "radius", 1.0), _length(each, "length", 1.0)),
+    "capsule": lambda each: CapsuleShape(_length(each, "radius", 0.5), _length(each, "length", 1.0)),
+    "ellipsoid": lambda each: EllipsoidShape(_given(each, "radii", (1.0, 1.0, 1.0))),
     "plane": _plane,
 }
 
@@ -141,9 +125,10 @@ _SHAPES: dict[str, Callable[[SdfElement], Shape]] = {
 def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str, *, static: bool) -> RigidLink:
     """Read a link. `placed` is where its scope's origin is in the whole model, and `prefix` begins its full name."""
     name = element.name()
-    gravity = element.child("gravity")
-    collisions = [(each, solid) for each in element.children("collision") if (solid := _collision(each, name, scope))]
-    visuals = [(each, seen) for each in element.children("visual") if (seen := _visual(each, name, scope))]
+    collisions = _shaped(
+        element, "collision", scope, lambda each, **parts: Collision(**parts, friction=_friction(each))
+    )
+    visuals = _shaped(element, "visual", scope, lambda each, **parts: Visual(**parts, color=_color(each)))
     about = {("collision", index): each for index, (each, _) in enumerate(collisions)}
     about |= {("visual", index): each for index, (each, _) in enumerate(visuals)}
     with element.blamed(about):
@@ -153,32 +138,28 @@ def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str,
             inertia=_inertia(element, name, scope, collisions, static),
             collisions=tuple(each for _, each in collisions),
             visuals=tuple(each for _, each in visuals),
-            gravity=gravity is None or gravity.boolean(),
+            gravity=element.boolean_in("gravity", True),
         )
 
 
-def _collision(element: SdfElement, link: str, scope: FrameScope) -> Collision | None:
-    with element.blamed():
-        shape = read_shape(element)
-        if shape is None:
-            element.discard_but("geometry")
-            return None
-        pose = scope.resolve_in(link, element.child("pose"), element)
-        return Collision(name=element.name(), shape=shape, pose=pose, friction=_friction(element))
-
-
-def _visual(element: SdfElement, link: str, scope: FrameScope) -> Visual | None:
-    with element.blamed():
-        shape = read_shape(element)
-        if shape is None:
-            element.discard_but("geometry")
-            return None
-        pose = scope.resolve_in(link, element.child("pose"), element)
-        return Visual(name=element.name(), shape=shape, pose=pose, color=_color(element))
+def _shaped(
+    link: SdfElement, tag: str, scope: FrameScope, build: Callable[..., _Part]
+) -> list[tuple[SdfElement, _Part]]:
+    """Read a link's collisions or visuals; those whose shapes aren't supported are left out, and noted."""
+    found = []
+    for element in link.children(tag):
+        with element.blamed():
+            shape = read_shape(element)
+            if shape is None:
+                element.discard_but("geometry")
+                continue
+            pose = scope.resolve_in(link.name(), element.child("pose"), element)
+            found.append((element, build(element, name=element.name(), shape=shape, pose=pose)))
+    return found
 
 
 def _friction(collision: SdfElement) -> Friction:
-    friction = _inside(collision, "surface", "friction")
+    friction = collision.at("surface", "friction")
     if friction is None:
         return Friction()
     mu = mu2 = 1.0
@@ -186,26 +167,22 @@ def _friction(collision: SdfElement) -> Friction:
     for engine, first, second in (("bullet", "friction", "friction2"), ("ode", "mu", "mu2")):  # The last one counts.
         given = friction.child(engine)
         if given is not None:
-            mu, mu2 = _number(given, first, mu), _number(given, second, mu2)
+            mu, mu2 = given.number_in(first, mu), given.number_in(second, mu2)
     torsional = friction.child("torsional")
     if torsional is not None:
-        torsion = _number(torsional, "coefficient", torsion)
+        torsion = torsional.number_in("coefficient", torsion)
     with friction.blamed():
         return Friction(mu, mu2, torsion)
 
 
 def _color(visual: SdfElement) -> Color:
     """Return what a visual's material scatters; the other colors of a material only matter to a renderer."""
-    material = visual.child("material")
-    given = material.child("diffuse") if material is not None else None
+    given = visual.at("material", "diffuse")
     if given is None:
         return GRAY
-    r, g, b, *opacity = given.numbers(3 if len(given.words()) == 3 else 4)
-    return (_bright(r), _bright(g), _bright(b), _bright(opacity[0]) if opacity else 1.0)
-
-
-def _bright(part: float) -> float:
-    return min(max(part, 0.0), 1.0)
+    parts = given.numbers(3 if len(given.words()) == 3 else 4)
+    r, g, b, opacity, *_ = (*(min(max(part, 0.0), 1.0) for part in parts), 1.0)
+    return (r, g, b, opacity)
 
 
 _Solids = list[tuple[SdfElement, Collision]]
@@ -219,14 +196,14 @@ def _inertia(link: SdfElement, name: str, scope: FrameScope, solids: _Solids, st
         return UNIT_INERTIA
     mass = inertial.child("mass")
     with inertial.blamed():
-        if (inertial.attribute("auto") or "false").strip().lower() in ("true", "1"):
-            usual = _number(inertial, "density", WATER)
+        if inertial.says("auto"):
+            usual = inertial.number_in("density", WATER)
             numbers = {key: usual if density is None else density.number() for key, density in densities.items()}
             whole = UNIT_INERTIA if static else _automatic(inertial, link, name, scope, solids, numbers)
             return whole if mass is None else scaled(whole, mass.number())
         moments = inertial.child("inertia")
         xx, yy, zz, xy, xz, yz = (
-            default if moments is None else _number(moments, tag, default)
+            default if moments is None else moments.number_in(tag, default)
             for tag, default in (("ixx", 1.0), ("iyy", 1.0), ("izz", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyz", 0.0))
         )
         pose = scope.resolve_in(name, inertial.child("pose"), inertial)
@@ -253,30 +230,17 @@ def _automatic(
     return combined(parts) if parts else UNIT_INERTIA
 
 
-def _inside(element: SdfElement, *tags: str) -> SdfElement | None:
-    found: SdfElement | None = element
-    for tag in tags:
-        found = found.child(tag) if found is not None else None
-    return found
-
-
-def _number(element: SdfElement, tag: str, default: float) -> float:
-    found = element.child(tag)
-    return default if found is None else found.number()
-
-
 # Reads <joint>.
 
 _UNSUPPORTED = ("gearbox", "revolute2", "screw", "universal")
 
 
-def read_joint(element: SdfElement, scope: FrameScope, prefix: str, notes: list[LoadingNote]) -> Joint | None:
+def read_joint(element: SdfElement, scope: FrameScope, prefix: str) -> Joint | None:
     """Read a joint; return None if it is of a kind that isn't supported, which is then noted."""
-    name, kind = element.name(), (element.attribute("type") or "").strip()
+    name, kind = element.name(), element.attribute("type")
     if kind in _UNSUPPORTED:
         element.discard()
-        problem = f"joint {shown(name)} is of type {kind}, which isn't supported: it connects nothing"
-        notes.append(LoadingNote(element.line, problem, element.owner))
+        element.note(f"joint {shown(name)} is of type {kind}, which isn't supported: it connects nothing")
         return None
     if kind == "continuous":
         kind = "revolute"
@@ -301,16 +265,7 @@ def read_joint(element: SdfElement, scope: FrameScope, prefix: str, notes: list[
         return joint
     with axis.blamed():
         joint = replace(joint, axis=_direction(axis, held, scope, anchor), **_dynamics(axis))
-        return replace(joint, **_limits(axis, is_continuous=(element.attribute("type") or "").strip() == "continuous"))
-
-
-def note_unused_speed(element: SdfElement) -> None:
-    """Note that a joint's limit of speed isn't simulated."""
-    axis = element.child("axis")
-    limit = axis.child("limit") if axis is not None else None
-    velocity = limit.child("velocity") if limit is not None else None
-    if velocity is not None:
-        velocity.remark("<velocity> in <limit> isn't simulated for joints that nothing moves at a speed")
+        return replace(joint, **_limits(axis, is_continuous=element.attribute("type") == "continuous"))
 
 
 def _anchor(element: SdfElement, child: str, held: str, scope: FrameScope) -> Pose:
@@ -324,14 +279,13 @@ def _anchor(element: SdfElement, child: str, held: str, scope: FrameScope) -> Po
 def _direction(axis: SdfElement, held: str, scope: FrameScope, anchor: Pose) -> Vector:
     """Return the axis in the frame of the link that the joint holds. It is written in the joint's own frame."""
     xyz = axis.child("xyz")
-    vector = (0.0, 0.0, 1.0) if xyz is None else xyz.vector()
+    vector = axis.vector_in("xyz", (0.0, 0.0, 1.0))
     size = length(vector)
     if xyz is not None and not 1e-9 < size < 1e9:
         raise xyz.error("an axis needs some length")
     unit = (vector[0] / size, vector[1] / size, vector[2] / size)
-    frame = xyz.attribute("expressed_in") if xyz is not None else None
-    older = axis.child("use_parent_model_frame")
-    if older is not None and older.boolean():
+    frame = xyz.attribute("expressed_in") if xyz is not None else ""
+    if axis.boolean_in("use_parent_model_frame"):
         frame = MODEL_FRAME
     if not frame:
         return anchor.rotate(unit)
@@ -358,121 +312,96 @@ def _limits(axis: SdfElement, *, is_continuous: bool) -> dict[str, Any]:
 _NESTED_MAX = 20
 
 
-@dataclass(slots=True)
-class ModelOutline:
-    """A model's elements and the names in it, before any of its poses can be worked out."""
+def outline(element: SdfElement, models_in: Callable[[SdfElement], list[SdfElement]], depth: int = 0) -> FrameScope:
+    """Collect all names in a model and in those nested in it, for poses may name what is written later.
 
-    element: SdfElement
-    frames: FrameScope
-    nested: list[ModelOutline]
-
-
-def outline(element: SdfElement, library: SdfLibrary, depth: int = 0) -> ModelOutline:
-    """Collect all names in a model and in those nested in it, for poses may name what is written later."""
+    `models_in` returns the models that an element has or includes.
+    """
     if depth > _NESTED_MAX:
         raise element.error(f"models are nested more than {_NESTED_MAX} deep", "does a file include itself?")
-    frames = FrameScope(element, MODEL_FRAME)
     links = element.children("link")
+    frames = FrameScope(element, MODEL_FRAME, [outline(each, models_in, depth + 1) for each in models_in(element)])
     for link in links:
         frames.add(link, link=link.name())
-    nested = [outline(each, library, depth + 1) for each in library.models_in(element)]
-    for inner in nested:
-        frames.add(inner.element, nested=inner.frames)
+    frames.add_nested()
     for joint in element.children("joint"):
         child = joint.child("child")
         held = child.word() if child is not None else None
         frames.add(joint, base=held, link=held)
-    add_frames(element, frames)
+    frames.add_frames()
     canonical = element.attribute("canonical_link")
     if canonical:
         frames.canonical_link = frames.link_of(canonical, element)
     elif links:
         frames.canonical_link = links[0].name()
-    elif nested:
-        frames.canonical_link = frames.link_of(nested[0].element.name(), element)
-    return ModelOutline(element, frames, nested)
+    elif frames.nested:
+        frames.canonical_link = frames.link_of(frames.nested[0].owner.name(), element)
+    return frames
 
 
-def add_frames(element: SdfElement, frames: FrameScope) -> None:
-    """Add the plain frames of a world or model."""
-    for frame in element.children("frame"):
-        attached = frame.attribute("attached_to")
-        frames.add(frame, base=attached or None)
-
-
-@dataclass(slots=True)
-class _Parts:
-    """What a model and those nested in it have, and the elements it was read from."""
-
-    static: bool
-    links: list[RigidLink] = field(default_factory=list)
-    joints: list[Joint] = field(default_factory=list)
-    about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
-
-
-def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> WorldModel:
+def read_model(model: FrameScope, pose: Pose) -> WorldModel:
     """Read a model of the world, at its pose there."""
-    element = model.element
-    static, self_collide = element.child("static"), element.child("self_collide")
-    is_static = static is not None and static.boolean()
-    parts = _Parts(is_static)
-    _collect(model, ORIGIN, "", parts, notes)
-    movers = read_plugins(element, parts.joints, is_static, notes)
-    _note_unused_speeds(parts, movers)
+    element = model.owner
+    is_static = element.boolean_in("static")
+    parts = ModelParts(is_static)
+    _collect(model, ORIGIN, "", parts)
+    read_plugins(element, parts)
+    _note_unused_speeds(parts)
     for inner in model.nested:
-        _note_nested(inner, is_static, notes)
-    with element.blamed(parts.about | movers.about):
+        _note_nested(inner, is_static)
+    with element.blamed(parts.about):
         return WorldModel(
             name=element.name(),
             pose=pose,
             static=is_static,
-            self_collide=self_collide is not None and self_collide.boolean(),
+            self_collide=element.boolean_in("self_collide"),
             links=tuple(parts.links),
             joints=tuple(parts.joints),
-            canonical_link=model.frames.canonical_link or "",
-            drive=movers.drive,
-            commands=movers.commands,
-            motion=movers.motion,
-            motors=tuple(movers.motors),
-            motor_commands=movers.motor_commands,
+            canonical_link=model.canonical_link or "",
+            drive=parts.drive,
+            commands=parts.commands,
+            motion=parts.motion,
+            motors=tuple(parts.motors),
+            motor_commands=parts.motor_commands,
         )
 
 
-def _collect(model: ModelOutline, placed: Pose, prefix: str, parts: _Parts, notes: list[LoadingNote]) -> None:
+def _collect(model: FrameScope, placed: Pose, prefix: str, parts: ModelParts) -> None:
     """Add the links and joints of a model whose frame is `placed` in the outermost one."""
-    model.frames.check()
-    for element in model.element.children("link"):
+    model.check()
+    for element in model.owner.children("link"):
         parts.about["link", len(parts.links)] = element
-        parts.links.append(read_link(element, model.frames, placed, prefix, static=parts.static))
-    for element in model.element.children("joint"):
-        joint = read_joint(element, model.frames, prefix, notes)
+        parts.links.append(read_link(element, model, placed, prefix, static=parts.static))
+    for element in model.owner.children("joint"):
+        joint = read_joint(element, model, prefix)
         if joint is not None:
             parts.about["joint", len(parts.joints)] = element
             parts.joints.append(joint)
     for inner in model.nested:
-        name = inner.element.name()
-        with inner.element.blamed():
-            inner_placed = placed.compose(model.frames.pose_of(name, inner.element))
-        _collect(inner, inner_placed, f"{prefix}{name}::", parts, notes)
+        name = inner.owner.name()
+        with inner.owner.blamed():
+            inner_placed = placed.compose(model.pose_of(name, inner.owner))
+        _collect(inner, inner_placed, f"{prefix}{name}::", parts)
 
 
-def _note_unused_speeds(parts: _Parts, movers: Movers) -> None:
+def _note_unused_speeds(parts: ModelParts) -> None:
     """Note limits of speed that aren't simulated: those of joints that nothing moves at a speed."""
-    paced = {motor.joint for motor in movers.motors if motor.sets_speed}
-    if isinstance(movers.drive, DiffDrive):
-        paced.update(movers.drive.left_joints, movers.drive.right_joints)
+    paced = {motor.joint for motor in parts.motors if motor.sets_speed}
+    if isinstance(parts.drive, DiffDrive):
+        paced.update(parts.drive.left_joints, parts.drive.right_joints)
     for index, joint in enumerate(parts.joints):
         if joint.velocity < inf and not (joint.is_locked or joint.name in paced or parts.static):
-            note_unused_speed(parts.about["joint", index])
+            velocity = parts.about["joint", index].at("axis", "limit", "velocity")
+            if velocity is not None:
+                velocity.remark("<velocity> in <limit> isn't simulated for joints that nothing moves at a speed")
 
 
-def _note_nested(inner: ModelOutline, is_static: bool, notes: list[LoadingNote]) -> None:
+def _note_nested(inner: FrameScope, is_static: bool) -> None:
     """Note what a nested model asks for that only an outermost one can have."""
-    static = inner.element.child("static")
+    static = inner.owner.child("static")
     if static is not None and static.boolean() and not is_static:
-        text = "a model nested in one that moves can't be static: it moves along"
-        notes.append(LoadingNote(static.line, text, static.owner))
-    for plugin in inner.element.children("plugin"):
-        note_plugin(plugin, plugin_name(plugin), notes)
+        static.note("a model nested in one that moves can't be static: it moves along")
+    for plugin in inner.owner.children("plugin"):
+        note_plugin(plugin)
     for each in inner.nested:
-        _note_nested(each, is_static, notes)
+        _note_nested(each, is_static)

@@ -12,15 +12,14 @@
     </plugin>
 
 Times are seconds. The first moves a model whatever is in its way, between poses relative to the world. The second tells
-a model's drive what to do from a time on, as if somebody had sent it a command: a velocity in the model's frame, or
-only the speed ahead and the rate of turning. A <command> with a <topic> and a <value> tells the motors that hear it.
+a model's drive what to do from a time on, as a command does: a velocity in the model's frame, or only the speed ahead
+and the rate of turning. A <command> with a <topic> and a <value> tells the motors that hear it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 
 from worldline.model.errors import shown
@@ -30,9 +29,9 @@ from worldline.world.description import (
     DriveCommand,
     Joint,
     JointMotor,
-    LoadingNote,
     MotorCommand,
     PidGains,
+    RigidLink,
     ScriptedMotion,
     SpeedLimits,
     VelocityDrive,
@@ -60,9 +59,12 @@ _SYSTEM_FILE = re.compile(r"(?:lib)?(?:gz-sim|ignition-gazebo)[0-9]*-([a-z0-9-]{
 
 
 @dataclass(slots=True)
-class Movers:
-    """What a model's plugins say, and the elements that what they name was read from."""
+class ModelParts:
+    """What a model and those nested in it have, what its plugins say, and the elements that it was read from."""
 
+    static: bool
+    links: list[RigidLink] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
     drive: Drive | None = None
     commands: tuple[DriveCommand, ...] = ()
     motion: ScriptedMotion | None = None
@@ -73,23 +75,22 @@ class Movers:
 
 def plugin_name(element: SdfElement) -> str:
     """Return a plugin's name as Gazebo writes it today. If it isn't that of a system, its file may tell which it is."""
-    name = (element.attribute("name") or "").strip()
-    file = _SYSTEM_FILE.fullmatch((element.attribute("filename") or "").strip())
+    name = element.attribute("name")
+    file = _SYSTEM_FILE.fullmatch(element.attribute("filename"))
     if file and "::" not in name:
         return _SYSTEMS + "".join(word.capitalize() for word in file[1].split("-"))
     return "gz::sim" + name.removeprefix("ignition::gazebo") if name.startswith("ignition::gazebo") else name
 
 
-def note_plugin(element: SdfElement, name: str, notes: list[LoadingNote]) -> None:
+def note_plugin(element: SdfElement) -> None:
     """Note that a plugin isn't supported, unless it asks for what there is anyway."""
+    name = plugin_name(element)
     element.discard()
     if name not in _BUILT_IN:
-        text = f"plugin {shown(name)} isn't supported"
-        notes.append(LoadingNote(element.line, text, element.owner, name in _COSMETIC))
+        element.note(f"plugin {shown(name)} isn't supported", is_cosmetic=name in _COSMETIC)
 
 
-def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool, notes: list[LoadingNote]) -> Movers:
-    movers = Movers()
+def read_plugins(model: SdfElement, parts: ModelParts) -> None:
     kinds: set[str] = set()
     controllers: list[SdfElement] = []
     for element in model.children("plugin"):
@@ -99,51 +100,65 @@ def read_plugins(model: SdfElement, joints: Sequence[Joint], is_static: bool, no
             controllers.append(element)
             continue
         if kind is None:
-            note_plugin(element, name, notes)
+            note_plugin(element)
             continue
         if kind in kinds:
             raise element.error(f"this model has a {kind} already")
         kinds.add(kind)
         with element.blamed():
             if name == _DIFF_DRIVE:
-                movers.drive = _diff_drive(element)
+                parts.drive = _diff_drive(element)
                 wheels = element.children("left_joint") + element.children("right_joint")
-                movers.about |= {("wheel", index): each for index, each in enumerate(wheels)}
+                parts.about |= {("wheel", index): each for index, each in enumerate(wheels)}
             elif name == _VELOCITY_CONTROL:
-                movers.drive = _velocity_drive(element)
+                linear, angular = (element.vector_in(f"initial_{which}", ZERO) for which in ("linear", "angular"))
+                parts.drive = VelocityDrive(linear=linear, angular=angular)
             elif name == _COMMANDS:
                 commands = element.children("command")
                 told = [each for each in commands if each.child("topic") is not None]
                 driven = [each for each in commands if each not in told]
-                movers.commands = _commands(driven)
-                movers.motor_commands = _motor_commands(told, model.name())
-                movers.about |= {("command", index): each for index, each in enumerate(driven)}
-                movers.about |= {("motor command", index): each for index, each in enumerate(told)}
+                parts.commands = tuple(
+                    DriveCommand(
+                        time=each.needed("time").nanoseconds(),
+                        linear=_velocity(each.child("linear"), 0),
+                        angular=_velocity(each.child("angular"), 2),
+                    )
+                    for each in driven
+                )
+                parts.motor_commands = tuple(
+                    MotorCommand(
+                        time=each.needed("time").nanoseconds(),
+                        topic=_own(each.needed("topic").word(), model.name()),
+                        value=each.needed("value").number(),
+                    )
+                    for each in told
+                )
+                parts.about |= {("command", index): each for index, each in enumerate(driven)}
+                parts.about |= {("motor command", index): each for index, each in enumerate(told)}
             else:
-                movers.motion = _motion(element)
-    movable = {} if is_static else {each.name: each for each in joints}
-    _leave_out_locked_drive(movers, movable)
-    _add_motors(movers, controllers, model.name(), movable)
-    return movers
+                parts.motion = _motion(element)
+    movable = {} if parts.static else {each.name: each for each in parts.joints}
+    _leave_out_locked_drive(parts, movable)
+    _add_motors(parts, controllers, model.name(), movable)
 
 
-def _leave_out_locked_drive(movers: Movers, joints: dict[str, Joint]) -> None:
+def _leave_out_locked_drive(parts: ModelParts, joints: dict[str, Joint]) -> None:
     """Leave out a drive, and what it is told, if one of its wheels can't turn."""
-    if not isinstance(movers.drive, DiffDrive):
+    if not isinstance(parts.drive, DiffDrive):
         return
-    for index, wheel in enumerate((*movers.drive.left_joints, *movers.drive.right_joints)):
+    for index, wheel in enumerate((*parts.drive.left_joints, *parts.drive.right_joints)):
         joint = joints.get(wheel)
         if joint is not None and joint.kind == "revolute" and joint.is_locked:
-            movers.about["wheel", index].remark(
+            parts.about["wheel", index].remark(
                 f"nothing is moved by a drive of joint {shown(wheel)}: its limits leave it a single position"
             )
-            movers.drive, movers.commands = None, ()
+            parts.drive, parts.commands = None, ()
             return
 
 
-def _add_motors(movers: Movers, plugins: list[SdfElement], model: str, joints: dict[str, Joint]) -> None:
+def _add_motors(parts: ModelParts, plugins: list[SdfElement], model: str, joints: dict[str, Joint]) -> None:
     """Add the motors of joints. Gazebo goes on without those that can't move anything, and complains; so does this."""
-    paced = {*movers.drive.left_joints, *movers.drive.right_joints} if isinstance(movers.drive, DiffDrive) else set()
+    paced = {*parts.drive.left_joints, *parts.drive.right_joints} if isinstance(parts.drive, DiffDrive) else set()
     for element in plugins:
         with element.blamed():
             motors = _motors(element, model)
@@ -158,7 +173,7 @@ def _add_motors(movers: Movers, plugins: list[SdfElement], model: str, joints: d
             elif motor.sets_speed and motor.joint in paced:
                 named.remark(f"joint {shown(motor.joint)} moves at a speed already, and another motor doesn't count")
             else:
-                movers.motors.append(motor)
+                parts.motors.append(motor)
                 if motor.sets_speed:
                     paced.add(motor.joint)
 
@@ -175,12 +190,11 @@ _KINDS = {_DIFF_DRIVE: "drive", _VELOCITY_CONTROL: "drive", _COMMANDS: "script o
 
 
 def _diff_drive(element: SdfElement) -> DiffDrive:
-    separation, radius = element.child("wheel_separation"), element.child("wheel_radius")
     return DiffDrive(
         left_joints=tuple(each.word() for each in element.children("left_joint")),
         right_joints=tuple(each.word() for each in element.children("right_joint")),
-        wheel_separation=1.0 if separation is None else separation.number(),
-        wheel_radius=0.2 if radius is None else radius.number(),
+        wheel_separation=element.number_in("wheel_separation", 1.0),
+        wheel_radius=element.number_in("wheel_radius", 0.2),
         linear=_speed_limits(element, "linear"),
         angular=_speed_limits(element, "angular"),
     )
@@ -190,22 +204,14 @@ def _speed_limits(element: SdfElement, which: str) -> SpeedLimits:
     """Read limits of a speed: those for this one, or those for both."""
 
     def limit(bound: str, quantity: str, default: float) -> float:
-        both, own = element.child(f"{bound}_{quantity}"), element.child(f"{bound}_{which}_{quantity}")
-        given = both if own is None else own
-        return default if given is None else given.limit()
+        both = element.limit_in(f"{bound}_{quantity}", default)
+        return element.limit_in(f"{bound}_{which}_{quantity}", both)
 
     return SpeedLimits(
         speed_min=limit("min", "velocity", -inf),
         speed_max=limit("max", "velocity", inf),
         acceleration_min=limit("min", "acceleration", -inf),
         acceleration_max=limit("max", "acceleration", inf),
-    )
-
-
-def _velocity_drive(element: SdfElement) -> VelocityDrive:
-    linear, angular = element.child("initial_linear"), element.child("initial_angular")
-    return VelocityDrive(
-        linear=ZERO if linear is None else linear.vector(), angular=ZERO if angular is None else angular.vector()
     )
 
 
@@ -216,42 +222,37 @@ def _motors(element: SdfElement, model: str) -> list[JointMotor]:
         raise element.error("a motor needs a <joint_name>")
     name = plugin_name(element)
     if name == _FORCE_MOTOR:
-        topic = _topic(element, model, f"joint/{joints[0]}/cmd_force")
-        return [JointMotor(joint=joint, kind="force", topic=topic) for joint in joints]
-    if name == _SPEED_MOTOR:
-        by_force, gains = _flag(element, "use_force_commands"), _gains(element, PidGains())
-        topic, initial = _topic(element, model, f"joint/{joints[0]}/cmd_vel"), _number(element, "initial_velocity", 0.0)
-        return [
-            JointMotor(joint=joint, kind="velocity", topic=topic, initial=initial, gains=gains if by_force else None)
-            for joint in joints
-        ]
-    number = int(_number(element, "joint_index", 0.0))
-    by_speed, gains = _flag(element, "use_velocity_commands"), _gains(element, PidGains(p=1.0, i=0.1, d=0.01))
-    is_limited = element.child("cmd_max") is not None
-    return [
-        JointMotor(
-            joint=joint,
+        motor = JointMotor(joint="", kind="force", topic=_topic(element, model, f"joint/{joints[0]}/cmd_force"))
+    elif name == _SPEED_MOTOR:
+        gains = _gains(element, PidGains())
+        motor = JointMotor(
+            joint="",
+            kind="velocity",
+            topic=_topic(element, model, f"joint/{joints[0]}/cmd_vel"),
+            initial=element.number_in("initial_velocity", 0.0),
+            gains=gains if element.boolean_in("use_force_commands") else None,
+        )
+    else:
+        number = int(element.number_in("joint_index", 0.0))
+        by_speed, gains = element.boolean_in("use_velocity_commands"), _gains(element, PidGains(p=1.0, i=0.1, d=0.01))
+        motor = JointMotor(
+            joint="",
             kind="position",
             topic=_topic(element, model, f"joint/{joints[0]}/{number}/cmd_pos"),
-            initial=_number(element, "initial_position", 0.0),
+            initial=element.number_in("initial_position", 0.0),
             gains=None if by_speed else gains,
-            speed_max=abs(gains.output_max) if by_speed and is_limited else inf,
+            speed_max=abs(gains.output_max) if by_speed and element.child("cmd_max") is not None else inf,
         )
-        for joint in joints
-    ]
+    return [replace(motor, joint=joint) for joint in joints]
+
+
+_GAINS = ("p_gain", "i_gain", "d_gain", "i_min", "i_max", "cmd_min", "cmd_max", "cmd_offset")
+"""The tags of a controller's gains, in the order of `PidGains`."""
 
 
 def _gains(element: SdfElement, usual: PidGains) -> PidGains:
-    return PidGains(
-        p=_number(element, "p_gain", usual.p),
-        i=_number(element, "i_gain", usual.i),
-        d=_number(element, "d_gain", usual.d),
-        i_min=_number(element, "i_min", usual.i_min),
-        i_max=_number(element, "i_max", usual.i_max),
-        output_min=_number(element, "cmd_min", usual.output_min),
-        output_max=_number(element, "cmd_max", usual.output_max),
-        output_offset=_number(element, "cmd_offset", usual.output_offset),
-    )
+    numbers = zip(fields(usual), _GAINS, strict=True)
+    return PidGains(**{each.name: element.number_in(tag, getattr(usual, each.name)) for each, tag in numbers})
 
 
 def _topic(element: SdfElement, model: str, usual: str) -> str:
@@ -267,38 +268,6 @@ def _own(topic: str, model: str) -> str:
     return ("/" + "_".join(topic.split()).lstrip("/")).removeprefix("_".join(f"/model/{model}/".split()))
 
 
-def _flag(element: SdfElement, tag: str) -> bool:
-    found = element.child(tag)
-    return found is not None and found.boolean()
-
-
-def _number(element: SdfElement, tag: str, default: float) -> float:
-    found = element.child(tag)
-    return default if found is None else found.number()
-
-
-def _motor_commands(elements: list[SdfElement], model: str) -> tuple[MotorCommand, ...]:
-    return tuple(
-        MotorCommand(
-            time=each.needed("time").nanoseconds(),
-            topic=_own(each.needed("topic").word(), model),
-            value=each.needed("value").number(),
-        )
-        for each in elements
-    )
-
-
-def _commands(elements: list[SdfElement]) -> tuple[DriveCommand, ...]:
-    return tuple(
-        DriveCommand(
-            time=each.needed("time").nanoseconds(),
-            linear=_velocity(each.child("linear"), 0),
-            angular=_velocity(each.child("angular"), 2),
-        )
-        for each in elements
-    )
-
-
 def _velocity(element: SdfElement | None, axis: int) -> Vector:
     """Read a velocity, or only its part along one axis."""
     if element is None:
@@ -310,7 +279,6 @@ def _velocity(element: SdfElement | None, axis: int) -> Vector:
 
 
 def _motion(element: SdfElement) -> ScriptedMotion:
-    loop = element.child("loop")
     waypoints = element.children("waypoint")
     with element.blamed({("waypoint", index): each for index, each in enumerate(waypoints)}):
         return ScriptedMotion(
@@ -318,5 +286,5 @@ def _motion(element: SdfElement) -> ScriptedMotion:
                 Waypoint(time=each.needed("time").nanoseconds(), pose=local_pose(each.needed("pose")))
                 for each in waypoints
             ),
-            loop=loop is not None and loop.boolean(),
+            loop=element.boolean_in("loop"),
         )

@@ -1,23 +1,27 @@
-"""Faults of a federation: what is done to its participants, and when.
-
-A fault has a time, or waits for an event: something that the participant itself sends or receives, so that whether it
-happens is known where it happens. It ends after `lasts`, or when its counterpart says so.
-"""
+"""Faults: what is done to participants, when, and how a seed draws it."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from collections import Counter, deque
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from msgspec import MsgspecError, Struct, json
 
 from worldline.model.errors import ConfigurationError, nearest, shown
+from worldline.model.latency import Latency, as_delay
 from worldline.model.message import check_name
+from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
-from worldline.model.time import FOREVER, format_time, is_time
+from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time, is_time
+
+# Faults of a federation: what is done to its participants, and when.
+#
+# A fault has a time, or waits for an event: something that the participant itself sends or receives, so that whether it
+# happens is known where it happens. It ends after `lasts`, or when its counterpart says so.
 
 # When some faults are milder than others, in any room: nothing is ever amiss that wasn't.
 
@@ -150,7 +154,7 @@ def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
         raise ConfigurationError(f"{shown(given)} isn't a fault", advice=f"write {FAULT_FORMS}")
     try:
         return _parsed(given)
-    except _MisreadError as error:
+    except ConfigurationError as error:
         raise ConfigurationError(f"{shown(given)} isn't a fault: {error.problem}", advice=error.advice) from None
 
 
@@ -161,27 +165,22 @@ def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault
     return tuple(sorted(map(as_participant_fault, given), key=order_of))
 
 
-class _MisreadError(Exception):
-    """What is wrong with the text of a fault, and what to write."""
-
-    def __init__(self, problem: str, form: str, advice: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.advice = f"{advice} Write {form}" if advice else f"write {form}"
+def _misread(problem: str, form: str, advice: str | None = None) -> ConfigurationError:
+    return ConfigurationError(problem, advice=f"{advice} Write {form}" if advice else f"write {form}")
 
 
 def _parsed(text: str) -> ParticipantFault:
     if _WORD.sub("", text).strip():
-        raise _MisreadError("a quotation mark is missing", _FORMS["event"])
+        raise _misread("a quotation mark is missing", _FORMS["event"])
     words = [_word(found) for found in _WORD.findall(text)]
     colon = next((place for place, each in enumerate(words) if each.ends_event), None)
     if colon is not None:
         after = _parsed_trigger([each for each in words[: colon + 1] if each.text or each.is_quoted])
         return _parsed_fault(words[colon + 1 :], 0, after)
     if len(words) > 1 and words[1].text in _EVENT_VERBS:
-        raise _MisreadError("there is no colon after the event", _FORMS["event"])
+        raise _misread("there is no colon after the event", _FORMS["event"])
     if words[0].text in FAULT_VERBS:
-        raise _MisreadError("it doesn't begin with a time or an event", _FORMS[words[0].text])
+        raise _misread("it doesn't begin with a time or an event", _FORMS[words[0].text])
     verb = words[1].text if len(words) > 1 else ""
     return _parsed_fault(words[1:], _time_in(words[0], _FORMS.get(verb, _FORMS["crash"])), None)
 
@@ -200,17 +199,17 @@ def _time_in(word: _Word, form: str) -> int:
     if word.time is not None:
         return word.time
     if re.fullmatch(r"[0-9.]+", word.text):
-        raise _MisreadError(f"{word.text} needs a unit, such as {word.text}ms", form)
-    raise _MisreadError(f"{shown(word.text)} isn't a time", form)
+        raise _misread(f"{word.text} needs a unit, such as {word.text}ms", form)
+    raise _misread(f"{shown(word.text)} isn't a time", form)
 
 
 def _parsed_trigger(words: list[_Word]) -> FaultTrigger:
     form = _FORMS["event"]
     if len(words) not in (3, 4) or words[1].text not in _EVENT_VERBS:
-        raise _MisreadError("what is before the colon isn't an event", form)
+        raise _misread("what is before the colon isn't an event", form)
     count = words[3].text if len(words) == 4 else "1"
     if not count.isdecimal() or len(count) > 9 or int(count) < 1:
-        raise _MisreadError(f"{shown(count)} doesn't say which message: they count from 1", form)
+        raise _misread(f"{shown(count)} doesn't say which message: they count from 1", form)
     return FaultTrigger(words[0].text, words[1].text, words[2].text, int(count))  # type: ignore[arg-type]
 
 
@@ -218,10 +217,10 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
     verb = words[0].text if words else ""
     if verb not in FAULT_VERBS:
         problem = f"there is no {shown(verb)}" if words else "it doesn't say what happens"
-        raise _MisreadError(problem, f"one of {', '.join(FAULT_VERBS)}", nearest(verb, FAULT_VERBS))
+        raise _misread(problem, f"one of {', '.join(FAULT_VERBS)}", nearest(verb, FAULT_VERBS))
     form = _FORMS[verb] if after is None else _FORMS["event"]
     if len(words) < 2:
-        raise _MisreadError(f"it doesn't say to whom the {verb} happens", form)
+        raise _misread(f"it doesn't say to whom the {verb} happens", form)
     rest = words[2:]
     topic = None
     if verb == "dropout" and rest and rest[0].time is None:
@@ -229,9 +228,9 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
     times = [_time_in(each, form) for each in rest]
     delays = 1 if verb == "slow" else 0
     if len(times) < delays:
-        raise _MisreadError("it doesn't say by how much it is slow", form)
+        raise _misread("it doesn't say by how much it is slow", form)
     if len(times) > delays + (verb in ENDED_BY):
-        raise _MisreadError(f"{rest[-1].text} is one time too many", form)
+        raise _misread(f"{rest[-1].text} is one time too many", form)
     return ParticipantFault(
         at=at,
         verb=verb,  # type: ignore[arg-type]
@@ -289,7 +288,7 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
     if after.participant != each.participant:
         raise ConfigurationError(
             f"{each}: only what {each.participant} itself sends or receives can trigger that",
-            advice=f"nobody knows at once what {after.participant} does; name one of {each.participant}'s own topics",
+            advice=f"what {after.participant} does is known there later; name one of {each.participant}'s own topics",
         )
     if each.verb in ("dropout", *_BEGUN_BY):
         is_dropout = each.verb == "dropout"
@@ -318,7 +317,7 @@ def check_events(faults: Iterable[ParticipantFault], publishes: Mapping[str, Ite
         if topics is None or (topic in topics if topic is not None else topics):
             continue
         known = sorted(topics)
-        problem = f"{each.participant} doesn't publish" if is_sent else "nobody else publishes"
+        problem = f"{each.participant} doesn't publish" if is_sent else "no other participant publishes"
         they = "it publishes" if is_sent else "others publish"
         listed = f"{they} {', '.join(known[:12]) or 'nothing'}"
         advice = "its `publishes` is empty" if topic is None else nearest(topic, known) or listed
@@ -456,3 +455,207 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
+
+
+# Faults of a federation that are drawn from a seed: at random times, or after random events.
+#
+# A fault at a random time hardly ever hits the moment that matters, and never the one between a message and the
+# program's next line. A fault that waits for an event does. Events are drawn from the topics that participants declare,
+# so they are known before anything runs, and are the same on every executor. Some never happen, nor do their faults.
+
+# How many faults of which kind are asked for, in any room.
+
+_COUNT_OF_A_KIND_MAX = 10_000
+
+
+def parse_counts(text: str, counts: Mapping[str, int], shares: Mapping[str, float], advice: str) -> dict[str, float]:
+    """Read ``"crash=3,partition,loss=0.1"``: how many of each kind, or which share of the messages.
+
+    `counts` and `shares` are the kinds that there are, each with what is meant without a number.
+    """
+    kinds: dict[str, float] = {}
+    usual = {**counts, **shares}
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        kind, equals, value = (part.strip() for part in word.partition("="))
+        refused = f"{shown(word)} can't be drawn"
+        if kind not in usual:
+            raise ConfigurationError(
+                f"{refused}: there is no kind {shown(kind)}", advice=nearest(kind, usual) or advice
+            )
+        if kind in kinds:
+            raise ConfigurationError(f"{refused}: {kind} is there twice", advice=advice)
+        try:
+            number = float(value) if equals else usual[kind]
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= (1 if kind in shares else _COUNT_OF_A_KIND_MAX):  # Nothing is compared with NaN.
+            wanted = "a share from 0 to 1" if kind in shares else f"a number from 0 to {_COUNT_OF_A_KIND_MAX:,}"
+            raise ConfigurationError(f"{refused}: {shown(value)} isn't {wanted}", advice=advice)
+        if kind in counts and number != int(number):
+            raise ConfigurationError(f"{refused}: {shown(value)} isn't a whole number", advice=advice)
+        kinds[kind] = number
+    return kinds
+
+
+# From when to when something goes wrong in a run, drawn from a seed, in any room.
+
+_SHORTEST = 0.01  # The shortest fault, as a share of the time there is.
+_CALM_FROM = 0.7  # By then all is well again, so that what has to come in the end can come.
+
+
+def calm_from(until: int) -> int:
+    """Return the time by which all drawn faults of a run are over."""
+    return max(1, int(until * _CALM_FROM))
+
+
+def draw_span(calm: int, draws: Stream) -> tuple[int, int]:
+    """Draw when something goes wrong, and until when: as often for hundredths as for tenths of the time there is.
+
+    Bugs hide in faults of every length: some take one that covers an election, some one that is over in no time.
+    """
+    length = draw_length(calm, draws)
+    unit = _unit(calm)
+    start = draws.randrange(max(1, (calm - length) // unit)) * unit
+    return start, start + length
+
+
+def draw_length(calm: int, draws: Stream) -> int:
+    """Draw how long something goes wrong."""
+    unit = _unit(calm)
+    return max(1, int(calm // unit * _SHORTEST ** draws.random())) * unit
+
+
+def _unit(calm: int) -> int:
+    """Return what times are drawn in: whole milliseconds where there is room for that."""
+    return 10**6 if calm > 10**9 else 1
+
+
+_AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
+_AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
+KINDS = (*_AT_TIMES, *_AFTER_EVENTS)
+_TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
+_COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
+_SHOWN_MAX = 12
+
+Event = tuple[str, Literal["sends", "receives"], str]
+
+
+class DeclaredTopics(Protocol):
+    """What a participant sends and receives, and how long it boots; `publishes` of None means any topic."""
+
+    @property
+    def publishes(self) -> Iterable[str] | None: ...
+
+    @property
+    def subscribes(self) -> Iterable[str]: ...
+
+    @property
+    def boot(self) -> Latency | TimeLike: ...
+
+
+def parse_fault_kinds(text: str) -> dict[str, float]:
+    """Read ``"crash=1,hang-after=2"``: how many of each."""
+    usual = dict.fromkeys(KINDS, 1)
+    advice = 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these'
+    kinds = parse_counts(text, usual, {}, advice)
+    if not kinds:
+        raise ConfigurationError(f"{shown(text)} names no faults to draw", advice=advice)
+    return kinds
+
+
+def draw_participant_faults(
+    kinds: Mapping[str, float],
+    parts: Mapping[str, DeclaredTopics],
+    end: int | None,
+    seed: int,
+    *,
+    given: Sequence[ParticipantFault] = (),
+    lasting: Collection[str] = (),
+) -> tuple[ParticipantFault, ...]:
+    """Draw faults of participants, of which those named in `lasting` can't crash.
+
+    Those at a time are over before the end of the run. All of them can happen besides the `given` ones: what can't is
+    drawn again, and left out if there is hardly room for it.
+    """
+    if end is None:
+        raise ConfigurationError(
+            "faults can't be drawn for a run that has no end", advice="say when it ends: --until 10s"
+        )
+    calm = calm_from(end)
+    mortal = {name: part for name, part in parts.items() if name not in lasting}
+    found: list[ParticipantFault] = []
+    for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
+        draws = Stream(seed, "faults", kind)
+        able = mortal if verb == "crash" else parts
+        endless = (
+            _at_times(verb, sorted(able), calm, draws)
+            if kind in _AT_TIMES
+            else _after_events(verb, _events_of(able, parts), calm, draws)
+        )
+        for _ in range(int(kinds.get(kind, 0))):
+            tries = islice(endless, _TRIES_MAX)
+            found += islice((one for one in tries if _fits(one, (*given, *found), parts)), 1)
+    return tuple(sorted(found, key=order_of))
+
+
+def said_of_drawn(drawn: Sequence[ParticipantFault]) -> list[str]:
+    """Say which faults were drawn, a line for each as long as there are few enough to read."""
+    more = len(drawn) - _SHOWN_MAX
+    return [*(f"drawn: {each}" for each in drawn[:_SHOWN_MAX]), *([f"drawn: {more:,} more"] if more > 0 else [])]
+
+
+def said_of_undrawn(kinds: Mapping[str, float], drawn: Iterable[ParticipantFault]) -> list[str]:
+    """Say of which kinds there are fewer than were asked for."""
+    there = Counter(each.verb if each.after is None else f"{each.verb}-after" for each in drawn)
+    said = []
+    for kind, wanted in kinds.items():
+        if there[kind] < wanted:
+            many = f"only {there[kind]:,}" if there[kind] else "none"
+            why = (
+                "events are those of topics that participants declare"
+                if kind in _AFTER_EVENTS
+                else "there is no room for more"
+            )
+            said.append(f"{kind}={wanted:.0f}: {many} of {wanted:,.0f} could be drawn, since {why}")
+    return said
+
+
+def _at_times(verb: FaultVerb, able: list[str], calm: int, draws: Stream) -> Iterator[ParticipantFault]:
+    while able:
+        start, over = draw_span(calm, draws)
+        name, lasts = draws.choice(able), over - start
+        yield ParticipantFault(at=start, verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts)
+
+
+def _after_events(verb: FaultVerb, events: list[Event], calm: int, draws: Stream) -> Iterator[ParticipantFault]:
+    while events:
+        lasts = draw_length(calm, draws)
+        name, does, topic = draws.choice(events)
+        after = FaultTrigger(name, does, topic, int(_COUNT_MAX ** draws.random()))
+        yield ParticipantFault(verb=verb, participant=name, delay=_delay(verb, lasts), lasts=lasts, after=after)
+
+
+def _delay(verb: FaultVerb, lasts: int) -> int:
+    return max(1, min(lasts // 10, TIME_MAX)) if verb == "slow" else 0
+
+
+def _events_of(able: Mapping[str, DeclaredTopics], parts: Mapping[str, DeclaredTopics]) -> list[Event]:
+    """Return what the able may do. One that doesn't say what it sends may send all that others listen to."""
+    heard = sorted({topic for part in parts.values() for topic in part.subscribes})
+    events: list[Event] = []
+    for name, part in sorted(able.items()):
+        events += [(name, "sends", topic) for topic in (heard if part.publishes is None else sorted(part.publishes))]
+        events += [(name, "receives", topic) for topic in sorted(part.subscribes)]
+    return events
+
+
+def _fits(one: ParticipantFault, others: Sequence[ParticipantFault], parts: Mapping[str, DeclaredTopics]) -> bool:
+    """Whether it isn't there already, and can be."""
+    name = one.participant
+    try:
+        check_faults((*(each for each in others if each.participant == name), one), [name], None)
+        check_boots([one], {name: as_delay(parts[name].boot).minimum})
+        check_events([one], {other: part.publishes for other, part in parts.items()})
+    except ConfigurationError:
+        return False
+    return one not in others
