@@ -290,7 +290,7 @@ EXAMPLES = {
     "world": ("world.sdf --until 10s --paths paths.svg", "world.sdf --until 10s --local-secondaries 3"),
     "serve": ("cell.toml --listen tcp://0.0.0.0:5000 --token-file token", "cell.toml --journal cell.journal"),
     "join": ("cell.toml camera", "cell.toml camera --address tcp://server:5000 --token-file token"),
-    "metasim": ("serve 2 --delay 20ms", "serve 3 --listen tcp://0.0.0.0:5000 --token-file token"),
+    "metasim": ("serve 2 --delay 20ms", "serve plant controller --delay 5ms --until 5s"),
     "init": ("room", "shop --kernel"),
     "verify": ("model.py", "--conformance"),
     "check": ("federation.toml", "model.py --schedules 500"),
