@@ -39,7 +39,7 @@ test-long: $(BUILT) $(TOOLS)  ## run those that take seconds each: whole pages, 
 # A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
 # under one build. The tests compare all combinations themselves where it matters most.
 test-plain: $(BUILT) $(TOOLS)  ## run those again where it can matter: plain Python, threads, another hash seed
-	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 WORLDLINE_THREADS=1 $(PY) -m pytest -q -n 3 -m 'not soak and not once' \
+	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 WORLDLINE_THREADS=1 $(PY) -m pytest -q -n 3 -m 'not soak and not once and not long' \
 	    $(addprefix tests/,kernel nodes spacetime test_examples.py lock wire federation)
 
 BARE := .venv/bare

@@ -44,8 +44,21 @@ class PathsPicture(WorldFilm):
         frames = self.frames()
         statics = [_outline(numbers) for _, outlines in sorted(self.statics) for numbers in outlines]
         took = frames[-1].iteration * self.world.step if frames else 0
-        drawing = _PathsDrawing(self.title or self.world.name, self.world.levels, statics, self._tracks(frames))
+        drawing = _PathsDrawing(
+            self.title or self.world.name, self.world.levels, statics, self._tracks(frames), self._colors()
+        )
         return drawing.text(took)
+
+    def _colors(self) -> dict[str, str]:
+        """Return the color of each model, or of the performer in it: that of its first visual, if it has one."""
+        performers = self.performers()
+        visuals = {
+            performers.get(name, name): visual
+            for name, model in self.world.models.items()
+            for link in reversed(model.links)
+            for visual in link.visuals[:1]
+        }
+        return {name: f"#{bytes(round(255 * part) for part in each.color[:3]).hex()}" for name, each in visuals.items()}
 
     def _tracks(self, frames: Sequence[FilmFrame]) -> dict[str, list[TrackPoint]]:
         performers, secondaries = self.performers(), list(self.secondaries)
@@ -76,8 +89,10 @@ class _PathsDrawing:
         levels: Sequence[Level],
         statics: Sequence[Outline],
         tracks: Mapping[str, Sequence[TrackPoint]],
+        colors: Mapping[str, str],
     ) -> None:
         self.levels = levels
+        self.colors = colors
         self.statics = statics
         self.tracks = tracks
         owners = sorted({owner for points in tracks.values() for _, owner, _ in points})
@@ -131,8 +146,8 @@ class _PathsDrawing:
             for owner, look in self.looks.items():
                 yield svg.shortened(owner or "alone", 24), line_sample(look.color, 2, look.dashes)
         if self.tracks:
-            yield "start", lambda x, y: _mark(x + 12, y, svg.SOFT, is_end=False)
-            yield "end", lambda x, y: _mark(x + 12, y, svg.SOFT, is_end=True)
+            yield "start", lambda x, y: _mark(x + 12, y, svg.SOFT, svg.PAPER)
+            yield "end", lambda x, y: _mark(x + 12, y, svg.SOFT, svg.SOFT)
         if self.levels:
             yield "level", lambda x, y: _box(x, y - 5, 24, 10)
             yield "its buffer", lambda x, y: _box(x, y - 5, 24, 10, is_buffer=True)
@@ -200,10 +215,11 @@ class _PathsDrawing:
     def _marks(self) -> Iterator[str]:
         for is_end in (False, True):
             drawn = []
-            for points in self.tracks.values():
+            for name, points in self.tracks.items():
                 at, owner, _ = points[-1 if is_end else 0]
                 x, y = self.at(at)
-                drawn.append(_mark(x, y, self.looks[owner].color, is_end=is_end))
+                look = self.looks[owner].color
+                drawn.append(_mark(x, y, look, self.colors.get(name, look) if is_end else svg.PAPER))
                 self.space.take([(x, y, _MARK)])
             if drawn:
                 yield svg.element("g", drawn, class_="ends" if is_end else "starts")
@@ -222,9 +238,8 @@ class _PathsDrawing:
                 for x, y in (self.at(points[-1][0]), self.at(points[0][0]))
                 for spot in ((x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17))
             ]
-            color = self.looks[points[-1][1]].color
             edges = (self.left, self.sheet.width - 2)
-            yield self.space.written(text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=color)
+            yield self.space.written(text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=svg.INK)
 
 
 _FAINTLY: dict[str, str | float] = {"fill": svg.FAINT, "fill_opacity": 0.25, "stroke": svg.FAINT, "stroke_width": 1}
@@ -273,10 +288,9 @@ def _box(x: float, y: float, width: float, height: float, *, is_buffer: bool = F
     return svg.element("rect", x=x, y=y, width=width, height=height, fill=_LEVEL, fill_opacity=0.1, stroke=_LEVEL)
 
 
-def _mark(x: float, y: float, color: str, *, is_end: bool) -> str:
-    if is_end:
-        return svg.element("circle", cx=x, cy=y, r=_MARK, fill=color, stroke=svg.PAPER, stroke_width=1)
-    return svg.element("circle", cx=x, cy=y, r=_MARK - 0.8, fill=svg.PAPER, stroke=color, stroke_width=1.8)
+def _mark(x: float, y: float, color: str, fill: str) -> str:
+    """Mark an end of a path, in the color of its secondary; where it ends, it is filled with its model's own color."""
+    return svg.element("circle", cx=x, cy=y, r=_MARK - 0.8, fill=fill, stroke=color, stroke_width=1.8)
 
 
 def _told(name: str, points: Sequence[TrackPoint]) -> str:
