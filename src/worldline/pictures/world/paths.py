@@ -26,6 +26,7 @@ from worldline.pictures.svg import LabelSpace, Point
 from worldline.pictures.world.film import FilmFrame, WorldFilm
 from worldline.pictures.world.outlines import Outline, Round
 from worldline.world.description import Level
+from worldline.world.shapes import shape_inertia
 
 TrackPoint = tuple[Point, str, bool]
 """A point of a path, the secondary that had the way that leads here, and whether there is none, after a jump."""
@@ -50,15 +51,15 @@ class PathsPicture(WorldFilm):
         return drawing.text(took)
 
     def _colors(self) -> dict[str, str]:
-        """Return the color of each model, or of the performer in it: that of its first visual, if it has one."""
-        performers = self.performers()
-        visuals = {
-            performers.get(name, name): visual
-            for name, model in self.world.models.items()
-            for link in reversed(model.links)
-            for visual in link.visuals[:1]
-        }
-        return {name: f"#{bytes(round(255 * part) for part in each.color[:3]).hex()}" for name, each in visuals.items()}
+        """Return the color of each model, or of the performer in it: that of its largest visual, if it has one."""
+        performers, colors = self.performers(), {}
+        for name, model in self.world.models.items():
+            visuals = [visual for link in model.links for visual in link.visuals if not model.static]
+            if visuals:
+                largest = max(visuals, key=lambda visual: shape_inertia(visual.shape, 1.0).mass)
+                red, green, blue = (round(255 * part) for part in largest.color[:3])
+                colors[performers.get(name, name)] = f"#{red:02x}{green:02x}{blue:02x}"
+        return colors
 
     def _tracks(self, frames: Sequence[FilmFrame]) -> dict[str, list[TrackPoint]]:
         performers, secondaries = self.performers(), list(self.secondaries)
