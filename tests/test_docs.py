@@ -46,7 +46,7 @@ FOREIGN = {
     *("Container", "Environment", "FilterStore", "PreemptiveResource", "PriorityResource", "Store", "get", "succeed"),
     *("AsyncVectorEnv", "SyncVectorEnv"),  # Gymnasium's; above, SimPy's
     *("AdvanceTo", "DrakeLcm", "Initialize", "Simulator", "reset_context"),  # Drake's
-    *("lcm_handle", "set_queue_capacity", "_exit"),  # LCM's, Python's
+    *("lcm_handle", "set_queue_capacity", "_exit", "setblocking"),  # LCM's, Python's
     *("ApplyJointForce", "JointController", "JointPositionController", "VelocityControl"),  # Gazebo's
     *("KiB", "MiB", "GiB", "TiB"),  # units
     "worldline.outcome",  # in a recording
@@ -170,7 +170,9 @@ def test_only_what_can_be_wrapped_is_too_long() -> None:
 def test_no_placeholder_is_left(page: Path) -> None:
     found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
     environment = ("WORLDLINE_", "LCM_", "XDG_", "GZ_", "IGN_", "SDF_")
-    assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
+    sockets = ("AF_", "SOCK_", "SO_")
+    known = (*environment, *sockets)
+    assert [word for word in found if not word.startswith(known) and word not in OF_DRAKES_PLAN] == []
 
 
 def test_names_in_the_prose_are_those_of_the_code() -> None:
@@ -258,10 +260,22 @@ def test_the_guide_shows_what_its_first_federation_prints(tmp_path: Path) -> Non
     done = command("-m", "worldline", "run", "--quiet", "--no-record", "room.py", cwd=tmp_path)
     assert done.stdout.endswith(launched)
     assert "temperature" not in done.stdout  # Loading the file for its `model` doesn't run it.
+    (file,) = re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "room.toml").write_text(file)
+    done = command("-m", "worldline", "run", "--quiet", "--no-record", "room.toml", cwd=tmp_path)
+    assert done.stdout.endswith(launched)
+    assert page.read_text().count(launched) == 2
+
+
+def test_the_page_on_sockets_shows_what_its_participants_print(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "from-sockets.md"
+    (tmp_path / "after.py").write_text(python_blocks(page)[1])
+    (shown,) = re.findall(r"```\n(got reading .*?)```", page.read_text(), re.DOTALL)
+    assert command("after.py", cwd=tmp_path).stdout == shown
 
 
 def test_the_guide_shows_what_the_one_that_runs_ahead_sends(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "first-federation.md"
+    page = ROOT / "docs" / "federation.md"
     (program,) = (block for block in python_blocks(page) if "peek" in block)
     (tmp_path / "tank.py").write_text(program)
     (shown,) = re.findall(r"```\n(full at .*?)```", page.read_text(), re.DOTALL)
