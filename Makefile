@@ -100,12 +100,13 @@ sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worl
 	.venv/sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
 	.venv/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(PY)
 
-# The site says what the commands say, so it is built by an environment that has both.
+# The site says what the commands say, so it is built where Worldline is installed, too.
 SITE := .venv/site
 site: $(STAMP)  ## build the documentation into build/site: open build/site/index.html
 	test -x $(SITE)/bin/mkdocs || { $(PY) -m venv $(SITE) && \
-	    $(SITE)/bin/python -m pip install --quiet --disable-pip-version-check '.[site]'; }
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --site-dir build/site
+	    WORLDLINE_UNCOMPILED=1 $(SITE)/bin/python -m pip install --quiet --disable-pip-version-check '.[site]'; }
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --site-dir build/site
+	@echo "open build/site/index.html"
 
 # Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python.
 DIST := build/dist

@@ -39,11 +39,27 @@ FOUNDATIONS: dict[str, set[str]] = {
         *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
         *("kernel", "nodes", "spacetime", "world"),
     },
+    "conformance": {"model", "files", "nodes", "targets"},
     "cli": {
-        *("model", "history", "lock", "wire", "files", "processes", "recording", "search", "federation", "launch"),
+        *(
+            "conformance",
+            "model",
+            "history",
+            "lock",
+            "wire",
+            "files",
+            "processes",
+            "recording",
+            "search",
+            "federation",
+            "launch",
+        ),
         *("kernel", "nodes", "spacetime", "world", "metasim", "pictures", "targets"),
     },
 }
+# Programs that stand for those of users, and so come in by the front door.
+WRITTEN_AS_BY_USERS = ("models", "templates")
+
 # Modules that belong to no room, and need none: rooms that aren't pure may use them.
 LEAVES = {"builds", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
@@ -92,7 +108,9 @@ ALLOWED_IN = {
 
 
 def modules(*rooms: str) -> list[Path]:
-    return sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
+    return sorted(
+        path for room in rooms for path in (ROOT / room).rglob("*.py") if path.parent.name not in WRITTEN_AS_BY_USERS
+    )
 
 
 def typed(room: str) -> list[Path]:

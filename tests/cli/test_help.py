@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 import typer
@@ -10,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from worldline.cli.commands import HelpfulCommand, app, table
+from worldline.cli.commands import EXAMPLES, HelpfulCommand, app, table
 from worldline.cli.nodes import SYNTAX
 from worldline.model.latency import as_distribution
 from worldline.nodes.faults import FORMS as FAULT_FORMS
@@ -46,6 +47,16 @@ def test_every_word_is_there(command: str) -> None:
     for each in made.params:
         assert [word for word in (each.help or "").split() if word not in words] == []
         assert all(any(option in word for word in words) for option in each.opts if option.startswith("-"))
+
+
+@pytest.mark.parametrize(("command", "words"), [(name, words) for name in COMMANDS for words in EXAMPLES[name]])
+def test_its_help_ends_with_examples_that_it_understands(command: str, words: str) -> None:
+    assert f"  worldline {command} {words}".rstrip() in help_of(command).partition("Examples:\n")[2].splitlines()
+    made = GROUP.commands[command]  # type: ignore[attr-defined]
+    arguments = shlex.split(words)
+    if isinstance(made, TyperGroup):
+        made = made.commands[arguments.pop(0)]
+    made.make_context(command, arguments)
 
 
 def test_all_commands_are_said_what_they_do() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import importlib
 import io
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -17,7 +19,7 @@ from typer.testing import CliRunner
 
 from worldline import Federation, Program, check, run
 from worldline.cli.commands import app
-from worldline.cli.init import init, write_files
+from worldline.cli.init import TEMPLATES, init, write_files
 from worldline.launch.file.setup import Setup, read_setup
 from worldline.model import UsageError
 
@@ -137,3 +139,24 @@ def test_nothing_remains_if_writing_fails(
     with pytest.raises(raised):
         write_files(tmp_path / "a" / "b", {"1": "first", "2": "second"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "kept"]
+
+
+@pytest.mark.parametrize("layer", [name for name in TEMPLATES if name != "federation"])
+def test_a_template_of_each_layer_runs_at_once(layer: str, tmp_path: Path) -> None:
+    if layer == "drake":
+        pytest.importorskip("pydrake")
+    written = CliRunner().invoke(app, ["init", str(tmp_path / layer), f"--{layer}"])
+    assert written.exit_code == 0, written.output
+    *_, command = written.output.splitlines()
+    ran = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"^digest [0-9a-f]{32}$", ran.stdout, re.MULTILINE)
+
+
+def test_there_is_one_layer_at_a_time(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["init", str(tmp_path / "new"), "--kernel", "--nodes"])
+    assert isinstance(result.exception, UsageError)
+    assert "one layer at a time, not --kernel and --nodes" in str(result.exception)
+    assert not (tmp_path / "new").exists()

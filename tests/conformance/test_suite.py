@@ -23,8 +23,8 @@ def test_a_model_has_its_digest(case: suite.Case) -> None:
 
 
 def test_every_model_of_its_files_and_rooms_is_tried() -> None:
-    federations = vars(importlib.import_module("worldline.conformance.federations"))
-    kernels = vars(importlib.import_module("worldline.conformance.kernels"))
+    federations = vars(importlib.import_module("worldline.conformance.models.federations"))
+    kernels = vars(importlib.import_module("worldline.conformance.models.kernels"))
     written = {name for name, value in federations.items() if isinstance(value, Federation)}
     written |= {name for name, value in kernels.items() if name[0] != "_" and "Simulation" in _returns(value)}
     assert {case.model for case in CASES} == {*written, "file", *NAMES, *examples.NAMES}

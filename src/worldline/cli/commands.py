@@ -148,9 +148,10 @@ _BETWEEN = re.compile(r"(?<=[\[ ])([\d.]+)<=x<=([\d.]+)")
 class HelpfulCommand(TyperCommand):
     """A command whose help can be read in 80 columns. Its epilog is shown as it stands.
 
-    `completed` adds to the arguments what may be left out.
+    `completed` adds to the arguments what may be left out. `examples` are what may follow its name.
     """
 
+    examples: ClassVar[Sequence[str]] = ()
     completed: ClassVar[Callable[[list[str]], list[str]]] = staticmethod(lambda arguments: arguments)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -164,16 +165,17 @@ class HelpfulCommand(TyperCommand):
 class HelpfulGroup(TyperGroup):
     """The same for the command of all commands. What each does is in `about`, so that none is loaded for its help."""
 
-    about: ClassVar[Mapping[str, str]] = {}
+    about: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    examples: ClassVar[Sequence[str]] = ()
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.about)
+        return [name for group in self.about.values() for name in group]
 
     def get_help(self, ctx: Any) -> str:
-        return "\n".join(_lines(self, ctx, {"Commands": list(self.about.items())}))
+        return "\n".join(_lines(self, ctx, {title: list(group.items()) for title, group in self.about.items()}))
 
 
-def _lines(command: TyperCommand | TyperGroup, ctx: Any, sections: dict[str, Rows]) -> Iterator[str]:
+def _lines(command: HelpfulCommand | HelpfulGroup, ctx: Any, sections: dict[str, Rows]) -> Iterator[str]:
     width = min(max(shutil.get_terminal_size().columns, _WIDTH_MIN), _WIDTH_MAX)
     yield from command.get_usage(ctx).splitlines()
     for paragraph in filter(None, cleandoc(command.help or "").split("\n\n")):
@@ -186,6 +188,10 @@ def _lines(command: TyperCommand | TyperGroup, ctx: Any, sections: dict[str, Row
     if command.epilog:
         yield ""
         yield command.epilog.strip("\n")
+    if command.examples:
+        yield ""
+        yield typer.style("Examples:", bold=True)
+        yield from (f"  worldline {ctx.info_name} {words}".rstrip() for words in command.examples)
 
 
 def _parameters(command: TyperCommand | TyperGroup, ctx: Any) -> dict[str, Rows]:
@@ -236,35 +242,73 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
 
 
 ABOUT = {
-    "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
-    "serve": "Serve one run of a federation to participants started elsewhere.",
-    "join": "Start one participant of a federation here, for a run served elsewhere.",
-    "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
-    "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
-    "doctor": "Say what works on this machine: Python, compiled modules, extras, network, limits; and how to get the"
-    " rest.",
-    "init": "Write a small federation to start from: federation.toml and federation.py.",
-    "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
-    "search": "Try a federation on many seeds until a property fails or a program raises; shrink what fails.",
-    "verify": "Run a target twice, and across executors, hash seeds, surroundings, start orders and builds; compare the"
-    " digests.",
-    "why": "Say who waits for whom in a running federation, through which links, for how long, and what the holder is"
-    " doing.",
-    "pause": "Hold a running federation where it is; its result stays the same.",
-    "step": "Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it"
-    " there.",
-    "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
-    "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
-    "draws": "List the random draws of a run: name, time, distribution and value.",
-    "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
-    "replay": "Play a recording, or run members of it again on their own and compare what they do.",
-    "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
-    "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.",
-    "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
-    "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",
-    "spacetime": "Run agents that send each other functions at the speed of light, and print what they log.",
+    "Run": {
+        "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
+        "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",
+        "spacetime": "Run agents that send each other functions at the speed of light, and print what they log.",
+        "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
+        "serve": "Serve one run of a federation to participants started elsewhere.",
+        "join": "Start one participant of a federation here, for a run served elsewhere.",
+        "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
+        "init": "Write a small model to start from, of any layer; it runs at once.",
+    },
+    "Check": {
+        "verify": "Run a target twice, and across executors, hash seeds, surroundings, start orders and builds; compare"
+        " the digests.",
+        "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
+        "search": "Try a federation on many seeds until a property fails or a program raises; shrink what fails.",
+        "doctor": "Say what works on this machine: Python, compiled modules, extras, network, limits; and how to get"
+        " the rest.",
+    },
+    "Inspect": {
+        "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
+        "replay": "Play a recording, or run members of it again on their own and compare what they do.",
+        "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is"
+        " intact.",
+        "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
+        "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
+        "draws": "List the random draws of a run: name, time, distribution and value.",
+    },
+    "Operate": {
+        "why": "Say who waits for whom in a running federation, through which links, for how long, and what the holder"
+        " is doing.",
+        "pause": "Hold a running federation where it is; its result stays the same.",
+        "step": "Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it"
+        " there.",
+        "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
+        "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
+    },
 }
 """What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
+
+NAMES = [name for group in ABOUT.values() for name in group]
+
+EXAMPLES = {
+    "run": ("federation.toml", "model.py --seed 7 --executor 'processes(4)' --record run.mcap"),
+    "nodes": ("raft --seed 5 --until 1s --faults crash=1 --diagram raft.svg", "--file mutex.py --seeds 1000"),
+    "spacetime": ("relay --diagram relay.svg", "flock --until 20"),
+    "world": ("world.sdf --until 10s --paths paths.svg", "world.sdf --until 10s --local-secondaries 3"),
+    "serve": ("cell.toml --listen tcp://0.0.0.0:5000 --token-file token", "cell.toml --journal cell.journal"),
+    "join": ("cell.toml camera", "cell.toml camera --address tcp://server:5000 --token-file token"),
+    "metasim": ("serve 2 --delay 20ms", "serve plant controller --delay 5ms --until 5s"),
+    "init": ("room", "shop --kernel"),
+    "verify": ("model.py", "--conformance"),
+    "check": ("federation.toml", "model.py --schedules 500"),
+    "search": ("federation.toml --seeds 500 --faults crash=1,hang=1", "model.py --seeds 100 --keep-going"),
+    "doctor": ("", "--json"),
+    "diff": ("before.mcap after.mcap", "model.py --seed-a 1 --seed-b 2"),
+    "replay": ("run.mcap --speed max", "run.mcap --only camera --pdb"),
+    "info": ("run.mcap", "federation.toml"),
+    "digest": ("run.mcap", "/data/monday.mcap"),
+    "export": ("run.mcap run.csv", "run.mcap run.parquet --topic pose"),
+    "draws": ("federation.toml", "run.mcap --json"),
+    "why": ("cell", "cell --follow"),
+    "pause": ("cell", "tcp://server:5000 --token-file token"),
+    "step": ("cell --by 10ms", "cell --to 2s"),
+    "resume": ("cell", "4713"),
+    "end": ("cell", "cell --at 10s"),
+}
+"""What can be written after `worldline NAME`: the end of each command's help."""
 
 _HOMES = {
     **dict.fromkeys(("pause", "step", "resume", "end"), "operate"),
@@ -282,7 +326,7 @@ class Subcommands(UserDict[str, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.data = dict.fromkeys(ABOUT)
+        self.data = dict.fromkeys(NAMES)
 
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:
@@ -297,13 +341,13 @@ def _loaded(name: str) -> Any:
     function, parts = getattr(module, name), getattr(module, "COMMANDS", {}).get(name)
     if parts:  # It is a group of commands, which are loaded together.
         about = {part: cleandoc(each.__doc__).partition("\n\n")[0] for part, each in parts.items()}
-        group = type("_Group", (HelpfulGroup,), {"about": about})
+        group = type("_Group", (HelpfulGroup,), {"about": {"Commands": about}, "examples": EXAMPLES[name]})
         alone.callback(cls=group, no_args_is_help=True)(function)
         for part, each in parts.items():
             alone.command(part, cls=HelpfulCommand)(flat(each))
     else:
         completed = staticmethod(getattr(module, "completed", HelpfulCommand.completed))
-        kind = type("_Command", (HelpfulCommand,), {"completed": completed})
+        kind = type("_Command", (HelpfulCommand,), {"completed": completed, "examples": EXAMPLES[name]})
         alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(flat(function))
     return get_command(alone)
 

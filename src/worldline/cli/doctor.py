@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 from msgspec import Struct, json, to_builtins
@@ -27,13 +27,8 @@ from rich.text import Text
 
 from worldline.builds import UNCOMPILED, build
 from worldline.cli.console import PlainConsole
+from worldline.cli.options import takes
 from worldline.model.text import counted
-
-EPILOG = """\
-Examples:
-  worldline doctor
-  worldline doctor --json | jq '.[] | select(.state != "works")'
-"""
 
 State = Literal["works", "could be better", "missing", "broken"]
 _STYLES = {"works": "green", "could be better": "yellow", "missing": "dim", "broken": "red"}
@@ -66,9 +61,8 @@ class Finding(Struct, frozen=True):
     advice: str = ""
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
-) -> None:
+@takes("as_json: --json  Print the findings as JSON.")
+def doctor(as_json: bool = False) -> None:
     """Say what works on this machine: Python, compiled modules, extras, network, limits; and how to get the rest."""
     findings = [finding for check in _CHECKS for finding in check()]
     if as_json:

@@ -1,108 +1,83 @@
-"""`worldline init`: write a small federation to start from."""
+"""`worldline init`: write a small model to start from."""
 
 from __future__ import annotations
 
 import shlex
+from importlib.resources import files
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from worldline.cli.console import PlainConsole
 from worldline.cli.options import takes
 from worldline.model import UsageError
 
-FEDERATION_TOML = """\
-# A room, its heater and a display. Try: worldline run federation.toml
-
-name = "room"
-seed = 7                                  # another seed, other noise and other losses
-until = "10s"
-
-[link]                                    # what holds for every message, unless a rule below says otherwise
-latency = "1ms"
-
-[[links]]                                 # the thermometer's radio is slow and loses one message in ten
-topic = "temperature"
-latency = "uniform(4ms, 9ms)"
-loss = 0.1
-
-[[participants]]
-name = "room"
-entry = "federation:room"                 # the function `room` in federation.py
-publishes = ["temperature"]
-subscribes = ["power"]
-period = "100ms"                          # it publishes at multiples of this only, so others needn't wait in between
-
-[[participants]]
-name = "heater"
-entry = "federation:heater"
-publishes = ["power"]
-subscribes = ["temperature"]
-
-[[participants]]
-name = "display"
-entry = "federation:display"
-publishes = []
-subscribes = { temperature = "mailbox", power = "mailbox" }
-"""
-
-FEDERATION_PY = '''\
-"""The participants of federation.toml: each is a function that lives through the run in its own simulated time."""
-
-from __future__ import annotations
-
-from worldline import Participant
+TEMPLATES = {
+    "federation": ("federation.toml", "federation.py"),
+    "kernel": ("kernel.py",),
+    "nodes": ("nodes.py",),
+    "spacetime": ("spacetime.py",),
+    "world": ("world.sdf",),
+    "metasim": ("metasim.toml", "metasim.py"),
+    "drake": ("tanks.toml", "tanks.py"),
+}
+"""The files of each layer, in the folder `templates`; the first is what is run."""
 
 
-def room(self: Participant) -> None:
-    """Cools down, or warms up while the heater is on; its thermometer is noisy."""
-    noise = self.stream("noise")
-    temperature, heated = 19.0, False
-    while not self.ended:
-        self.publish("temperature", f"{temperature + noise.gauss(0, 0.1):.2f}".encode())
-        for message in self.advance(by="100ms"):
-            heated = message.payload == b"on"
-        temperature += 0.08 if heated else -0.05
+class Layer(Struct, frozen=True, kw_only=True):
+    """Which of them is wanted: at most one, and otherwise a federation."""
+
+    kernel: bool = False
+    nodes: bool = False
+    spacetime: bool = False
+    world: bool = False
+    metasim: bool = False
+    drake: bool = False
 
 
-def heater(self: Participant) -> None:
-    """Keeps the room at 20 degrees, with some slack so that it doesn't switch all the time."""
-    heating = False
-    for reading in self.messages():
-        wanted = float(reading.payload) < (20.3 if heating else 19.7)
-        if wanted != heating:
-            heating = wanted
-            self.publish("power", b"on" if heating else b"off")
+FEDERATION = Layer()
 
 
-def display(self: Participant) -> None:
-    """Shows once a second what has come in last."""
-    while not self.ended:
-        for message in self.advance(by="1s"):
-            print(f"{message.topic}: {message.payload.decode()}")
-'''
+@takes(
+    """
+    directory: FOLDER  Where to write it; created if missing.
+    --kernel  Entities and processes in one program: a shop and its queue.
+    --nodes  A distributed algorithm, with what must hold.
+    --spacetime  Agents that call each other at the speed of light.
+    --world  A world in SDF: a box falls onto a ball.
+    --metasim  Two simulators in plain Python: a room and its thermostat.
+    --drake  Two Drake diagrams in two processes: two tanks.
+    """
+)
+def init(directory: Path = Path(), layer: Layer = FEDERATION) -> None:
+    """Write a small model to start from, of any layer; it runs at once.
 
-FILES = {"federation.toml": FEDERATION_TOML, "federation.py": FEDERATION_PY}
-
-
-@takes("directory: FOLDER  Where to write it; created if missing.")
-def init(directory: Path = Path()) -> None:
-    """Write a small federation to start from: federation.toml and federation.py."""
-    write_files(directory, FILES)
+    Without a layer, it is a federation: federation.toml and federation.py.
+    """
+    wanted = [name for name, is_wanted in asdict(layer).items() if is_wanted]
+    if len(wanted) > 1:
+        raise UsageError(f"one layer at a time, not {' and '.join(f'--{name}' for name in wanted)}")
+    names = TEMPLATES[wanted[0] if wanted else "federation"]
+    templates = files("worldline.cli") / "templates"
+    write_files(directory, {name: (templates / name).read_text(encoding="utf-8") for name in names})
     console = PlainConsole()
-    console.print(f"wrote {' and '.join(str(directory / name) for name in FILES)}")
+    console.print(f"wrote {' and '.join(str(directory / name) for name in names)}")
     console.print("run it:")
-    console.print(f"  worldline run {shlex.quote(str(directory / 'federation.toml'))}")
+    end = " --until 2s" if names == TEMPLATES["world"] else ""
+    console.print(f"  worldline run {shlex.quote(str(directory / names[0]))}{end}")
 
 
-def write_files(directory: Path, files: dict[str, str]) -> None:
+def write_files(directory: Path, texts: dict[str, str]) -> None:
     """Write new files into a directory, all or none; what is there already is never overwritten."""
     made: list[Path] = []
     try:
-        _check_free([directory / name for name in files])
+        _check_free([directory / name for name in texts])
         for folder in reversed([directory, *directory.parents]):
             if not folder.is_dir():
                 folder.mkdir()
                 made.append(folder)
-        for name, text in files.items():
+        for name, text in texts.items():
             # "x": a file that has appeared since we looked isn't ours to overwrite, or to take away again.
             with (directory / name).open("x", encoding="utf-8") as file:
                 made.append(directory / name)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from platform import platform
+from time import monotonic
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -15,13 +17,15 @@ from msgspec import json
 from msgspec.structs import replace
 from rich.console import Console
 
+from worldline.builds import build
 from worldline.cli.console import PlainConsole, cell, own_lines
 from worldline.cli.console import remark as tell
 from worldline.cli.options import takes
 from worldline.cli.runner import Interruption
+from worldline.conformance.suite import verdicts
 from worldline.files.saving import destination, save
 from worldline.model import UsageError
-from worldline.model.text import printable, printable_json, printable_lines
+from worldline.model.text import counted, printable, printable_json, printable_lines
 from worldline.targets import RunOptions, prepare
 from worldline.targets.run_processes import VariantRun, check_names, chosen, depend_on_kind, variants_of
 from worldline.targets.verifying import Compared, Ending, Verification, Verifier
@@ -122,6 +126,7 @@ _NAME, _DIGEST, _NUMBER = 14, 32, 10
 @takes(
     """
     TARGET  A file or name, as for `worldline run`.
+    --conformance  Instead of a target, run the models that have the same digests on every machine.
     --seed
     --until
     --executor EXECUTOR  Executor of the first run, which the others are compared with.
@@ -139,8 +144,9 @@ _NAME, _DIGEST, _NUMBER = 14, 32, 10
     """,
 )
 def verify(
-    target: str,
     options: RunOptions,
+    target: str | None = None,
+    conformance: bool = False,
     only: list[str] | None = None,
     again: int = 1,
     mpi: bool = False,
@@ -153,6 +159,13 @@ def verify(
 
     If they differ, show where two runs diverge, and exit with 1.
     """
+    if conformance:
+        if target is not None:
+            raise UsageError(f"--conformance has models of its own, and is nothing to {target}")
+        _conform()
+        return
+    if target is None:
+        raise UsageError("there is no target to verify", advice="name a file, or give --conformance")
     if junit is not None:
         destination(junit)
     names = None if only is None else [name.strip() for name in ",".join(only).split(",") if name.strip()]
@@ -179,6 +192,23 @@ def verify(
         save(junit, as_junit(verification))
     if verification.exit_code:
         raise typer.Exit(verification.exit_code)
+
+
+def _conform() -> None:
+    """Run the models of conformance, and name those with another digest."""
+    console, begun = PlainConsole(), monotonic()
+    with Interruption():
+        found = list(verdicts())
+    wrong = [verdict for verdict in found if not verdict.holds]
+    for verdict in wrong:
+        console.print(f"{verdict.case}: {verdict.failure or f'{verdict.digest}, not {verdict.expected}'}", style="red")
+    models = counted(len({verdict.case.model for verdict in found}), "model")
+    if wrong:
+        console.print(f"{len(wrong)} of {counted(len(found), 'run')} of {models} differ: {build}, {platform()}")
+        raise typer.Exit(1)
+    console.print(
+        f"{models}, {counted(len(found), 'run')} in {monotonic() - begun:.1f} s: the digests of every machine"
+    )
 
 
 def _tell(seconds: float, status: str) -> None:

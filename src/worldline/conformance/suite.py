@@ -21,6 +21,7 @@ from worldline.model.errors import WorldlineError
 from worldline.targets import RunOptions, prepare
 
 _FOLDER = Path(__file__).parent
+_MODELS = _FOLDER / "models"
 _DIGESTS = _FOLDER / "digests.json"
 
 _FEDERATIONS = (
@@ -69,9 +70,9 @@ def cases() -> list[Case]:
     from worldline.nodes.algorithms import NAMES
 
     here = [
-        *(Case(name, f"{_FOLDER / 'federations.py'}:{name}") for name in _FEDERATIONS),
-        *(Case(name, f"{_FOLDER / 'kernels.py'}:{name}") for name in _KERNELS),
-        Case(_FILE, str(_FOLDER / "federation.toml"), executor="in-process"),
+        *(Case(name, f"{_MODELS / 'federations.py'}:{name}") for name in _FEDERATIONS),
+        *(Case(name, f"{_MODELS / 'kernels.py'}:{name}") for name in _KERNELS),
+        Case(_FILE, str(_MODELS / "federation.toml"), executor="in-process"),
         *(Case(name, f"nodes:{name}") for name in NAMES),
         *(Case(name, f"spacetime:{name}", until) for name, until in _AGENTS.items()),
     ]

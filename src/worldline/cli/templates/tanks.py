@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from drake import lcmt_drake_signal
 from pydrake.common.value import AbstractValue
 from pydrake.systems.framework import DiagramBuilder, LeafSystem
@@ -21,7 +22,7 @@ class Tank(LeafSystem):
 
     def __init__(self, level: float) -> None:
         super().__init__()
-        self.DeclareDiscreteState([level])
+        self.DeclareDiscreteState(np.array([level]))
         self.DeclareAbstractInputPort("other", AbstractValue.Make(lcmt_drake_signal()))
         self.DeclareAbstractOutputPort("level", lambda: AbstractValue.Make(lcmt_drake_signal()), self.tell)
         self.DeclarePeriodicDiscreteUpdateEvent(STEP, 0.0, self.flow)
@@ -32,7 +33,8 @@ class Tank(LeafSystem):
         output.set_value(message)
 
     def flow(self, context: Any, state: Any) -> None:
-        level, heard = context.get_discrete_state_vector()[0], self.get_input_port().Eval(context)
+        level = context.get_discrete_state_vector()[0]
+        heard: Any = self.get_input_port().Eval(context)
         state.set_value([level + 0.1 * (heard.val[0] - level) if heard.dim else level])
 
 

@@ -351,5 +351,5 @@ def _open_network(me: Peer, options: DiscoveryOptions) -> ZenohNetwork:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "zenoh":
             raise
-        raise UsageError("zenoh isn't installed", advice="pip install 'worldline[zenoh]'") from error
+        raise UsageError("zenoh isn't installed", advice="pip install '.[zenoh]' in the clone of Worldline") from error
     return ZenohNetwork(me.federation, me.instance, options)

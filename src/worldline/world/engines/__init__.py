@@ -24,7 +24,9 @@ def open_engine(name: str, world: WorldDescription) -> PhysicsEngine:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mujoco", "numpy"):
             raise
-        raise UsageError("MuJoCo isn't installed", advice="pip install 'worldline[mujoco]'") from error
+        raise UsageError(
+            "MuJoCo isn't installed", advice="pip install '.[mujoco]' in the clone of Worldline"
+        ) from error
     return MujocoEngine(world)
 
 
