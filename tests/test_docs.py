@@ -48,6 +48,7 @@ FOREIGN = {
     *("AdvanceTo", "DrakeLcm", "Initialize", "Simulator", "reset_context"),  # Drake's
     *("lcm_handle", "set_queue_capacity", "_exit"),  # LCM's, Python's
     *("ApplyJointForce", "JointController", "JointPositionController", "VelocityControl"),  # Gazebo's
+    *("Physics", "SceneBroadcaster", "UserCommands"),
     *("KiB", "MiB", "GiB", "TiB"),  # units
     "worldline.outcome",  # in a recording
     *("Ask", "Class", "D", "Lander", "on_x", "sweep", "wash_up"),  # a reader's, of a formula, or of our tests
