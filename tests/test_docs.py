@@ -31,7 +31,7 @@ OF_DRAKES_PLAN = {
     *("PROMISE_NO_SEND", "NOTIFY_ADVANCE", "POLL_WAIT"),
 }
 RUN_ELSEWHERE = {
-    *("learning.md", "metasim.md", "observers.md", "sdf.md"),
+    *("learning.md", "metasim.md", "observers.md"),
     *("world.md", "world-discovery.md", "world-interaction.md"),
 }
 """Pages whose programs all run in other tests, which compare what they print."""
@@ -48,6 +48,7 @@ FOREIGN = {
     *("AdvanceTo", "DrakeLcm", "Initialize", "Simulator", "reset_context"),  # Drake's
     *("lcm_handle", "set_queue_capacity", "_exit", "setblocking"),  # LCM's, Python's
     *("ApplyJointForce", "JointController", "JointPositionController", "VelocityControl"),  # Gazebo's
+    *("Physics", "SceneBroadcaster", "UserCommands"),
     *("KiB", "MiB", "GiB", "TiB"),  # units
     "worldline.outcome",  # in a recording
     *("Ask", "Class", "D", "Lander", "on_x", "sweep", "wash_up"),  # a reader's, of a formula, or of our tests

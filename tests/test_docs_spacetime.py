@@ -34,8 +34,7 @@ class Traveler(Reader):
             self.own.write_text(text.replace(old, new))
             return body
         if language == "python" and "def model(" in body:
-            for name in (self.own.name, "mine.py"):
-                (self.folder / name).write_text(body)
+            self.own.write_text(body)
         return super()._retell_block(language, body)
 
 

@@ -41,8 +41,9 @@ def test_the_script_says_what_is_shown(tmp_path: Path) -> None:
     assert read_interactions(tmp_path / "log") == log.history
 
 
-def test_the_program_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ((program, shown),) = re.findall(r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(EXAMPLES.parent)
     exec(program, {})
     assert capsys.readouterr().out == shown
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.leaks.running import EXAMPLES
 from tests.world.sdf.files import LINK, Files, model
 from worldline.world.description import absolute_topic
@@ -35,12 +33,3 @@ def test_the_blocks_are_read(tmp_path: Path) -> None:
     assert len(world.models["vehicle_red"].commands) == 2
     assert world.models["tile_southwest"].motion is not None
     assert world.levels[0].entities == ("tile_southwest",)
-
-
-def test_the_program_prints_what_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ((program, shown),) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(program, {})
-    assert capsys.readouterr().out == shown

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from secrets import token_hex
 
-import msgspec
 import pytest
 
 from tests.leaks.running import EXAMPLES
 from worldline.world.discovery import DiscoveryOptions
-from worldline.world.discovery.peers import Announcement
 
 PAGE = (EXAMPLES.parent / "docs" / "world-discovery.md").read_text()
 
@@ -26,12 +24,3 @@ def test_the_options_are_options() -> None:
     exec(programs[1], {})
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
     assert named == set(DiscoveryOptions.__dataclass_fields__)
-
-
-def test_the_announcement_is_one() -> None:
-    (shown,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    announcement = msgspec.json.decode(shown, type=Announcement)
-    assert msgspec.to_builtins(announcement) == msgspec.json.decode(shown) | {
-        "hears": ("left", "right"),
-        "gone": announcement.gone,
-    }
