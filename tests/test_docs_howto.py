@@ -7,8 +7,11 @@ import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.test_docs import ROOT, command
 
+PLOT = (ROOT / "docs" / "plot.md").read_text()
 CI = (ROOT / "docs" / "ci.md").read_text()
 RUMORS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "verify.md").read_text(), re.DOTALL)[0]
 
@@ -24,3 +27,31 @@ def test_the_command_for_ci_fails_with_a_report_and_recordings_to_compare(tmp_pa
     done = command("-m", "worldline", *shlex.split(line), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert "first cause: ann at 0s, sends rumor" in done.stdout
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Give a folder with the programs of the page on plotting, and the recording that they read."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for program, name in re.findall(r"```python\n(# (\S+)\n.*?)```", PLOT, re.DOTALL):
+        (tmp_path / name).write_text(program)
+    (line,) = re.findall(r"^    worldline (run .*)", PLOT, re.MULTILINE)
+    done = command("-m", "worldline", *line.split(), "--executor", "in-process", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_a_signal_is_plotted_in_the_terminal(recorded: Path) -> None:
+    (shown,) = re.findall(r"\$ python plot.py\n(.*?)```", PLOT, re.DOTALL)
+    assert command("plot.py", cwd=recorded).stdout == shown
+    line = re.findall(r"^    worldline (export .*csv.*)", PLOT, re.MULTILINE)[0]
+    assert command("-m", "worldline", *line.split(), cwd=recorded).returncode == 0
+    assert (recorded / "pose.csv").read_text().partition("\n")[0].endswith(",mm,news_age")
+
+
+def test_a_signal_is_plotted_with_matplotlib(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    done = command("figure.py", cwd=recorded)
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (recorded / "arm.svg").read_text()
