@@ -10,8 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.test_docs import ROOT, command
+from worldline.cli.commands import ABOUT
 
 PLOT = (ROOT / "docs" / "plot.md").read_text()
+TROUBLE = (ROOT / "docs" / "trouble.md").read_text()
 CI = (ROOT / "docs" / "ci.md").read_text()
 RUMORS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "verify.md").read_text(), re.DOTALL)[0]
 
@@ -55,3 +57,22 @@ def test_a_signal_is_plotted_with_matplotlib(recorded: Path, monkeypatch: pytest
     done = command("figure.py", cwd=recorded)
     assert done.returncode == 0, done.stderr
     assert "<svg" in (recorded / "arm.svg").read_text()
+
+
+def test_in_trouble_the_commands_are_there_with_their_options() -> None:
+    lines = re.findall(r"(?:`|^    )worldline (\w+)([^`\n]*)", TROUBLE, re.MULTILINE)
+    assert {name for name, _ in lines} <= set(ABOUT)
+    options = {(name, option) for name, rest in lines for option in re.findall(r"--[a-z-]+", rest)}
+    assert len(options) > 5
+    for name in sorted({name for name, _ in options}):
+        told = command("-m", "worldline", name, "--help").stdout
+        assert [option for of, option in options if of == name and f" {option} " not in told] == [], name
+
+
+def test_in_trouble_what_why_says_is_what_it_says() -> None:
+    says = (ROOT / "src" / "worldline" / "lock" / "why" / "words.py").read_text()
+    shown = re.findall(r"^\| `([^`]*)`", TROUBLE.partition("## Two runs differ")[0], re.MULTILINE)
+    assert len(shown) > 5
+    for words in ("is asleep", "is stopped", "has been computing", "the run begins when", "an operator holds"):
+        assert any(words in each for each in shown)
+        assert words in says
