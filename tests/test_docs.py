@@ -31,7 +31,7 @@ OF_DRAKES_PLAN = {
     *("PROMISE_NO_SEND", "NOTIFY_ADVANCE", "POLL_WAIT"),
 }
 RUN_ELSEWHERE = {
-    *("learning.md", "metasim.md", "observers.md"),
+    *("learning.md", "metasim.md", "observers.md", "plot.md"),
     *("world.md", "world-discovery.md", "world-interaction.md"),
 }
 """Pages whose programs all run in other tests, which compare what they print."""

@@ -16,7 +16,7 @@ SHOWN = re.findall(r"^```\n\$ worldline (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=["hasty", "late", "repeating"])
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=["hasty", "repeating"])
 def test_the_failures_of_the_page_are_found(
     worldline: Command,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

@@ -1,0 +1,78 @@
+"""Short how-to pages: what they tell to do works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.test_docs import ROOT, command
+from worldline.cli.commands import ABOUT
+
+PLOT = (ROOT / "docs" / "plot.md").read_text()
+TROUBLE = (ROOT / "docs" / "trouble.md").read_text()
+CI = (ROOT / "docs" / "ci.md").read_text()
+RUMORS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "verify.md").read_text(), re.DOTALL)[0]
+
+
+def test_the_command_for_ci_fails_with_a_report_and_recordings_to_compare(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(RUMORS)
+    (line,) = re.findall(r"- run: worldline (verify .*)", CI)
+    done = command("-m", "worldline", *shlex.split(line), "--only", "hash-seed", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    cases = ElementTree.parse(tmp_path / "verify.xml").iter("testcase")
+    assert [case.find("failure") is not None for case in cases].count(True) >= 1
+    (line,) = re.findall(r"^    worldline (diff .*)", CI, re.MULTILINE)
+    done = command("-m", "worldline", *shlex.split(line), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "first cause: ann at 0s, sends rumor" in done.stdout
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Give a folder with the programs of the page on plotting, and the recording that they read."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for program, name in re.findall(r"```python\n(# (\S+)\n.*?)```", PLOT, re.DOTALL):
+        (tmp_path / name).write_text(program)
+    (line,) = re.findall(r"^    worldline (run .*)", PLOT, re.MULTILINE)
+    done = command("-m", "worldline", *line.split(), "--executor", "in-process", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_a_signal_is_plotted_in_the_terminal(recorded: Path) -> None:
+    (shown,) = re.findall(r"\$ python plot.py\n(.*?)```", PLOT, re.DOTALL)
+    assert command("plot.py", cwd=recorded).stdout == shown
+    line = re.findall(r"^    worldline (export .*csv.*)", PLOT, re.MULTILINE)[0]
+    assert command("-m", "worldline", *line.split(), cwd=recorded).returncode == 0
+    assert (recorded / "pose.csv").read_text().partition("\n")[0].endswith(",mm,news_age")
+
+
+def test_a_signal_is_plotted_with_matplotlib(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    done = command("figure.py", cwd=recorded)
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (recorded / "arm.svg").read_text()
+
+
+def test_in_trouble_the_commands_are_there_with_their_options() -> None:
+    lines = re.findall(r"(?:`|^    )worldline (\w+)([^`\n]*)", TROUBLE, re.MULTILINE)
+    assert {name for name, _ in lines} <= set(ABOUT)
+    options = {(name, option) for name, rest in lines for option in re.findall(r"--[a-z-]+", rest)}
+    assert len(options) > 5
+    for name in sorted({name for name, _ in options}):
+        told = command("-m", "worldline", name, "--help").stdout
+        assert [option for of, option in options if of == name and f" {option} " not in told] == [], name
+
+
+def test_in_trouble_what_why_says_is_what_it_says() -> None:
+    says = (ROOT / "src" / "worldline" / "lock" / "why" / "words.py").read_text()
+    shown = re.findall(r"^\| `([^`]*)`", TROUBLE.partition("## Two runs differ")[0], re.MULTILINE)
+    assert len(shown) > 5
+    for words in ("is asleep", "is stopped", "has been computing", "the run begins when", "an operator holds"):
+        assert any(words in each for each in shown)
+        assert words in says
