@@ -36,7 +36,7 @@ RUN_ELSEWHERE = {
 }
 """Pages whose programs all run in other tests, which compare what they print."""
 ROOMS = {
-    **dict.fromkeys(("kernel.md", "from-simpy.md"), "worldline.kernel"),
+    **dict.fromkeys(("kernel.md", "from-simpy.md", "first-simulation.md"), "worldline.kernel"),
     **dict.fromkeys(("nodes.md", "first-algorithm.md"), "worldline.nodes"),
     **dict.fromkeys(("spacetime.md", "first-agents.md"), "worldline.spacetime"),
 }
