@@ -205,13 +205,6 @@ def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "kernel.md"
-    (tmp_path / "first.py").write_text(python_blocks(page)[0])
-    (shown,) = re.findall(r"```\n( *\d+\.\d+ms .*?)```", page.read_text(), re.DOTALL)
-    assert command("first.py", cwd=tmp_path).stdout == shown
-
-
 def test_the_page_on_observers_shows_what_its_program_prints(tmp_path: Path) -> None:
     page = ROOT / "docs" / "observers.md"
     (tmp_path / "mail.py").write_text(python_blocks(page)[0])
