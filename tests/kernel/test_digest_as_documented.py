@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from hashlib import blake2b
 from typing import Any
 
@@ -28,7 +28,7 @@ class Sender(Entity):
 
 
 class Taker(Entity):
-    def on_hi(self, payload: Any) -> Iterator[str]:
+    def on_hi(self, payload: Any) -> Generator[str, Any, None]:
         if payload == "hello":
             yield "1ms"
 
@@ -36,7 +36,7 @@ class Taker(Entity):
         pass
 
 
-def short_lived(me: Entity) -> Iterator[str]:
+def short_lived(me: Entity) -> Generator[str, Any, None]:
     yield "1ms"
 
 
