@@ -36,7 +36,7 @@ RUN_ELSEWHERE = {
 }
 """Pages whose programs all run in other tests, which compare what they print."""
 ROOMS = {
-    **dict.fromkeys(("kernel.md", "from-simpy.md"), "worldline.kernel"),
+    **dict.fromkeys(("kernel.md", "from-simpy.md", "first-simulation.md"), "worldline.kernel"),
     **dict.fromkeys(("nodes.md", "first-algorithm.md"), "worldline.nodes"),
     **dict.fromkeys(("spacetime.md", "first-agents.md"), "worldline.spacetime"),
 }
@@ -206,13 +206,6 @@ def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
         program.write_text(block)
         done = command(str(program), cwd=tmp_path)  # What a block writes doesn't belong to the project.
         assert done.returncode == 0, done.stderr
-
-
-def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "kernel.md"
-    (tmp_path / "first.py").write_text(python_blocks(page)[0])
-    (shown,) = re.findall(r"```\n( *\d+\.\d+ms .*?)```", page.read_text(), re.DOTALL)
-    assert command("first.py", cwd=tmp_path).stdout == shown
 
 
 def test_the_page_on_observers_shows_what_its_program_prints(tmp_path: Path) -> None:
