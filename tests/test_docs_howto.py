@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.test_docs import ROOT, command
-from worldline.cli.commands import ABOUT
+from worldline.cli.commands import NAMES
 
 PLOT = (ROOT / "docs" / "plot.md").read_text()
 TROUBLE = (ROOT / "docs" / "trouble.md").read_text()
@@ -61,7 +61,7 @@ def test_a_signal_is_plotted_with_matplotlib(recorded: Path, monkeypatch: pytest
 
 def test_in_trouble_the_commands_are_there_with_their_options() -> None:
     lines = re.findall(r"(?:`|^    )worldline (\w+)([^`\n]*)", TROUBLE, re.MULTILINE)
-    assert {name for name, _ in lines} <= set(ABOUT)
+    assert {name for name, _ in lines} <= set(NAMES)
     options = {(name, option) for name, rest in lines for option in re.findall(r"--[a-z-]+", rest)}
     assert len(options) > 5
     for name in sorted({name for name, _ in options}):

@@ -310,6 +310,8 @@ def test_a_loop_without_an_end_is_a_failure_that_names_the_node(monkeypatch: pyt
     assert str(report.failure.failure).startswith("node 1 at 0s: it has taken more than 0.05 seconds of real time")
 
 
+# The alarm may ring in a callback of the garbage collector, where Python swallows exceptions; then it rings again.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_patience_also_ends_with_the_preparations() -> None:
     trial = Trial(algorithm=find("flooding"), topology="clique:150")
     report = search(trial, range(20), seconds_max=0.01)
