@@ -11,7 +11,7 @@ from tests.cli.conftest import worldline as worldline_command
 from tests.lock.table import Table
 from tests.lock.why.test_situations import listens_to
 from tests.test_docs import ROOT
-from worldline.cli.commands import ABOUT
+from worldline.cli.commands import NAMES
 from worldline.lock import Advance, Next
 from worldline.lock.why.reasons import Activity, situation_of
 from worldline.lock.why.words import in_words
@@ -68,7 +68,7 @@ def test_the_guide_shows_what_the_example_says(worldline: Command) -> None:
 
 @pytest.mark.parametrize("command", re.findall(r"^worldline (\w+) cell", PAGE, re.MULTILINE))
 def test_every_command_of_the_guide_is_one(command: str) -> None:
-    assert command in ABOUT
+    assert command in NAMES
 
 
 def shape(text: str) -> list[str]:
