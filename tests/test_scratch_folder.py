@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from worldline.files.saving import ScratchFolder, sweep_scratch_folders
+from worldline.model.errors import LossError
 
 HOLDING = """
 import signal, sys
@@ -65,3 +66,12 @@ def test_one_that_is_dropped_is_gone_and_leaves_nothing_open(tmp_path: Path) -> 
         ScratchFolder("test", place=str(tmp_path))
     assert len(list(Path("/dev/fd").iterdir())) == files
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_folder_to_write_to_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr("tempfile.gettempdir", missing)
+    with pytest.raises(LossError, match="no temporary folder can be made: No usable .* set TMPDIR"):
+        ScratchFolder()

@@ -167,12 +167,24 @@ _LOCKED = stat.S_IRWXU | stat.S_ISVTX
 # it counts only once its sticky bit, which means nothing to a folder of one user, says that it was.
 
 
-class ScratchFolder(TemporaryDirectory[str]):
-    """A temporary folder, with a word in its name that says what it is for, if one is given."""
+_SHORT = "/tmp"
 
-    def __init__(self, use: str = "", place: str | None = None) -> None:
+
+class ScratchFolder(TemporaryDirectory[str]):
+    """A temporary folder, with a word in its name that says what it is for, if one is given.
+
+    Its path is shorter than `path_max` bytes if that can be: a socket's path has little room.
+    """
+
+    def __init__(self, use: str = "", place: str | None = None, *, path_max: int | None = None) -> None:
         sweep_scratch_folders(place)
-        super().__init__(prefix=f"{_PREFIX}{use}-" if use else _PREFIX, dir=place, ignore_cleanup_errors=True)
+        try:
+            if path_max is not None and len(gettempdir().encode()) >= path_max:
+                place = _SHORT
+            super().__init__(prefix=f"{_PREFIX}{use}-" if use else _PREFIX, dir=place, ignore_cleanup_errors=True)
+        except OSError as error:  # Also if there is no temporary folder at all.
+            problem = f"no temporary folder can be made: {error.strerror or error}"
+            raise LossError(problem, advice="set TMPDIR to a folder that you may write to") from error
         lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._unlock = weakref.finalize(self, os.close, lock)  # Also if it is dropped,
         self._unlock.atexit = False  # but not before the folder is removed when the process ends.

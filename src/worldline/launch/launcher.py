@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from tempfile import gettempdir
 
 from worldline.federation.address import Address
 from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
@@ -60,9 +59,7 @@ _NAME_LENGTH = 16
 
 def socket_folder() -> ScratchFolder:
     """Return a new folder that only this user can open, with a path that is short enough for a socket."""
-    usual = gettempdir()
-    place = usual if len(usual.encode()) < _PATH_MAX else _SHORT
-    return ScratchFolder(place=place)
+    return ScratchFolder(path_max=_PATH_MAX)
 
 
 def socket_of(journal: Path) -> Path:
