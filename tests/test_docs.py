@@ -164,7 +164,7 @@ def test_only_what_can_be_wrapped_is_too_long() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_placeholder_is_left(page: Path) -> None:
     found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
-    environment = ("WORLDLINE_", "LCM_", "XDG_", "GZ_", "IGN_", "SDF_")
+    environment = ("WORLDLINE_", "LCM_", "XDG_", "GZ_", "IGN_", "SDF_", "HELICS_")
     assert [word for word in found if not word.startswith(environment)] == []
 
 
@@ -205,6 +205,14 @@ def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -
     (tmp_path / "first.py").write_text(python_blocks(page)[0])
     (shown,) = re.findall(r"```\n( *\d+\.\d+ms .*?)```", page.read_text(), re.DOTALL)
     assert command("first.py", cwd=tmp_path).stdout == shown
+
+
+@pytest.mark.parametrize(("name", "program"), [("from-helics.md", "battery.py"), ("from-mosaik.md", "tank.py")])
+def test_the_pages_for_others_users_show_what_our_programs_print(name: str, program: str, tmp_path: Path) -> None:
+    page = ROOT / "docs" / name
+    (tmp_path / program).write_text(python_blocks(page)[0])
+    (shown,) = re.findall(rf"```\n\$ python {program}\n(.*?)```", page.read_text(), re.DOTALL)
+    assert command(program, cwd=tmp_path).stdout == shown
 
 
 def test_the_page_on_observers_shows_what_its_program_prints(tmp_path: Path) -> None:
