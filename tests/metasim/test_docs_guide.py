@@ -13,18 +13,16 @@ import pytest
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "metasim.md").read_text()
 PROGRAMS = dict(re.findall(r"^```python\n(?=# (\S+)\n)(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-(FILE,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 SHOWN = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGE, re.MULTILINE)
 
 
 def lines(text: str) -> list[str]:
-    """Return what was printed, without how long it took; what several processes print comes in any order."""
-    return sorted(re.sub(r"simulated in [\d.]+ s", "simulated", text).splitlines())
+    """Return what was printed, sorted: what several processes print comes in any order."""
+    return sorted(text.splitlines())
 
 
-def test_every_program_and_command_is_shown_with_what_it_prints() -> None:
-    assert {f"python {name}" for name in PROGRAMS} <= {command for command, _ in SHOWN}
-    assert [command for command, _ in SHOWN if command.startswith("worldline run tanks.toml")]
+def test_every_program_is_shown_with_what_it_prints() -> None:
+    assert {f"python {name}" for name in PROGRAMS} == {command for command, _ in SHOWN}
 
 
 @pytest.mark.long
@@ -34,7 +32,6 @@ def test_commands_print_what_is_shown(command: str, shown: str, tmp_path: Path) 
         pytest.skip("Drake isn't installed: it needs Python 3.12 or newer")
     for name, program in PROGRAMS.items():
         (tmp_path / name).write_text(program)
-    (tmp_path / "tanks.toml").write_text(FILE)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command.split(),
@@ -47,11 +44,3 @@ def test_commands_print_what_is_shown(command: str, shown: str, tmp_path: Path) 
         check=False,
     )
     assert lines(done.stdout) == lines(shown), done.stderr
-
-
-def test_the_table_of_terms_quotes_what_is_shown() -> None:
-    rows = re.findall(r"^\| .* \| .* \| (?:why|recording|the first line .*): (.*) \|$", PAGE, re.MULTILINE)
-    quoted = [quote for row in rows for quote in re.findall(r"`([^`]+)`", row)]
-    shown = "".join(text for _, text in SHOWN)
-    assert len(rows) == 9
-    assert [quote for quote in quoted if quote not in shown] == []
