@@ -73,5 +73,5 @@ def test_without_a_folder_to_write_to_it_says_what_to_do(monkeypatch: pytest.Mon
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
     monkeypatch.setattr("tempfile.gettempdir", missing)
-    with pytest.raises(LossError, match="no temporary folder can be made: No usable .* set TMPDIR"):
+    with pytest.raises(LossError, match=r"no temporary folder can be made: No usable .*set TMPDIR"):
         ScratchFolder()
