@@ -57,7 +57,7 @@ _SHARED = """
     --until TIME  End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own).
     settings: --set NAME=VALUE  Set a model parameter, or a key in a federation's file, such as link.latency=5ms.
     --draws TABLE  Replace random draws, by name: FILE.toml, FILE.json, FILE.csv, or module:function.
-    faults: --fault TEXT  Let something befall a participant of a federation, such as "2s crash planner 1s". Can be
+    faults: --fault TEXT  Add a fault of a participant, such as "2s crash planner 1s". Can be
         repeated.
     drawn_faults: --faults KINDS  Draw faults of participants by the seed, such as crash=1,hang=2; crash-after=1 waits
         for an event.

@@ -167,7 +167,8 @@ _LOCKED = stat.S_IRWXU | stat.S_ISVTX
 # it counts only once its sticky bit, which means nothing to a folder of one user, says that it was.
 
 
-_SHORT = "/tmp"
+SHORT = "/tmp"
+"""Where there is always room for a socket's path."""
 
 
 class ScratchFolder(TemporaryDirectory[str]):
@@ -180,7 +181,7 @@ class ScratchFolder(TemporaryDirectory[str]):
         sweep_scratch_folders(place)
         try:
             if path_max is not None and len(gettempdir().encode()) >= path_max:
-                place = _SHORT
+                place = SHORT
             super().__init__(prefix=f"{_PREFIX}{use}-" if use else _PREFIX, dir=place, ignore_cleanup_errors=True)
         except OSError as error:  # Also if there is no temporary folder at all.
             problem = f"no temporary folder can be made: {error.strerror or error}"

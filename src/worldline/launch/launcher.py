@@ -35,7 +35,7 @@ from worldline.federation.peer_process import is_stopped
 from worldline.federation.registry import opened_folder, runtime_folder
 from worldline.federation.server.limits import too_few_files
 from worldline.federation.server.server import Server
-from worldline.files.saving import ScratchFolder
+from worldline.files.saving import SHORT, ScratchFolder
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.launch.file.setup import Setup, check_startable, stated_by
@@ -53,7 +53,6 @@ from worldline.processes.tied import describe_exit
 # Chooses where a run's Unix socket lies: in a folder that only this user can open.
 
 _PATH_MAX = 80  # Of the 104 to 108 bytes that a socket's path can have, what is left for the folder.
-_SHORT = "/tmp"
 _NAME_LENGTH = 16
 
 
@@ -65,7 +64,7 @@ def socket_folder() -> ScratchFolder:
 def socket_of(journal: Path) -> Path:
     """Return the socket of a run with a journal, the same each time that it is taken up: participants try it again."""
     usual = runtime_folder()
-    folder = usual if len(str(usual).encode()) < _PATH_MAX else Path(_SHORT) / usual.name
+    folder = usual if len(str(usual).encode()) < _PATH_MAX else Path(SHORT) / usual.name
     name = sha256(str(journal.resolve()).encode()).hexdigest()[:_NAME_LENGTH]
     return opened_folder(folder) / f"{name}.socket"
 

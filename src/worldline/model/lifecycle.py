@@ -1,4 +1,4 @@
-"""What happens to one participant in simulated time: when it boots, what befalls it, and what outlives that.
+"""What happens to one participant in simulated time: when it boots, its faults, and what outlives them.
 
 It is fixed before the run, like all of this room, and travels to wherever the participant is. Only what follows from
 the run itself, such as events that faults wait for, is found out there.
@@ -71,7 +71,7 @@ ESTOP_LOG = "emergency stop"
 """How lines of a log begin that tell of one. A program may well begin its own like that: the kind of a line counts."""
 
 FAULT_LOG = "fault: "
-"""How those begin that tell of what has befallen the participant."""
+"""How log lines about a participant's faults begin."""
 
 FAULT_LINE, ESTOP_LINE = LOG_KINDS = ("fault", "estop")
 """The kinds of lines that tell of either. Those of programs have none."""
@@ -80,7 +80,7 @@ FAULT_LINE, ESTOP_LINE = LOG_KINDS = ("fault", "estop")
 class Lifecycle(Struct, frozen=True, kw_only=True):
     """One participant's.
 
-    `boot` is how long it takes to boot, drawn from the run's seed. `faults` are those that befall it, and `durable` are
+    `boot` is how long it takes to boot, drawn from the run's seed. `faults` are its own, and `durable` are
     the topics whose messages wait for it while it is down. `estop` is the time within which it is told of an emergency
     stop; None: there is none. `network` is there if its links corrupt messages on their way to it.
     """

@@ -21,7 +21,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     `vacancies` is how many more take part from the beginning, under names that they choose. `guests` are names that
     rules and outages may use although they aren't there from the beginning. `draws` are the rows of a table of draws,
-    and `faults` what befalls participants.
+    and `faults` the faults of participants.
     """
 
     roster: tuple[str, ...]
