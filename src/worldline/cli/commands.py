@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, signature
 from textwrap import wrap
-from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -56,37 +55,34 @@ def _processing(parameter: Any) -> Callable[[Any, Any], Any]:
 # a field of a parameter that is a `Struct`, a group of options: the first that has it, or the one that is named, as in
 # ``of_a.seed: --seed-a``. A field without a row is no option of that command, and keeps its default. So
 # no function passes options on one by one.
-#
-# A field may also have its declaration in its annotation, and a group beside it:
-# ``Annotated[RunOptions, {"seed": typer.Option(...)}]``.
 
 
 def flat(command: Callable[..., object]) -> Callable[..., object]:
     """Return a command as typer wants it: a function with a parameter for each option."""
-    from msgspec import Struct  # Here, since help of all commands needs none of this.
+    from msgspec import NODEFAULT, Struct  # Here, since help of all commands needs none of this.
+    from msgspec.structs import fields
 
-    hints = get_type_hints(command, include_extras=True)
+    hints = get_type_hints(command)
     rows = dict(getattr(command, "rows", {}))
     groups: dict[str, tuple[type[Struct], dict[str, str]]] = {}
     found: dict[str, Parameter] = {}
     for each in signature(command).parameters.values():
-        kind, *declared = _parts(hints[each.name])
+        kind = hints[each.name]
         if not (isinstance(kind, type) and issubclass(kind, Struct)):
-            said = rows[each.name] if each.name in rows else next(iter(declared), None)
-            found[each.name] = _parameter(each.name, kind, each.default, said)
+            found[each.name] = _parameter(each.name, kind, each.default, rows.get(each.name))
             continue
-        fields = {}
-        for name, (hint, default, said) in _fields(kind, *declared).items():
-            full = f"{each.name}.{name}" if f"{each.name}.{name}" in rows else name
-            said = rows.get(full, said)
-            if said is not None and full not in found:  # Of two groups that have the field, it is the first one's.
-                fields[name] = full.replace(".", "_")
-                found[full] = _parameter(fields[name], hint, default, said)
-        groups[each.name] = kind, fields
+        options = {}
+        for field in fields(kind):
+            full = f"{each.name}.{field.name}" if f"{each.name}.{field.name}" in rows else field.name
+            if full in rows and full not in found:  # Of two groups that have the field, it is the first one's.
+                default = Parameter.empty if field.default is NODEFAULT else field.default
+                options[field.name] = full.replace(".", "_")
+                found[full] = _parameter(options[field.name], field.type, default, rows[full])
+        groups[each.name] = kind, options
 
     def call(**values: Any) -> object:
-        for name, (kind, fields) in groups.items():
-            given = {field: values.pop(option) for field, option in fields.items()}
+        for name, (kind, options) in groups.items():
+            given = {field: values.pop(option) for field, option in options.items()}
             values[name] = kind(
                 **{
                     field: tuple(value) if isinstance(value, list) else value
@@ -101,23 +97,6 @@ def flat(command: Callable[..., object]) -> Callable[..., object]:
     call.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
-
-
-def _parts(hint: Any) -> Sequence[Any]:
-    return get_args(hint) if get_origin(hint) is Annotated else [hint]
-
-
-def _fields(kind: Any, declared: Mapping[str, Any] = MappingProxyType({})) -> dict[str, tuple[Any, Any, Any]]:
-    """Return type, default and declaration of the fields of a group: first those that are declared beside it."""
-    from msgspec import NODEFAULT
-    from msgspec.structs import fields
-
-    found = {}
-    for each in fields(kind):
-        hint, *said = _parts(each.type)
-        default = Parameter.empty if each.default is NODEFAULT else each.default
-        found[each.name] = hint, default, declared.get(each.name, next(iter(said), None))
-    return {name: found[name] for name in dict.fromkeys((*declared, *found))}
 
 
 def _parameter(name: str, hint: Any, default: Any, said: Any) -> Parameter:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import typer
 from msgspec import Struct, json, structs
@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
-from worldline.cli.options import KindOfDay, shelf_at
+from worldline.cli.options import shelf_at, takes
 from worldline.cli.runner import interruptible, recording_of, run_to_end
-from worldline.cli.search_story import Searched, SeedsOptions, run_search
+from worldline.cli.search_story import OF_SEEDS, Searched, SeedsOptions, run_search
 from worldline.files.parameters import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file
@@ -84,71 +84,24 @@ EPILOG = SYNTAX
 LIST = "list"
 CLAIMED = "claimed"
 _SUMMARY_MAX = 78
-_NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "Network", "Faults", "End of the run", "Many seeds", "Output"
 
 
 class TrialOptions(Struct, frozen=True, kw_only=True):
     """What is tried: on which network, with which faults, and until when."""
 
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_NETWORK, metavar="SHAPE|FILE", help="A shape (below), or a .graphml or .edges file."
-        ),
-    ] = None
-    edges: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_NETWORK, metavar="EDGES", help="The edges: 0-1,0-2,1-2; with weights: 0-1=5."),
-    ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of all random draws; with --seeds, the first one (default: 0)."),
-    ] = None
-    parameters: Annotated[
-        tuple[str, ...], typer.Option("--set", metavar="NAME=VALUE", help="Set an algorithm parameter.")
-    ] = ()
-    latency: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_NETWORK, metavar="LATENCY", help="Message latency (below): 5ms."),
-    ] = None
-    fifo: Annotated[
-        bool | None,
-        typer.Option("--fifo/--no-fifo", rich_help_panel=_NETWORK, help="Keep messages on a link in order, or not."),
-    ] = None
-    loss: Annotated[
-        float, typer.Option(rich_help_panel=_FAULTS, min=0.0, max=1.0, help="Fraction of messages to lose.")
-    ] = 0.0
-    fault: Annotated[
-        tuple[str, ...],
-        typer.Option(rich_help_panel=_FAULTS, metavar="FAULT", help='A fault and its time (below): "2s crash 1".'),
-    ] = ()
-    faults: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_FAULTS,
-            metavar="KINDS",
-            help="Faults to draw from the seed (below): crash,loss=0.1; or `claimed`: those the algorithm claims to"
-            " tolerate.",
-        ),
-    ] = None
-    until: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_END, metavar="TIME", help="End the run at this time, if it hasn't ended by itself."
-        ),
-    ] = None
-    events_max: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=_END,
-            min=1,
-            help=f"Consider a run endless after this many events (default: {EVENTS_MAX:,}).",
-        ),
-    ] = None
-    day: KindOfDay = None
-    no_properties: Annotated[
-        bool, typer.Option("--no-properties", rich_help_panel=_SEEDS, help="Check no properties, which is faster.")
-    ] = False
+    topology: str | None = None
+    edges: str | None = None
+    seed: int | None = None
+    parameters: tuple[str, ...] = ()
+    latency: str | None = None
+    fifo: bool | None = None
+    loss: float = 0.0
+    fault: tuple[str, ...] = ()
+    faults: str | None = None
+    until: str | None = None
+    events_max: int | None = None
+    day: str | None = None
+    no_properties: bool = False
 
     def applied(self, trial: Trial) -> tuple[Trial, bool]:
         """Return a trial as these options want it, and whether `worldline run` could say as much."""
@@ -175,41 +128,20 @@ class TrialOptions(Struct, frozen=True, kw_only=True):
 class NodesSeeds(SeedsOptions, frozen=True, kw_only=True):
     """How many seeds are tried, and what shrinking leaves alone."""
 
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves alone (below): nodes,rounds."
-        ),
-    ] = None
+    keep: str | None = None
 
 
 class NodesOutputs(Struct, frozen=True, kw_only=True):
     """How a run is shown, and where it is written to. Routes are drawn to `root`."""
 
-    record: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
-    ] = None
-    force: Annotated[
-        bool,
-        typer.Option("--force", rich_help_panel=_SHOWN, help="Replace existing files even if they aren't recordings."),
-    ] = False
-    diagram: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw a space-time diagram.")
-    ] = None
-    topology_plot: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw the topology and routes.")
-    ] = None
-    root: Annotated[
-        int,
-        typer.Option("--routes-to", rich_help_panel=_SHOWN, metavar="NODE", help="Node that the drawn routes lead to."),
-    ] = 0
-    times: Annotated[bool, typer.Option("--times", rich_help_panel=_SHOWN, help="Prefix each line with the time.")] = (
-        False
-    )
-    as_json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print the trace as JSON, one record per line.")
-    ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOWN, help="Print no trace.")] = False
+    record: Path | None = None
+    force: bool = False
+    diagram: Path | None = None
+    topology_plot: Path | None = None
+    root: int = 0
+    times: bool = False
+    as_json: bool = False
+    quiet: bool = False
 
     @property
     def shows_one_run(self) -> bool:
@@ -405,35 +337,58 @@ def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_M
 
 
 @interruptible()
+@takes(
+    f"""
+    algorithm: ALGORITHM|list  Name of a built-in algorithm; `list` lists them.
+    --file FILE.py[:NAME]  Your own algorithm: a file with `model`, or NAME, or with one node class. With --schedule:
+        that of a file, which a schedule doesn't choose.
+    --seed N  Seed of all random draws; with --seeds, the first one (default: 0).
+    parameters: --set NAME=VALUE  Set an algorithm parameter.
+    --day
+    --schedule FILE.json  Run a schedule written by --save.
+    save_to: --save FILE.json  Save the run, or the shrunk failure, as a schedule.
+    Network:
+    --topology SHAPE|FILE  A shape (below), or a .graphml or .edges file.
+    --edges EDGES  The edges: 0-1,0-2,1-2; with weights: 0-1=5.
+    --latency LATENCY  Message latency (below): 5ms.
+    fifo: --fifo/--no-fifo  Keep messages on a link in order, or not.
+    Faults:
+    --loss 0.0 to 1.0  Fraction of messages to lose.
+    --fault FAULT  A fault and its time (below): "2s crash 1".
+    --faults KINDS  Faults to draw from the seed (below): crash,loss=0.1; or `claimed`: those the algorithm claims to
+        tolerate.
+    End of the run:
+    --until TIME  End the run at this time, if it hasn't ended by itself.
+    --events-max at least 1  Consider a run endless after this many events (default: {EVENTS_MAX:,}).
+    --seconds-max at least 0.001  Consider a run endless after this many seconds of real time.
+    Many seeds:
+    --no-properties  Check no properties, which is faster.
+    """,
+    OF_SEEDS,
+    """
+    Many seeds:
+    --keep NAMES  What shrinking leaves alone (below): nodes,rounds.
+    Output:
+    --record FILE.mcap  Record the run.
+    --force
+    --diagram FILE.svg  Draw a space-time diagram.
+    --topology-plot FILE.svg  Draw the topology and routes.
+    root: --routes-to NODE  Node that the drawn routes lead to.
+    --times  Prefix each line with the time.
+    as_json: --json  Print the trace as JSON, one record per line.
+    --quiet, -q  Print no trace.
+    """,
+)
 def nodes(
     context: typer.Context,
-    algorithm: Annotated[
-        str | None, typer.Argument(metavar="ALGORITHM|list", help="Name of a built-in algorithm; `list` lists them.")
-    ] = None,
+    algorithm: str | None = None,
     *,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.py[:NAME]",
-            help="Your own algorithm: a file with `model`, or NAME, or with one node class. With --schedule: that of a"
-            " file, which a schedule doesn't choose.",
-        ),
-    ] = None,
+    file: Path | None = None,
     options: TrialOptions,
-    seconds_max: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=_END, min=0.001, help="Consider a run endless after this many seconds of real time."
-        ),
-    ] = SECONDS_MAX,
+    seconds_max: float = SECONDS_MAX,
     search: NodesSeeds,
-    schedule: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Run a schedule written by --save.")
-    ] = None,
-    save_to: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FILE.json", help="Save the run, or the shrunk failure, as a schedule."),
-    ] = None,
+    schedule: Path | None = None,
+    save_to: Path | None = None,
     outputs: NodesOutputs,
 ) -> None:
     """Run a distributed algorithm and print what happens, or try it on many seeds.

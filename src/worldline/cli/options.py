@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from msgspec import Struct
@@ -135,15 +135,6 @@ def _rows(text: str) -> Iterator[tuple[str | None, str, str, str]]:
 
 def _number(text: str) -> float:
     return int(text) if text.isdecimal() else float(text)
-
-
-# Commands whose structs have the declarations in their fields: see `commands.flat`.
-
-_DECLARED = dict(_declared([_SHARED]))
-OF_FEDERATIONS = dict(_declared([OF_FEDERATION]))
-FORCE, REALTIME = _DECLARED["force"], _DECLARED["realtime"]
-KindOfDay = Annotated[str | None, _DECLARED["day"]]
-Quiet = Annotated[bool, _DECLARED["quiet"]]
 
 
 # What several commands are given, and what it means.

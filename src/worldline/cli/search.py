@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole, own_lines
-from worldline.cli.options import OF_FEDERATIONS, KindOfDay
+from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
-from worldline.cli.search_story import Searched, SeedsOptions, run_search, show_failure
+from worldline.cli.search_story import OF_SEEDS, Searched, SeedsOptions, run_search, show_failure
 from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.files.saving import destination
 from worldline.model.errors import UsageError, shortened
@@ -31,50 +30,41 @@ _SAVED = ".json"
 class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
     """How much is tried, and where the one that fails is saved."""
 
-    seeds: Annotated[
-        int, typer.Option(rich_help_panel="Many seeds", min=1, help="Try this many seeds, until one fails.")
-    ] = _SEEDS
-    save_to: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
-    ] = None
-    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file that is there already.")] = False
-    seconds_max: Annotated[
-        float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
-    ] = SECONDS_MAX
-
-
-_TRIED = {**OF_FEDERATIONS, "seed": typer.Option(help="The first seed (default: the target's own).")}
+    seeds: int = _SEEDS
+    save_to: Path | None = None
+    force: bool = False
+    seconds_max: float = SECONDS_MAX
 
 
 @interruptible()
+@takes(
+    """
+    target: FILE.toml|FILE.py[:NAME]|FILE.json  A federation's file, a Python file that defines one as `model` or NAME,
+        or a failure that was saved.
+    properties: --property MODULE:FUNCTION  What must hold, found as from the target's folder; repeat it for several.
+    --seed N  The first seed (default: the target's own).
+    --until TIME  End of the run, such as 20s (default: the target's own).
+    --set
+    --draws
+    --fault
+    --faults
+    save_to: --save FILE.json  Save the shrunk failure, to be run again.
+    --force  Let --save replace a file that is there already.
+    --seconds-max at least 0.001  Consider a run endless after this many seconds of real time.
+    --day
+    code: --target FILE.toml|FILE.py[:NAME]  With a saved failure: what to run. A saved failure is data, and chooses no
+        code.
+    """,
+    OF_SEEDS,
+)
 def search(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE.toml|FILE.py[:NAME]|FILE.json",
-            help="A federation's file, a Python file that defines one as `model` or NAME, or a failure that was saved.",
-        ),
-    ],
+    target: str,
     *,
-    properties: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--property",
-            metavar="MODULE:FUNCTION",
-            help="What must hold, found as from the target's folder; repeat it for several.",
-        ),
-    ] = None,
-    options: Annotated[RunOptions, _TRIED],
+    properties: list[str] | None = None,
+    options: RunOptions,
     wanted: SearchOptions,
-    day: KindOfDay = None,
-    code: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            metavar="FILE.toml|FILE.py[:NAME]",
-            help="With a saved failure: what to run. A saved failure is data, and chooses no code.",
-        ),
-    ] = None,
+    day: str | None = None,
+    code: str | None = None,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
     save_to = wanted.save_to

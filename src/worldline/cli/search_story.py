@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import typer
 from msgspec import Struct
@@ -26,25 +26,24 @@ from worldline.search.searching import Recipe, Report, Tried, remarks_on, search
 from worldline.search.shrinking import RUNS_MAX
 
 T = TypeVar("T", bound=Tried)
-_SEEDS = "Many seeds"
+
+OF_SEEDS = """
+    Many seeds:
+    --seeds at least 1  Try this many seeds, until one fails.
+    --workers at least 1  Number of worker processes (default: one per processor).
+    --keep-going  Try all seeds and count failures.
+    --no-shrink  Don't shrink the failure.
+"""
+"""The rows of the options of a search."""
 
 
 class SeedsOptions(Struct, frozen=True, kw_only=True):
     """How many seeds are tried, and what is done with the one that fails."""
 
-    seeds: Annotated[
-        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
-    ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
-    ] = None
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
-    ] = False
-    no_shrink: Annotated[
-        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
-    ] = False
+    seeds: int | None = None
+    workers: int | None = None
+    keep_going: bool = False
+    no_shrink: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, progress, remark
-from worldline.cli.options import FORCE, REALTIME, Quiet, shelf_at, token_in
+from worldline.cli.options import shelf_at, takes, token_in
 from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
@@ -66,9 +65,6 @@ if TYPE_CHECKING:
 FEDERATION = "world"
 """The federation of processes that don't say which they belong to."""
 
-_NETWORK = "Several processes"
-_DISCOVERY = "Discovery"
-_OUTPUT = "Output"
 _LISTEN = "tcp://127.0.0.1:0"
 _PATIENCE_S = 60.0
 _STDIN = "-"
@@ -78,30 +74,13 @@ _EVERYWHERE = ("0.0.0.0", "::", "")
 class CourseOptions(Struct, frozen=True, kw_only=True):
     """How a world goes on, and until when."""
 
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End of the run, such as 20s (default: until interrupted).")
-    ] = None
-    check: Annotated[
-        bool, typer.Option("--check", help="Say what is in the file and what isn't supported, and run nothing.")
-    ] = False
-    engine: Annotated[str, typer.Option(metavar="NAME", help=f"Physics: {' or '.join(ENGINES)}, without contacts.")] = (
-        ENGINES[0]
-    )
-    realtime: Annotated[float | None, REALTIME] = None
-    run_ahead: Annotated[
-        int, typer.Option(min=1, metavar="STEPS", help="Steps that secondaries may go without waiting. Same result.")
-    ] = 1
-    console: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[SCRIPT]",
-            help="Control the run by commands, from a file or from the keyboard. `help` lists them.",
-        ),
-    ] = None
-    replay_interactions: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Repeat what was done to a run, from its recording or its log."),
-    ] = None
+    until: str | None = None
+    check: bool = False
+    engine: str = ENGINES[0]
+    realtime: float | None = None
+    run_ahead: int = 1
+    console: str | None = None
+    replay_interactions: Path | None = None
 
     @property
     def end(self) -> int | None:
@@ -121,72 +100,24 @@ class CourseOptions(Struct, frozen=True, kw_only=True):
 class NetworkOptions(Struct, frozen=True, kw_only=True):
     """What this process is in the network of a world, and how the others reach it."""
 
-    local_secondaries: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_NETWORK, min=1, metavar="N", help="Simulate in N processes on this machine."),
-    ] = None
-    network_role: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_NETWORK, metavar="ROLE", help="primary or secondary (default: run alone)."),
-    ] = None
-    network_secondaries: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_NETWORK, metavar="N", help="How many secondaries a primary waits for."),
-    ] = None
-    network_primary: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_NETWORK, metavar="ADDRESS", help="Where a secondary's primary is (default: discovered)."
-        ),
-    ] = None
-    listen: Annotated[
-        str,
-        typer.Option(rich_help_panel=_NETWORK, metavar="ADDRESS", help="Where a primary's secondaries connect."),
-    ] = _LISTEN
-    name: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_NETWORK, help="A secondary's name (default: of its machine and process)."),
-    ] = None
-    federation: Annotated[
-        str, typer.Option(rich_help_panel=_NETWORK, metavar="ID", help="Keeps runs on one network apart.")
-    ] = FEDERATION
-    token_file: Annotated[
-        Path | None, typer.Option(help="File with the token that participants must present (or set WORLDLINE_TOKEN).")
-    ] = None
-    certificate: Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")] = None
-    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None
-    authority: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=_NETWORK, help="Certificates that a secondary trusts, for a tls:// primary."),
-    ] = None
-    patience: Annotated[
-        float,
-        typer.Option(rich_help_panel=_NETWORK, min=0, metavar="SECONDS", help="How long to wait for the others."),
-    ] = _PATIENCE_S
-    heartbeat_limit: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=_NETWORK, min=1, metavar="SECONDS", help="How long another process may be silent."
-        ),
-    ] = SILENCE_S
-    no_discovery: Annotated[
-        bool, typer.Option("--no-discovery", rich_help_panel=_DISCOVERY, help="Connect by address alone.")
-    ] = False
-    interface: Annotated[
-        str, typer.Option(rich_help_panel=_DISCOVERY, metavar="NAME", help="Network interface (default: loopback).")
-    ] = ""
-    meet: Annotated[
-        str,
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where processes of one machine meet."),
-    ] = ""
-    discovery_listen: Annotated[
-        tuple[str, ...],
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where others can find this process."),
-    ] = ()
-    discovery_connect: Annotated[
-        tuple[str, ...],
-        typer.Option(rich_help_panel=_DISCOVERY, metavar="ENDPOINT", help="Where to find another process."),
-    ] = ()
+    local_secondaries: int | None = None
+    network_role: str | None = None
+    network_secondaries: int | None = None
+    network_primary: str | None = None
+    listen: str = _LISTEN
+    name: str | None = None
+    federation: str = FEDERATION
+    token_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None
+    patience: float = _PATIENCE_S
+    heartbeat_limit: float = SILENCE_S
+    no_discovery: bool = False
+    interface: str = ""
+    meet: str = ""
+    discovery_listen: tuple[str, ...] = ()
+    discovery_connect: tuple[str, ...] = ()
 
     @property
     def token(self) -> str | None:
@@ -292,28 +223,14 @@ class NetworkOptions(Struct, frozen=True, kw_only=True):
 class WorldOutputs(Struct, frozen=True, kw_only=True):
     """What a run leaves behind, and what is said of it meanwhile."""
 
-    record: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=_OUTPUT, metavar="FILE.mcap", help="Record the run, for Foxglove too."),
-    ] = None
-    record_every: Annotated[
-        int, typer.Option(rich_help_panel=_OUTPUT, min=1, metavar="STEPS", help="Steps between recorded poses.")
-    ] = 1
-    paths: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=_OUTPUT, metavar="FILE.svg", help="Draw the performers' paths, by secondary."),
-    ] = None
-    animation: Annotated[
-        Path | None, typer.Option(rich_help_panel=_OUTPUT, metavar="FILE.html", help="Draw the run as an animation.")
-    ] = None
-    hashes: Annotated[
-        Path | None, typer.Option(rich_help_panel=_OUTPUT, metavar="FILE", help="Write the state hash of each step.")
-    ] = None
-    interactions: Annotated[
-        Path | None, typer.Option(rich_help_panel=_OUTPUT, metavar="FILE", help="Write down what was done to the run.")
-    ] = None
-    force: Annotated[bool, FORCE] = False
-    quiet: Quiet = False
+    record: Path | None = None
+    record_every: int = 1
+    paths: Path | None = None
+    animation: Path | None = None
+    hashes: Path | None = None
+    interactions: Path | None = None
+    force: bool = False
+    quiet: bool = False
 
     def say(self, text: str) -> None:
         if not self.quiet:
@@ -478,12 +395,48 @@ def _ask() -> None:
     print(_PROMPT, end="", flush=True)
 
 
-def world(
-    file: Annotated[Path, typer.Argument(metavar="FILE.sdf", help="The world, in Gazebo's SDF.")],
-    course: CourseOptions,
-    network: NetworkOptions,
-    outputs: WorldOutputs,
-) -> None:
+@takes(
+    f"""
+    file: FILE.sdf  The world, in Gazebo's SDF.
+    --until TIME  End of the run, such as 20s (default: until interrupted).
+    --check  Say what is in the file and what isn't supported, and run nothing.
+    --engine NAME  Physics: {" or ".join(ENGINES)}, without contacts.
+    --realtime
+    --run-ahead STEPS at least 1  Steps that secondaries may go without waiting. Same result.
+    --console [SCRIPT]  Control the run by commands, from a file or from the keyboard. `help` lists them.
+    --replay-interactions FILE  Repeat what was done to a run, from its recording or its log.
+    --token-file
+    --certificate
+    --key
+    --force
+    --quiet
+    Several processes:
+    --local-secondaries N at least 1  Simulate in N processes on this machine.
+    --network-role ROLE  primary or secondary (default: run alone).
+    --network-secondaries N  How many secondaries a primary waits for.
+    --network-primary ADDRESS  Where a secondary's primary is (default: discovered).
+    --listen ADDRESS  Where a primary's secondaries connect.
+    --name  A secondary's name (default: of its machine and process).
+    --federation ID  Keeps runs on one network apart.
+    --authority  Certificates that a secondary trusts, for a tls:// primary.
+    --patience SECONDS at least 0  How long to wait for the others.
+    --heartbeat-limit SECONDS at least 1  How long another process may be silent.
+    Discovery:
+    --no-discovery  Connect by address alone.
+    --interface NAME  Network interface (default: loopback).
+    --meet ENDPOINT  Where processes of one machine meet.
+    --discovery-listen ENDPOINT  Where others can find this process.
+    --discovery-connect ENDPOINT  Where to find another process.
+    Output:
+    --record FILE.mcap  Record the run, for Foxglove too.
+    --record-every STEPS at least 1  Steps between recorded poses.
+    --paths FILE.svg  Draw the performers' paths, by secondary.
+    --animation FILE.html  Draw the run as an animation.
+    --hashes FILE  Write the state hash of each step.
+    --interactions FILE  Write down what was done to the run.
+    """
+)
+def world(file: Path, course: CourseOptions, network: NetworkOptions, outputs: WorldOutputs) -> None:
     """Run a world of robots in lockstep, in one process or over several: the same bit for bit.
 
     With --local-secondaries, processes on this machine simulate it. With --network-role, start one primary and its
