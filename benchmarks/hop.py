@@ -35,7 +35,7 @@ from rich.table import Table
 from worldline import MS, Federation, Network, Program, link, run
 from worldline.builds import UNCOMPILED, build
 from worldline.federation.inprocess.strand import strand_kind
-from worldline.federation.participant.conversation import Conversation
+from worldline.federation.participant.connection import Conversation
 from worldline.federation.participant.participant import Participant
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits

@@ -45,7 +45,7 @@ from worldline.model import (
     WorldlineError,
 )
 from worldline.model.frames import frame
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT
 from worldline.wire.handshake import Challenge, Refused, Welcome
 
 NONCE = bytes(16)

@@ -38,8 +38,7 @@ from worldline.model import (
     link,
 )
 from worldline.model.frames import frame
-from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames
+from worldline.wire.codec import FRAME_MAX, HEARTBEAT, Frames, decode_answer, encode_events
 from worldline.wire.handshake import HELLO_MAX
 
 JOIN: list[object] = ["join", None, [["t"]], 0, False]

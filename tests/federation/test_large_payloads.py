@@ -25,7 +25,7 @@ from worldline.federation.server.limits import Limits
 from worldline.model import UsageError
 from worldline.model.frames import frames
 from worldline.recording import Condition, Recorder, Recording
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT
 
 SMALL = Limits(frame_max=2**17)  # So that what takes several frames needn't be large.
 

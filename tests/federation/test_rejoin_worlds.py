@@ -16,8 +16,7 @@ from tests.wire.peers import House, journaled_host
 from worldline.federation.server.session import Session
 from worldline.lock import Abort, ParticipantEvent, State
 from worldline.model import FOREVER
-from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import Frames
+from worldline.wire.codec import Frames, decode_answer, encode_events
 from worldline.wire.handshake import Resume
 
 

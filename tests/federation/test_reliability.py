@@ -53,7 +53,7 @@ from worldline.federation.participant.client import Client
 from worldline.federation.peer_process import is_stopped
 from worldline.federation.server.limits import Limits
 from worldline.model import LossError
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT
 
 SILENCE_S = 1.0
 

@@ -24,8 +24,7 @@ from worldline.federation.server.session import Session
 from worldline.lock import OPERATOR, Abort, State
 from worldline.model import MS, InternalError, LossError, PeerError
 from worldline.model.frames import Cutter, frame
-from worldline.wire.codec import decode_answer
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT, decode_answer
 from worldline.wire.handshake import HELLO_MAX
 from worldline.wire.trunk import PIECE_MAX
 

@@ -15,7 +15,7 @@ from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
 from worldline.model import Network, Plan, Rule, link, plan
 from worldline.model.frames import frame
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT
 from worldline.wire.handshake import Challenge, client_proof
 
 BEAT = ["heartbeat"]

@@ -14,8 +14,15 @@ from worldline.lock.events import Advance, Grant, Join, Leave, Next, Participant
 from worldline.model.errors import PeerError
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.wire.codec import add_grant, decode_answer, decode_events, encode_answer, encode_events
-from worldline.wire.frames import FRAME_MAX, Frames
+from worldline.wire.codec import (
+    FRAME_MAX,
+    Frames,
+    add_grant,
+    decode_answer,
+    decode_events,
+    encode_answer,
+    encode_events,
+)
 from worldline.wire.handshake import Answer, Challenge, Deliver, Fail, Hello, Told, Welcome
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from worldline.model.errors import PeerError
 from worldline.model.frames import HEADER_SIZE, PIECE_LEAST, frame, frames
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT, SAID_MAX, Frames
+from worldline.wire.codec import FRAME_MAX, HEARTBEAT, SAID_MAX, Frames
 
 
 def fed(pieces: list[bytes], longest: int = FRAME_MAX) -> list[bytes]:

@@ -26,8 +26,7 @@ from worldline.federation.server.limits import Limits
 from worldline.lock import Abort, Grant, Join, Ledger, StartRun, State, Subscription
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, Message
 from worldline.model.frames import frame
-from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT, decode_answer, encode_events
 
 pytestmark = pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="Python 3.11 has no sys.monitoring")
 

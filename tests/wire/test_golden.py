@@ -43,8 +43,7 @@ from worldline.model.links import MAILBOX, Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.wire import handshake
-from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT
+from worldline.wire.codec import FRAME_MAX, HEARTBEAT, decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.handshake import (
     Answer,
     Challenge,

@@ -24,7 +24,7 @@ from worldline.federation.sockets import broken, client_context, dial, untrusted
 from worldline.lock import OPERATOR
 from worldline.lock.why.reasons import Situation
 from worldline.model import LossError, UsageError
-from worldline.wire.frames import Frames
+from worldline.wire.codec import Frames
 from worldline.wire.handshake import NONCE_SIZE, OVER, Refused
 from worldline.wire.operator import (
     AskSituation,

@@ -40,9 +40,9 @@ class ResumableHash:
 
     def __init__(self, digest_size: int, state: HashState | None = None) -> None:
         self._size = digest_size
-        self._words = _room(8)
-        self._mixed = _room(16)
-        self._block = _room(16)
+        self._words = [0] * 8
+        self._mixed = [0] * 16
+        self._block = [0] * 16
         if state is None:
             state = ((_START[0] ^ _FIRST ^ digest_size, *_START[1:]), 0, b"")
         words, count, rest = state
@@ -97,7 +97,7 @@ class ResumableHash:
             words[place] ^= mixed[place] ^ mixed[place + 8]
 
 
-def _stir(mixed: memoryview, a: int, b: int, c: int, d: int, first: int, second: int) -> None:
+def _stir(mixed: list[int], a: int, b: int, c: int, d: int, first: int, second: int) -> None:
     va, vb, vc, vd = mixed[a], mixed[b], mixed[c], mixed[d]
     va = (va + vb + first) & _MASK
     vd ^= va
@@ -112,7 +112,3 @@ def _stir(mixed: memoryview, a: int, b: int, c: int, d: int, first: int, second:
     vb ^= vc
     vb = (vb >> 63 | vb << 1) & _MASK
     mixed[a], mixed[b], mixed[c], mixed[d] = va, vb, vc, vd
-
-
-def _room(words: int) -> memoryview:
-    return memoryview(bytearray(8 * words)).cast("Q")

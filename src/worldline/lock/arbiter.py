@@ -242,7 +242,7 @@ class Arbiter:
         what = type(event).__name__
         if self.phase is Phase.OVER:
             return PeerError(f"{what} isn't possible: the run is over", participant=member.name, at=member.now)
-        possible = ", ".join(sorted(kind.__name__ for kind in member.legal)) or "nothing"
+        possible = ", ".join(sorted([kind.__name__ for kind in member.legal])) or "nothing"
         error = impossible(what, member.state, f"possible now: {possible}", PeerError)
         return error.concerning(member.name, member.now)
 
@@ -310,7 +310,7 @@ class Arbiter:
                 self._observer.began(member.name, member.start)
             member.reach = member.declared_reach = self.router.edges.reach(member)
             plan, name = self.plan, member.name
-            draws = tuple(row for row in plan.draws if concerns(row.name, name))
+            draws = tuple([row for row in plan.draws if concerns(row.name, name)])
             control_latency = plan.network.control_latency
             self._actions.append(StartRun(name, member.start, plan.seed, control_latency, member.reach, draws))
 
@@ -474,7 +474,7 @@ class Arbiter:
 
     def _finish_if_deserted(self) -> None:
         """End the run when all have left, and none comes any more."""
-        if self._present or any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
+        if self._present or True in [newcomer.start <= self.end for newcomer in self.newcomers.values()]:
             return
         self.phase = Phase.OVER
         for name, newcomer in self.newcomers.items():
@@ -709,7 +709,7 @@ class Arbiter:
                 self._expect(member)
 
     def _highest(self) -> int:
-        starts = (newcomer.start for newcomer in self.newcomers.values() if newcomer.start <= self.end)
+        starts = [newcomer.start for newcomer in self.newcomers.values() if newcomer.start <= self.end]
         return min(self.barrier, *starts, FOREVER)
 
     def _lose(self, event: Lost) -> None:
@@ -744,8 +744,8 @@ class Arbiter:
 
     def digest(self) -> bytes:
         """Return the digest of the run, of all that have left so far."""
-        left = (member for member in self.members.values() if member.state is State.LEFT)
-        return run_digest((member.name, member.now, member.digest) for member in left)
+        left = [member for member in self.members.values() if member.state is State.LEFT]
+        return run_digest([(member.name, member.now, member.digest) for member in left])
 
     def participants(self) -> dict[str, tuple[State, int]]:
         """Return the states and times of all, by name."""
@@ -767,14 +767,12 @@ class Arbiter:
 
     def farthest(self) -> int:
         """Return the earliest time that none can have passed: where the run can still be ended."""
-        started = (member for name, member in self.members.items() if name not in self.newcomers)
-        return max((member.now if member.is_done else member.granted for member in started), default=0)
+        started = [member for name, member in self.members.items() if name not in self.newcomers]
+        return max([member.now if member.is_done else member.granted for member in started], default=0)
 
     def rests(self) -> bool:
         """Whether the run has begun and none does anything: all stand at the barrier, or wait for those."""
-        return self.phase is Phase.RUNNING and all(
-            member.state is not State.COMPUTING for member in self.members.values()
-        )
+        return self.phase is Phase.RUNNING and State.COMPUTING not in [member.state for member in self.members.values()]
 
     def floor(self) -> int:
         """Return a time before which all is settled: none acts there, and what arrives there is received or lost.
@@ -805,7 +803,7 @@ class Arbiter:
         """Say how far the run is. Where all have ended, that is as far as they have come."""
         floor = self.floor()
         if floor == FOREVER:
-            floor = max((member.now for member in self.members.values()), default=0)
+            floor = max([member.now for member in self.members.values()], default=0)
         return Status(floor, self.end, self.events, lambda: waits_of(self))
 
     def time_of(self, name: str) -> int:

@@ -135,7 +135,7 @@ class Subscriptions:
 
     def __init__(self, subscriptions: tuple[Subscription, ...]) -> None:
         self.buffers = {each.topic: each.buffer for each in subscriptions}
-        self.sifts = any(buffer != UNBOUNDED for buffer in self.buffers.values())
+        self.sifts = True in [buffer != UNBOUNDED for buffer in self.buffers.values()]
         self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
         self.complete_at = -1
         self.incomplete: list[str] = []  # Topics that have been subscribed since.
@@ -176,9 +176,9 @@ class Subscriptions:
         """Return what the buffers keep of a batch, and count the rest."""
         kept = sift(batch, self.buffers)
         if len(kept) < len(batch):
-            remaining = Counter(message.topic for message in kept)
+            remaining = Counter([message.topic for message in kept])
             dropped = Counter(self.dropped)
-            for topic, count in Counter(message.topic for message in batch).items():
+            for topic, count in Counter([message.topic for message in batch]).items():
                 if count > remaining[topic]:
                     dropped[topic] += count - remaining[topic]
             self.dropped = dict(dropped)
@@ -760,7 +760,7 @@ class Ledger:
             self.refuse(not_subscribed(topic))
         topic = str.__str__(topic)
         until = self.topics.remove(topic, self.now)
-        self.held = deque(message for message in self.held if message.topic != topic)
+        self.held = deque([message for message in self.held if message.topic != topic])
         self.told = self.now
         self.outbox.append(Unsubscribe(topic, self.now, until))
         if self.life is not None:
@@ -889,7 +889,7 @@ class Ledger:
         self.snapshots.program, self.now, self.horizon, self.final, self.promised, self.told = state[:6]
         topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped = state[6:11]
         self.reach, held, streams, sent, received, digest, reading, replaced = state[11:]
-        topics.sifts = any(buffer != UNBOUNDED for buffer in topics.buffers.values())
+        topics.sifts = True in [buffer != UNBOUNDED for buffer in topics.buffers.values()]
         self.held = deque(held)
         if reading is not None:
             self.reads_at, self.reads = self.now, reading

@@ -150,7 +150,7 @@ class Edges:
         that can reach it are there.
         """
         if not self._invites:
-            return min((latency for _, latency in self.into(receiver)), default=FOREVER)
+            return min([latency for _, latency in self.into(receiver)], default=FOREVER)
         topics = [topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0]
         fastest = [self._paths.least_into(topic, receiver.name) for topic in topics]
         return min(self.control_latency, min(fastest, default=FOREVER))
@@ -221,7 +221,7 @@ class _Publication:
 
     def kept(self) -> list[tuple[int, Message]]:
         """Return what is kept for late subscribers, each with its number, in that order."""
-        judged = sorted((number, message) for _, number, message in self.judged)
+        judged = sorted([(number, message) for _, number, message in self.judged])
         return [*judged, *enumerate(self.retained, self.first_retained())]
 
     def first_retained(self) -> int:
@@ -245,10 +245,10 @@ class _Publication:
 
     def last(self) -> int:
         """Return when all that was published has arrived, wherever it goes; -1 if it has."""
-        backlogs = (target.backlog for target in self.targets.values() if target.backlog)
+        backlogs = [target.backlog for target in self.targets.values() if target.backlog]
         arrivals = [flight[0] for backlog in backlogs for flight in backlog]
         arrivals += [message.arrival for message in self.retained]
-        return max([*arrivals, *(last for last, _, _ in self.judged)], default=-1)
+        return max([*arrivals, *[last for last, _, _ in self.judged]], default=-1)
 
     def floor(self, acts: int) -> int:
         """Return the time from which on arrivals count, if none that isn't given it subscribes before `acts`."""
@@ -269,8 +269,8 @@ class Router:
         self.draws = DrawTable(plan.seed, plan.draws) if plan.draws else None
         self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=self.draws)
         self.latest = 0  # When the last of all messages so far may arrive.
-        links = (plan.network.default, *(rule.link for rule in plan.network.rules))
-        self._queues = any(link.bandwidth is not None for link in links)
+        links = (plan.network.default, *[rule.link for rule in plan.network.rules])
+        self._queues = True in [link.bandwidth is not None for link in links]
         self._members: dict[str, Member] = {}
         self._newcomers = {} if newcomers is None else newcomers
         self._publications: dict[tuple[str, str], _Publication] = {}
@@ -467,7 +467,7 @@ class Router:
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""
-        return sum(len(each.retained) + len(each.judged) for each in self._publications.values())
+        return sum([len(each.retained) + len(each.judged) for each in self._publications.values()])
 
     def _publication(self, sender: Member, topic: str) -> _Publication:
         check_name(topic, "a topic")

@@ -100,7 +100,7 @@ PHASES: dict[Phase, dict[type, Phase]] = {
 
 # What a participant itself may say in a state: the table without the arbiter's own moves.
 LEGAL: dict[State, frozenset[type]] = {
-    state: frozenset(kind for kind in moves if kind not in (StartRun, Grant, Lost))
+    state: frozenset([kind for kind in moves if kind not in (StartRun, Grant, Lost)])
     for state, moves in TRANSITIONS.items()
 }
 

@@ -78,7 +78,7 @@ class LocalClock(Struct, frozen=True, omit_defaults=True):
 
     @property
     def goes_back(self) -> bool:
-        return any(jump.by < 0 for jump in self.jumps)
+        return min([jump.by for jump in self.jumps], default=0) < 0
 
     def __str__(self) -> str:
         """Write it as a federation's file has it."""
@@ -123,7 +123,7 @@ def clock(
         offset=as_offset(offset),
         drift=as_drift(drift),
         wander=None if wander is None else as_walk(wander),
-        jumps=tuple(as_jump(each) for each in jumps),
+        jumps=tuple([as_jump(each) for each in jumps]),
     )
     check_clock(made)
     return made
@@ -251,7 +251,7 @@ def check_jumps(jumps: tuple[ClockJump, ...], refuse: Callable[[int, str], None]
             )
         elif jump.by == 0:
             problem = f"its jump at {format_time(jump.at)} is of no length (leave it out)"
-        elif sum(abs(each.by) for each in jumps[: place + 1]) > TIME_MAX:
+        elif sum([abs(each.by) for each in jumps[: place + 1]]) > TIME_MAX:
             problem = f"its jumps are longer than the largest time, {format_time(TIME_MAX)}, together"
         if problem and refuse is None:
             raise ConfigurationError(f"jump {place + 1} of a clock: {problem}")
@@ -286,7 +286,7 @@ class RunningClock:
         self._whole = array("q", [0])
         self._rest = array("q", [0])
         self._ats = [jump.at for jump in described.jumps]
-        self._shifts = list(accumulate((jump.by for jump in described.jumps), initial=offset))
+        self._shifts = list(accumulate([jump.by for jump in described.jumps], initial=offset))
         self._enter(0)
 
     def _enter(self, time: int) -> None:

@@ -228,7 +228,7 @@ class Paths:
         links = [
             link for (about, _, to), link in self._links.items() if about in (None, topic) and to in (None, receiver)
         ]
-        return min(link.latency.minimum for link in (self._default, *links))
+        return min([link.latency.minimum for link in (self._default, *links)])
 
     def open(self, topic: str, sender: str, receiver: str, *, latency_least: int = 0, opened: int = 0) -> Path:
         """Make the path; `latency_least` is what the sender promised for all of its sends."""
@@ -246,12 +246,12 @@ class Paths:
     def outages(self, topic: str, sender: str, receiver: str) -> tuple[Outage, ...]:
         if topic == ESTOP_TOPIC and self._estop is not None:
             return ()
-        return tuple(outage for outage in self._outages if outage.matches(topic, sender, receiver))
+        return tuple([outage for outage in self._outages if outage.matches(topic, sender, receiver)])
 
     def _dropouts_of(self, topic: str, sender: str) -> tuple[Dropout, ...]:
         if topic == ESTOP_TOPIC and self._estop is not None:
             return ()
-        return tuple(each for each in self._dropouts if each.sender == sender and each.topic in (None, topic))
+        return tuple([each for each in self._dropouts if each.sender == sender and each.topic in (None, topic)])
 
     def lifetime(self, topic: str, sender: str, latency_least: int) -> Lifetime:
         """Return by when a sender's messages on a topic have arrived at all receivers that there are or may be."""
@@ -260,13 +260,15 @@ class Paths:
         rules = self._rules_by_sender.get(sender, []) + self._rules_by_sender.get(None, [])
         links = [rule.link for rule in rules if rule.topic in (None, topic)] + [self._default]
         holds = tuple(
-            outage
-            for outage in self._outages
-            if outage.verb == "hold" and outage.end < FOREVER and outage.matches(topic, sender, None)
+            [
+                outage
+                for outage in self._outages
+                if outage.verb == "hold" and outage.end < FOREVER and outage.matches(topic, sender, None)
+            ]
         )
-        latency_max = max(latency_least, *(link.latency.maximum for link in links))
-        bandwidth_min = min((link.bandwidth for link in links if link.bandwidth is not None), default=None)
-        in_order = any(link.fifo for link in links)
+        latency_max = max(latency_least, *[link.latency.maximum for link in links])
+        bandwidth_min = min([link.bandwidth for link in links if link.bandwidth is not None], default=None)
+        in_order = True in [link.fifo for link in links]
         return Lifetime(latency_max, holds, bandwidth_min, in_order=in_order)
 
 

@@ -126,16 +126,16 @@ class ChunkedFile:
         self._put(_packed(DataEnd(self._crc)))
         start = self._offset
         groups = (
-            *((Opcode.SCHEMA, _packed(schema)) for schema in self._schemas),
-            *((Opcode.CHANNEL, _packed(channel)) for channel in self._channels),
+            *[(Opcode.SCHEMA, _packed(schema)) for schema in self._schemas],
+            *[(Opcode.CHANNEL, _packed(channel)) for channel in self._channels],
             (Opcode.STATISTICS, _packed(self._statistics())),
-            *((Opcode.CHUNK_INDEX, index) for index in self._chunk_indexes),
-            *((Opcode.METADATA_INDEX, index) for index in self._metadata_indexes),
+            *[(Opcode.CHUNK_INDEX, index) for index in self._chunk_indexes],
+            *[(Opcode.METADATA_INDEX, index) for index in self._metadata_indexes],
         )
         summary, offsets = bytearray(), bytearray()
         for opcode, group in groupby(groups, key=lambda item: item[0]):
             begin = len(summary)
-            summary += b"".join(record for _, record in group)
+            summary += b"".join([record for _, record in group])
             offsets += _packed(SummaryOffset(opcode, start + begin, len(summary) - begin))
         offsets_start = start + len(summary)
         summary += offsets
@@ -152,8 +152,8 @@ class ChunkedFile:
         if not self._parts:
             return
         data = b"".join(self._parts)
-        earliest = min((min(entry[::2]) for entry in self._entries.values()), default=0)
-        latest = max((max(entry[::2]) for entry in self._entries.values()), default=0)
+        earliest = min([min(entry[::2]) for entry in self._entries.values()], default=0)
+        latest = max([max(entry[::2]) for entry in self._entries.values()], default=0)
         compression = "zstd" if len(data) <= CHUNK_MAX else ""
         packed = self._compress(data) if compression else data
         chunk = _packed(

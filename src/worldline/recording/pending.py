@@ -242,7 +242,7 @@ class Pending:
 
     def complete_until(self) -> int:
         """Return a time before which all that was sent has been taken."""
-        return min(self._floor, *(publication.sent for publication in self._order), FOREVER)
+        return min(self._floor, *[publication.sent for publication in self._order], FOREVER)
 
     def _sort(self) -> None:
         if not self._is_sorted:

@@ -1,10 +1,15 @@
 cimport cython
 
-from worldline.model.frames cimport frame, frames, header
+from worldline.model.frames cimport Cutter, frame, frames, header
 
 cdef Py_ssize_t _FEW, _PORTION, _HEAVY, _OVERHEAD, _FEW_EVENTS
 cdef tuple _REQUESTS, _UNREADABLE
 cdef object Grant, Leave, Publish, _encode, _encode_into, _decode_events, _decode_event, _split, _decode_answer
+
+
+cdef class Frames(Cutter):
+    cpdef admit(self, long long payload_max)
+
 
 @cython.locals(body=bytes)
 cpdef encode_events(list events, Py_ssize_t longest=*)

@@ -7,7 +7,7 @@ preceded by frames that only deliver. A single event or message that is too long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -15,11 +15,51 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.lock.events import Advance, Grant, Leave, Next, ParticipantEvent, Peek, Publish, StartRun
-from worldline.model.errors import PeerError, shortened
-from worldline.model.frames import HEADER_SIZE, frame, frames, header
+from worldline.model.errors import PeerError, WorldlineError, shortened
+from worldline.model.frames import HEADER_SIZE, PIECE_LEAST, Cutter, frame, frames, header
 from worldline.model.message import Message
-from worldline.wire.frames import FRAME_MAX
-from worldline.wire.handshake import Answer, Deliver, Fail, Told
+from worldline.wire.handshake import Answer, Deliver, Fail, Told, foreign
+
+# What comes in over a connection as frames: how long they may be, and what is said of what can't be one.
+#
+# An empty frame is a heartbeat: it says that its sender is alive.
+
+SAID_MAX = 2**16
+"""What has to be said about a payload is shorter than this."""
+
+FRAME_MAX = 2**24 + SAID_MAX
+"""The longest frame, unless the welcome says otherwise; what is longer goes into several."""
+
+HEARTBEAT = bytes(HEADER_SIZE)
+
+_LOOKED_AT = 100  # Bytes of what can't be a frame.
+
+
+class Frames(Cutter):
+    """Cuts what a peer says; heartbeats are empty bodies."""
+
+    def __init__(self, longest: int = FRAME_MAX) -> None:
+        super().__init__(longest)
+
+    def admit(self, payload_max: int) -> None:
+        """Let payloads of this size come, in several frames if need be."""
+        self.whole = payload_max + SAID_MAX
+
+    def _too_long(self, length: int) -> WorldlineError:
+        return foreign(self._rest[self._at : self._at + _LOOKED_AT]) or PeerError(
+            f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}"
+        )
+
+    def _too_short(self, length: int) -> WorldlineError:
+        return PeerError(
+            f"a frame of {length:,} bytes that goes on in the next one is too short",
+            advice=f"all but the last have at least {PIECE_LEAST:,}",
+        )
+
+    def _too_much(self, length: int) -> WorldlineError:
+        limit = f"the limit is {self.whole:,}: the largest payload (limits.payload) and {SAID_MAX:,}"
+        return PeerError(f"{length:,} bytes in several frames are too many", advice=limit)
+
 
 T = TypeVar("T")
 
@@ -128,15 +168,17 @@ def _add(out: bytearray, said: object, longest: int) -> None:
         out += frames(whole, longest)
 
 
-def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:
+def _portions(messages: list[Message], longest: int) -> list[list[Message]]:
     """Cut messages into portions of about a megabyte, or of one message that is larger."""
+    portions = []
     start = size = 0
     for place, message in enumerate(messages):
         size += len(message.payload) + 4 * (len(message.topic) + len(message.sender)) + _OVERHEAD
         if size > min(_PORTION, longest) and place > start:
-            yield messages[start:place]
+            portions.append(messages[start:place])
             start, size = place, len(message.payload)
-    yield messages[start:]
+    portions.append(messages[start:])
+    return portions
 
 
 def decode_events(body: bytes) -> list[Told]:

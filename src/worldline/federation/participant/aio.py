@@ -16,7 +16,7 @@ from typing import Self, Unpack, cast
 from worldline.federation.address import Address
 from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, Greeting, ServerHere
 from worldline.federation.participant.client import depart, report_own
-from worldline.federation.participant.conversation import (
+from worldline.federation.participant.connection import (
     DOUBT_S,
     GREETING_S,
     PULSE_S,
@@ -30,7 +30,7 @@ from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.lock.events import Recall
 from worldline.model import TIME_MAX, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT
 from worldline.wire.handshake import Welcome
 
 _WAKE_S = 1.0

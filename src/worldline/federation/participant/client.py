@@ -20,8 +20,14 @@ from typing import Any, Self, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.participant.call import PATIENCE_S, Call, Credentials, ServerHere
-from worldline.federation.participant.connection import RedialingWire, SocketConnection, gone
-from worldline.federation.participant.conversation import GREETING_S, HUNG_UP, PULSE_S
+from worldline.federation.participant.connection import (
+    GREETING_S,
+    HUNG_UP,
+    PULSE_S,
+    RedialingWire,
+    SocketConnection,
+    gone,
+)
 from worldline.federation.participant.participant import ClockName, Operations, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
 from worldline.federation.sockets import Encrypted, ForkedLock, remember

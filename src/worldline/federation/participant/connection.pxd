@@ -1,15 +1,36 @@
 cimport cython
 
-from worldline.federation.participant.conversation cimport Conversation
-from worldline.wire.frames cimport Frames
+from worldline.wire.codec cimport Frames, decode_answer, encode_events
 
-
+cdef tuple _REQUESTS
 cdef bint _IS_COMPILED
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
 cdef object _clock
 cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
+
+
+cdef class Conversation:
+    cdef public object end
+    cdef public bint disowned
+    cdef readonly Frames frames
+    cdef str _name
+    cdef list _bodies
+    cdef list _parts
+
+    cpdef agree(self, long long frame_max, long long payload_max)
+    cpdef feed(self, object data)
+    @cython.locals(moved=bint)
+    cpdef bint move(self, list unread) except -1
+    cpdef body(self)
+    cpdef encode(self, list events)
+    @cython.locals(messages=list)
+    cpdef answer(self)
+    cdef bint _is_whole(self) except -1
+    cpdef look(self)
+    cpdef check(self)
+    cdef _understood(self, object body)
 
 
 cdef class Eagerness:

@@ -36,12 +36,11 @@ from threading import get_ident
 from worldline.federation.inprocess.strand import Strand, ThreadStrand, strand_kind
 from worldline.federation.participant.call import Call, refusal
 from worldline.federation.participant.client import Client, dial_server
-from worldline.federation.participant.connection import QueuedSocket
-from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
+from worldline.federation.participant.connection import TELL_AFTER_S, Conversation, QueuedSocket, failure
 from worldline.federation.sockets import CLOSED, Encrypted, broken, remember
 from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.model import LossError, Stream, WorldlineError
-from worldline.wire.frames import HEARTBEAT, Frames
+from worldline.wire.codec import HEARTBEAT, Frames
 from worldline.wire.handshake import Refused
 from worldline.wire.trunk import (
     LONGEST,

@@ -2,7 +2,7 @@ cimport cython
 
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
-from worldline.wire.frames cimport Frames
+from worldline.wire.codec cimport Frames
 
 
 cdef Py_ssize_t _LEAST

@@ -4,9 +4,8 @@ from worldline.federation.server.session cimport Session
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.member cimport Member
 from worldline.wire.codec cimport (
-    add_grant, count_events, decode_event, decode_events, encode_answer, is_heavy, split_events
+    Frames, add_grant, count_events, decode_event, decode_events, encode_answer, is_heavy, split_events
 )
-from worldline.wire.frames cimport Frames
 
 
 cdef object _OVER

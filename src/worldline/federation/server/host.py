@@ -95,6 +95,7 @@ from worldline.model.frames import frame
 from worldline.model.lifecycle import Lifecycle
 from worldline.model.plan import check_plan
 from worldline.wire.codec import (
+    HEARTBEAT,
     add_grant,
     checked,
     count_events,
@@ -104,7 +105,6 @@ from worldline.wire.codec import (
     is_heavy,
     split_events,
 )
-from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import (
     BAD_VERSION,
     CROWDED,
@@ -207,7 +207,7 @@ class FlowControl:
                 kept[name] = kept.get(name, 0) + gathered
         total = sum(kept.values())
         if total > host.limits.under_way_max:
-            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
+            most = ", ".join([f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3]])
             host.drop(
                 session,
                 f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.payload import PAYLOAD_MAX
-from worldline.wire.frames import FRAME_MAX, SAID_MAX
+from worldline.wire.codec import FRAME_MAX, SAID_MAX
 
 FRAME_LEAST = 2 * SAID_MAX
 """The least that the longest frame may be: more than has to be said about a payload."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.client import Client, report
-from worldline.federation.participant.conversation import TELL_AFTER_S, Conversation, failure
+from worldline.federation.participant.connection import TELL_AFTER_S, Conversation, failure
 from worldline.federation.participant.declaration import Declaration
 from worldline.federation.participant.program import is_normal_end
 from worldline.federation.server.session import OtherEnd, Session

@@ -39,8 +39,7 @@ import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.builds import reason as uncompiled_because
-from worldline.federation.participant.conversation import Conversation
+from worldline.federation.participant.connection import Conversation
 from worldline.history.diff.values import value_differences
 from worldline.lock import Action, Grant, Publish
 from worldline.model import PeerError
@@ -49,10 +48,6 @@ from worldline.model.message import check_name
 from worldline.wire.codec import decode_events
 from worldline.wire.handshake import Told
 
-# cython: boundscheck=False, wraparound=False
-
-
-_IS_COMPILED = not uncompiled_because
 _ANY_MAGIC = b"worldline journal "
 _MAGIC = _ANY_MAGIC + b"3\n"
 _LENGTH = struct.Struct("<I")
@@ -60,7 +55,6 @@ _HEADER = struct.Struct("<II")  # Length and checksum.
 _RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
 _KIND_PLACE = _RECORD_SIZE - 1
-_SHORT = 1024
 _pack = _RECORD.pack_into
 _LENGTH_PLACE = 12
 _pack_length = _LENGTH.pack_into
@@ -127,7 +121,6 @@ class RunJournal:
         self._check = 0  # The checksum of the last one.
         self._room = 0
         self._map: Any = None
-        self._view: Any = None  # The same, for bytes.
         encoded = msgspec.msgpack.encode(header)
         self._file = tempfile.TemporaryFile() if self.path is None else self._opened(self.path)  # noqa: SIM115
         try:
@@ -195,31 +188,14 @@ class RunJournal:
             self._grow(end + _RECORD_SIZE)
         last = self._last
         before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
-        _pack_length(self._map, place + _LENGTH_PLACE, length)
+        file = self._map
+        _pack_length(file, place + _LENGTH_PLACE, length)
         self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
-        if _IS_COMPILED and length < _SHORT:
-            self._put(place, body, check, before, mixed & _NUMBER_MASK)
-            last[number] = place  # A call: what was put is there before the kind is.
-            self._view[place + _KIND_PLACE] = kind
-        else:
-            self._map[place + _RECORD_SIZE : end] = body
-            _pack(self._map, place, check, before, length, mixed)  # From the first byte to the last (J3).
-            last[number] = place
+        file[place + _RECORD_SIZE : end] = body
+        _pack(file, place, check, before, length, mixed)  # From the first byte to the last (J3).
+        last[number] = place
         self.size = end
         return place
-
-    def _put(self, place: int, body: bytes, check: int, before: int, number: int) -> None:
-        """Write the rest of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
-        view = self._view
-        start = place + _RECORD_SIZE
-        for step in range(len(body)):
-            view[start + step] = body[step]
-        for step in range(4):
-            view[place + step] = check >> 8 * step & 0xFF
-        for step in range(8):
-            view[place + 4 + step] = before >> 8 * step & 0xFF
-        for step in range(3):
-            view[place + 16 + step] = number >> 8 * step & 0xFF
 
     def _introduce(self, name: str) -> int:
         self._append(RecordKind.NAME, "", name.encode())
@@ -248,10 +224,9 @@ class RunJournal:
             )
             unwritten.of_observer = True  # The participant that happened to be speaking isn't to blame.
             raise unwritten from error
-        self._view = None  # A map with a view of it can't be closed.
         if self._map is not None:
             self._map.close()
-        self._map = self._view = grown
+        self._map = grown
         self._room = room
 
     # --- Reading ---
@@ -348,7 +323,7 @@ class RunJournal:
         """Read a journal that is there, and check it."""
         self._room = os.fstat(self._file.fileno()).st_size
         try:
-            self._map = self._view = mmap.mmap(self._file.fileno(), self._room)
+            self._map = mmap.mmap(self._file.fileno(), self._room)
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.path} can't be a journal: {error}") from error
         if self._map[: len(_MAGIC)] != _MAGIC:
@@ -459,7 +434,6 @@ class RunJournal:
         self._let_go()
 
     def _let_go(self) -> None:
-        self._view = None
         if self._map is not None:
             self._map.close()  # It keeps the file open, too.
             self._map = None

@@ -1,5 +1,5 @@
 from worldline.lock.member cimport Member
-from worldline.wire.frames cimport Frames
+from worldline.wire.codec cimport Frames
 
 
 cdef class Session:

@@ -8,7 +8,7 @@ import msgspec
 
 from worldline.lock import Join
 from worldline.lock.member import Member
-from worldline.wire.frames import Frames
+from worldline.wire.codec import Frames
 from worldline.wire.handshake import HELLO_MAX, Challenge
 
 if TYPE_CHECKING:

@@ -1,5 +1,0 @@
-from worldline.model.frames cimport Cutter
-
-
-cdef class Frames(Cutter):
-    cpdef admit(self, long long payload_max)
