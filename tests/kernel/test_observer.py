@@ -271,7 +271,8 @@ def reported(*command: str, **environment: str) -> list[Any]:
 
 
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="there is no MPI here")
-@pytest.mark.parametrize("ranks", [2, *later([3])])
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_all_ranks_of_mpi_are_told_the_same(ranks: int, capsys: pytest.CaptureFixture[str]) -> None:
     report("inline", *MODELS)
     expected = json.loads(capsys.readouterr().out)

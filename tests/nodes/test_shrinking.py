@@ -371,6 +371,7 @@ def test_fewer_nodes_have_no_other_faults(seed: int) -> None:
     assert are_milder(shrink(trial).trial.faults, trial.pinned().faults)
 
 
+@pytest.mark.long
 def test_what_takes_longer_to_read_is_no_shrunk_form() -> None:
     """With fewer nodes it fails as well, but only after a long quiet time with many messages."""
     trial = Trial(algorithm=PATIENT)

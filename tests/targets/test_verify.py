@@ -94,6 +94,7 @@ def test_what_an_executor_cant_do_is_left_out_and_said_once(worldline: Any) -> N
     assert (code, out.splitlines()[-1]) == (2, "nothing was compared")
 
 
+@pytest.mark.long
 def test_state_that_participants_share_shows_under_another_schedule(worldline: Any) -> None:
     code, found = verified(worldline, EXAMPLES / "leaky.py", "--only", "shake")
     assert (code, found["difference"]["variant"]) == (1, "shake-1")
