@@ -11,7 +11,7 @@ TYPED := $(wildcard src/worldline/*/*.pxd src/worldline/*/*/*.pxd)
 HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(TYPED:.pxd=.pyx))
 CODE := $(wildcard src tests benchmarks examples)
 
-# Tests start hundreds of processes, and each would compile all that it imports anew where somebody has forbidden Python
+# Tests start hundreds of processes, and each would compile all that it imports anew where the environment has forbidden Python
 # to keep that.
 export PYTHONDONTWRITEBYTECODE :=
 

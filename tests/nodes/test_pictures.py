@@ -593,7 +593,7 @@ def test_a_picture_has_a_size_and_a_white_ground_and_needs_nothing_else() -> Non
 def test_a_failure_stands_out_where_and_when_it_was() -> None:
     run = ran("clique:3")
     at = run.records[len(run.records) // 2].at
-    failure = ModelError("all is well: that doesn't hold, since 1 < 2", participant="node 1", at=at)
+    failure = ModelError("property failed: all is well: 1 < 2", participant="node 1", at=at)
     root = drawn(run, failure=failure)
     (mark,) = of_class(root, "failure")
     assert said(mark) == str(failure)

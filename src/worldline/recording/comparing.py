@@ -115,7 +115,7 @@ def _fate(recording: Recording, account: Account) -> object:
 
 
 def _unseen_before(causes: Causes, partings: Partings, recording: Recording) -> list[str]:
-    """Return from whom the first cause may have what differs. It was recorded alike: so either recording tells."""
+    """Return from whom the first cause may have what differs. Both recordings have it, so either tells."""
     if not causes.first or not partings.unseen:
         return []
     told = recorded_account(recording, skip=0).sendings

@@ -145,7 +145,7 @@ def elsewhere(parting: Parting) -> str:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(map(named, names)) or "nobody"
+    return ", ".join(map(named, names)) or "no receiver"
 
 
 def _action_json(action: MemberAction | None) -> dict[str, Any] | None:
@@ -427,7 +427,7 @@ def guess(reason: Reason, headers: Collection[str], later: Later = ()) -> str:
             return "draws of the network were replaced"
         return "the network did otherwise with the same message: perhaps another version, or another state of the path"
     if reason.origin is Origin.LISTENING:
-        return "sent alike, but it didn't listen: perhaps it subscribed or left at another time"
+        return "sent equally in both, but it didn't listen: perhaps it subscribed or left at another time"
     if reason.origin is Origin.PRESENCE:
         return "it takes part in one of the runs only"
     if reason.origin is Origin.END:

@@ -5,7 +5,7 @@ receives before it sends. (Also that it began, and that it ended.) Two histories
 part at the least action that only one of them holds, whatever else differs later. That is why one walk over both runs
 finds it, in the order in which things were sent, without putting any member's history together:
 
-D1. What both runs hold alike can be passed over, whatever it is and in whatever pieces.
+D1. What is equal in both runs can be passed over, whatever it is and in whatever pieces.
 D2. A message arrives after it was sent. So once both the first action that only A holds and the first that only B holds
     lie before what is being sent now, that member is settled; when all are, the rest needn't be read.
 """
@@ -225,7 +225,7 @@ def _known(sendings: Iterable[Sending], horizon: int) -> Iterator[Sending]:
 # each step back is a step back in time, and ends at a cause:
 #
 # - a member that received the same and then did otherwise (`ITSELF`); or what only seems the same: see `unseen_before`;
-# - the network, which did otherwise with a message that was sent alike (`NETWORK`); unless its sender had sent
+# - the network, which did otherwise with a message that was sent equally (`NETWORK`); unless its sender had sent
 # otherwise before in the same network, whose draws and queues depend on that;
 # - a member that didn't listen (`LISTENING`), or takes part in one run only (`PRESENCE`);
 # - the end of a run (`END`). Who has ended it isn't told; so this counts as a symptom of the first who parted, if
