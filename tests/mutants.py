@@ -37,7 +37,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "worldline"
-QUIET = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--tb=no")
+LOADED = "ignore::pytest.PytestAssertRewriteWarning"  # Hypothesis is, before the forks.
+QUIET = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", LOADED)
 TESTS = "not soak and not long"
 SECONDS_MIN = 20
 SURVIVED, KILLED, UNREACHED = "survived", "killed", "no test runs through it"
