@@ -70,6 +70,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/lock_curves.py
 	$(PY) benchmarks/hop.py
+	$(PY) benchmarks/scaling.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/metasim.py
 	$(PY) benchmarks/world.py

@@ -20,9 +20,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "examples" / "scale"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "scale"))
 
 import scale
 from peers.children import Children, end_after, report
@@ -139,7 +138,7 @@ def predicted(costs: scale.Costs, wake: int, n: int, lookahead: int, fan: int) -
 
 
 def fitted_wake(costs: scale.Costs, rate: float) -> int:
-    """Find the time from a frame's end to its receiver's beginning for which two participants are as fast as measured."""
+    """Find how long a wakeup takes if two participants are as fast as measured."""
     low, high = 1, SECOND // 1000
     while high - low > 100:
         middle = (low + high) // 2
@@ -165,8 +164,9 @@ def main() -> None:
         found = repeated(repeat, n, lookahead, fan, steps)
         model, busy_us = predicted(costs, wake, n, lookahead, fan)
         used_us = found.server_us + n * found.client_us
+        rate = found.steps_per_s
         print(
-            f"{n:12} {lookahead:6} {fan:4} | {found.steps_per_s:8,.0f} {model:8,.0f} {model / found.steps_per_s - 1:+5.0%} "
+            f"{n:12} {lookahead:6} {fan:4} | {rate:8,.0f} {model:8,.0f} {model / rate - 1:+5.0%} "
             f"| {used_us:8,.0f} µs {busy_us:8,.0f} µs {busy_us / used_us - 1:+5.0%}",
             flush=True,
         )

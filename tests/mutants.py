@@ -35,8 +35,10 @@ os.environ["WORLDLINE_UNCOMPILED"] = "1"
 import hypothesis
 import pytest
 
+import worldline  # First, since it puts the finder of its sources before all others.
+
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "worldline"
+PACKAGE = Path(worldline.__file__).parent
 LOADED = "ignore::pytest.PytestAssertRewriteWarning"  # Hypothesis is, before the forks.
 QUIET = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", LOADED)
 TESTS = "not soak and not long"
