@@ -246,7 +246,11 @@ def test_diff_lists_what_no_function_replaced(worldline: Command, cell: Path) ->
         ("t.toml", '"latncy" = "9ms"', "t.toml: draw latncy: no draw is for 'latncy' (did you mean 'latency'?)"),
         ("t.toml", '"latency" = "antithetc"', "draw latency: 'antithetc' isn't a value (did you mean 'antithetic'?)"),
         ("t.toml", '"latency" = "10ms"', "draw latency: 10ms is outside of uniform(1ms, 9ms) (use 1ms to 9ms)"),
-        ("t.toml", '"latency/imag" = "2ms"', "draw latency/imag: nobody publishes 'imag' (did you mean 'image'?)"),
+        (
+            "t.toml",
+            '"latency/imag" = "2ms"',
+            "draw latency/imag: no participant publishes 'imag' (did you mean 'image'?)",
+        ),
         ("t.toml", '"latency/image/camera/camera/0" = "2ms"', "no participant receives what it sends itself"),
         ("t.toml", '"random/robot" = 0.5', "draw random/robot: there is no participant 'robot'"),
         ("t.toml", '"random" = {function = "programs:nothing"}', "the function programs:nothing can't be imported"),
