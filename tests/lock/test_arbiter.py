@@ -645,4 +645,6 @@ def test_a_run_rests_only_once_it_has_begun() -> None:
     arbiter.handle("a", Join())
     assert not arbiter.rests()
     arbiter.handle("b", Join())
-    assert not arbiter.rests()  # Both compute.
+    assert not arbiter.rests()  # Both compute,
+    arbiter.handle("a", Advance(1_000))
+    assert not arbiter.rests()  # then one of them.
