@@ -2,8 +2,8 @@
 
 cimport cython
 
-cdef double _LOG_2_HIGH, _LOG_2_LOW
-cdef tuple _HIGH, _LOW
+cdef double _SPLITTER, _LOG_2_HIGH, _LOG_2_LOW
+cdef double[49] _HIGH, _LOW
 
 
 @cython.locals(

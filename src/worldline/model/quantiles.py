@@ -39,8 +39,8 @@ def _parted(fine: int) -> tuple[float, float]:
 
 _LOG_2_HIGH, _LOG_2_LOW = _parted(_fine_log(2, 1))
 _TABLE = [_parted(_fine_log(place, 32)) if place >= 24 else (0.0, 0.0) for place in range(49)]
-_HIGH = tuple(high for high, _ in _TABLE)
-_LOW = tuple(low for _, low in _TABLE)
+_HIGH = [high for high, _ in _TABLE]
+_LOW = [low for _, low in _TABLE]
 
 
 def log(x: float) -> float:
