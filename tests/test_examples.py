@@ -177,7 +177,7 @@ def test_the_command_finds_what_is_wrong_with_the_broken_one(tmp_path: Path) -> 
     file = str(EXAMPLES / "broken_mutex" / "broken_mutex.py")
     ran = worldline(tmp_path, "run", file, "--seed", "26", "--json")
     assert ran.returncode == 1
-    assert json.loads(ran.stdout)["failure"]["text"].startswith("node 1 at 2.93228934s: at most one node is inside")
+    assert json.loads(ran.stdout)["failure"]["text"].startswith("node 1 at 2.93228934s: property failed: at most one")
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)

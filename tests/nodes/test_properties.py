@@ -220,5 +220,5 @@ def test_what_a_check_asks_for_in_a_wrong_way_is_told_with_its_line() -> None:
 
 def test_a_crash_is_judged_too() -> None:
     everybody = always("everybody is up")(lambda run: len(run.up) == run.num_nodes)
-    with pytest.raises(Violation, match="node 1 at 5s: everybody is up"):
+    with pytest.raises(Violation, match="node 1 at 5s: property failed: everybody is up"):
         pair(Listener, properties=[everybody], faults=["5s crash 1", "6s recover 1"]).run()
