@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long test-plain test-bare check lint types bench soak lock sbom site dist clean FORCE
+.PHONY: help run build test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site dist clean FORCE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -9,9 +9,11 @@ BUILT := .venv/.compiled
 TOOLS := .venv/.tools
 TYPED := $(wildcard src/worldline/*/*.pxd src/worldline/*/*/*.pxd)
 HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(TYPED:.pxd=.pyx))
+COMMA := ,
+SPACE := $(subst ,, )
 CODE := $(wildcard src tests benchmarks examples)
 
-# Tests start hundreds of processes, and each would compile all that it imports anew where somebody has forbidden Python
+# Tests start hundreds of processes, and each would compile all that it imports anew where the environment has forbidden Python
 # to keep that.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -70,6 +72,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/lock_curves.py
 	$(PY) benchmarks/hop.py
+	$(PY) benchmarks/scaling.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/metasim.py
 	$(PY) benchmarks/world.py
@@ -82,6 +85,16 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/toolbox.py
 	$(PY) benchmarks/why.py
 	$(PY) benchmarks/twin.py
+
+coverage: $(TOOLS)  ## run the tests of the pure rooms, and list the lines that none of them runs through
+	$(PIP) coverage==7.11.0
+	COVERAGE_CORE=sysmon WORLDLINE_UNCOMPILED=1 PYTHONHASHSEED=0 $(PY) -m coverage run --source src/worldline --data-file build/coverage \
+	    -m pytest -q -m 'not soak and not long' $(addprefix tests/,model history lock wire recording search federation)
+	$(PY) -m coverage report --data-file build/coverage --show-missing \
+	    --include '$(subst $(SPACE),$(COMMA),$(foreach room,model history lock wire,src/worldline/$(room)/*))'
+
+mutants: $(TOOLS)  ## change the lock in 100 small ways (COUNT=...), and list those that its tests don't notice
+	PYTHONHASHSEED=0 $(PY) -m tests.mutants lock --count $(or $(COUNT),100) --seed $(or $(SEED),1)
 
 soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
@@ -108,12 +121,13 @@ site: $(STAMP)  ## build the documentation into build/site: open build/site/inde
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --site-dir build/site
 	@echo "open build/site/index.html"
 
-# Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python.
+# Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python. CI tries the oldest.
 DIST := build/dist
+MINORS := 11 12 13
 dist: $(STAMP)  ## build sdist and wheels for every Python here into build/dist, and try each in a clean environment
 	rm -rf $(DIST) && $(PIP) build==1.4.0
 	WORLDLINE_UNCOMPILED=1 $(PY) -m build --sdist --outdir $(DIST)
-	for minor in 11 12 13; do \
+	for minor in $(MINORS); do \
 	    for python in $(FOUND); do \
 	        "$$python" -c '$(PROBE)' "$$minor" 2>/dev/null || continue; \
 	        .ci/try-dist "$$python" $(DIST) || exit; \

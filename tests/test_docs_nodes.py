@@ -144,7 +144,7 @@ def test_the_table_has_every_algorithm_with_what_it_says_of_itself() -> None:
 def test_the_example_stands_the_faults_that_it_claims(tmp_path: Path) -> None:
     claimed = "crash,partition,link,loss"
     words = ["nodes", "--file", str(EXAMPLE), "--topology", "ring:6", "--faults", claimed, "--seeds", "50"]
-    assert "holds always: nobody changes its channel\n" in Reader(tmp_path)._worldline(words)
+    assert "holds always: no station changes its channel\n" in Reader(tmp_path)._worldline(words)
 
 
 def test_the_example_needs_its_stable_channel(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_sound_one_passes(worldline: Command, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(ROOT)
     sound = [word for word in shlex.split(SHOWN[0][0]) if "hasty" not in word and word != "--set"]
     code, output, _ = worldline(*sound, "--seeds", "20")
-    assert (code, output.splitlines()[0]) == (0, "holds always: nobody commits what another aborts")
+    assert (code, output.splitlines()[0]) == (0, "holds always: no participant commits what another aborts")
 
 
 def test_the_property_of_the_page_is_that_of_the_example() -> None:

@@ -32,6 +32,7 @@ SIMULATIONS: dict[str, tuple[str, ...]] = {
     "million": ("--entities", "2000"),
     "packet_network": ("--until", "100ms"),
     "phold": ("--until", "5s"),
+    "scale": ("--participants", "40", "--groups", "4"),
 }
 
 # How distributed algorithms are tried; one of them has a bug, which is the point.
@@ -176,12 +177,16 @@ def test_the_command_finds_what_is_wrong_with_the_broken_one(tmp_path: Path) -> 
     file = str(EXAMPLES / "broken_mutex" / "broken_mutex.py")
     ran = worldline(tmp_path, "run", file, "--seed", "26", "--json")
     assert ran.returncode == 1
-    assert json.loads(ran.stdout)["failure"]["text"].startswith("node 1 at 2.93228934s: at most one node is inside")
+    assert json.loads(ran.stdout)["failure"]["text"].startswith("node 1 at 2.93228934s: property failed: at most one")
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_the_command_tells_the_story_of_the_script(name: str, tmp_path: Path) -> None:
-    settings = {"epidemic": ("--set", "people=100"), "million": ("--set", "entities=2000")}
+    settings = {
+        "epidemic": ("--set", "people=100"),
+        "million": ("--set", "entities=2000"),
+        "scale": ("--set", "participants=40", "--set", "groups=4"),
+    }
     options = settings.get(name, SIMULATIONS[name])
     ran = worldline(tmp_path, "run", str(EXAMPLES / name / f"{name}.py"), *options, "--executor", "processes(2)")
     assert ran.returncode == 0, ran.stderr

@@ -49,3 +49,14 @@ def test_commands_print_what_is_shown(command: str, shown: str, tmp_path: Path) 
         assert position >= 0, f"it doesn't print {part!r} in its place, but:\n{printed}"
         position += len(part)
     assert shown.endswith("...\n") or position == len(printed)
+
+
+@pytest.mark.parametrize("page", ["why", "diff"])
+def test_captures_are_those_of_the_guides(page: str) -> None:
+    """The guides' own are compared with what the commands print; some of their lines are left out here."""
+    (capture,) = re.findall(rf"^What `worldline {page} .*?^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    shown = (ROOT / "docs" / f"{page}.md").read_text().splitlines()
+    lines = [line for line in capture.splitlines() if line]
+    places = [shown.index(line) for line in lines]
+    assert len(lines) >= 5
+    assert places == sorted(places)

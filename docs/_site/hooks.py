@@ -81,7 +81,7 @@ def commands() -> str:
 
 
 def worldline_help(*command: str) -> str:
-    surroundings = {**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT / "src"), "WORLDLINE_UNCOMPILED": "1"}
+    surroundings = {**os.environ, "COLUMNS": "84", "PYTHONPATH": str(ROOT / "src"), "WORLDLINE_UNCOMPILED": "1"}
     asked = [sys.executable, "-m", "worldline", *command, "--help"]
     said = subprocess.run(asked, check=True, capture_output=True, text=True, env=surroundings).stdout
     return said.replace("python -m worldline", "worldline").strip()

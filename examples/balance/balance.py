@@ -83,7 +83,7 @@ controller = play(TASK, lambda observation: choose(LEARNED, observation), step="
 
 
 def make() -> FederationEnv:
-    """Make the environment, in which somebody else plays the controller."""
+    """Make the environment, in which a learner plays the controller."""
     from gymnasium import spaces
 
     from worldline.learning import FederationEnv

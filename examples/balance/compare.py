@@ -4,7 +4,7 @@
 
 The second controller is the learned one with gains that are a tenth larger, so the two hardly differ. What an episode
 brings varies much more, since messages get lost and a visitor bumps into the cart. With common random numbers by name,
-the same befalls both in every pair of episodes, and what is left is the difference between the two.
+both get the same faults in every pair of episodes, and what is left is the difference between the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from balance import LEARNED, make
 from learn import ALONE, COMMON, draws_of, play
 
 STRONGER = tuple(1.1 * gain for gain in LEARNED)
-ELSEWHERE = 1_000_000  # Seeds from here on are nobody else's.
+ELSEWHERE = 1_000_000  # Seeds from here on are used nowhere else.
 
 
 def differences(episodes: int) -> dict[str, Any]:

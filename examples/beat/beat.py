@@ -8,7 +8,7 @@ to 11 ms, and at some point its command is too late for the plant's next step: t
 nearly oscillates. Where one overtakes the other, a measurement is never used, or a command twice.
 
 The plotter draws that: `beat.svg`, in the directory that WORLDLINE_OUTPUT names, or else in the current one. With
-``--set participants.controller.clock.drift=150ppm`` both clocks run alike, and the beat is gone.
+``--set participants.controller.clock.drift=150ppm`` both clocks run at the same rate, and the beat is gone.
 """
 
 from __future__ import annotations

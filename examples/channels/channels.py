@@ -2,7 +2,7 @@
 
 Every station tells its neighbors its id, and waits for all neighbors with higher ids to choose. Then it takes a
 channel at random that none of these has, and tells its neighbors. A station with d neighbors finds one among d + 1
-channels, since at most d are taken. Nobody waits for ever, since nobody waits in a circle: who waits for somebody has
+channels, since at most d are taken. No station waits for ever, since none waits in a circle: a station that waits has
 the lower id. Two neighbors don't take the same channel: the one with the lower id knows what the other has.
 
 Who lacks something asks for it again, second by second. So messages may get lost and overtake each other, links may go
@@ -33,7 +33,7 @@ class Ask(Struct, frozen=True):
 
 
 class Station(Node):
-    """Channels for radio stations: higher ids choose first, and nobody takes what a neighbor has."""
+    """Channels for radio stations: higher ids choose first, and none takes what a neighbor has."""
 
     stable = ("channel",)
 
@@ -91,7 +91,7 @@ def apart(run: Scheduler) -> bool:
 
 
 class NeverChanges:
-    """Remembers what everybody has chosen."""
+    """Remembers what every station has chosen."""
 
     def __init__(self) -> None:
         self.chosen: dict[int, int] = {}
@@ -104,7 +104,7 @@ class NeverChanges:
         return True
 
 
-@at_end("everybody has a channel")
+@at_end("every station has a channel")
 def served(run: Scheduler) -> bool:
     without = [node.id for node in run.up if node.channel is None]
     assert not without, f"{without} have none"
@@ -115,6 +115,6 @@ model = Algorithm(
     name="channels",
     node=Station,
     topology="line:3",
-    properties=(apart, always("nobody changes its channel")(NeverChanges), served),
+    properties=(apart, always("no station changes its channel")(NeverChanges), served),
     faults="crash,partition,link,loss",
 )

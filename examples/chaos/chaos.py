@@ -3,9 +3,9 @@
     python examples/chaos/chaos.py --kills 50 --stops 10
 
 Eight processes over TCP and a server with a journal. At moments that a seed draws, one of them is killed with `kill -9`
-or stopped for a while; whoever was killed is started again. Nothing else is done for them: participants are rehearsed
+or stopped for a while; a killed process is started again. Nothing else is done for them: participants are rehearsed
 from the journal, the server resumes from it, and those who have lost their server connect again by themselves. At the
-end, the digest and the recording are compared with those of a run in one process that nobody has disturbed.
+end, the digest and the recording are compared with those of a run in one process that wasn't disturbed.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Chaos:
         return self._lives[victim].now
 
     def _failed(self) -> Life | None:
-        """Return somebody who has ended otherwise than well, and by itself."""
+        """Return a process that has failed by itself."""
         return next((life for life in self._lives.values() if life.process.returncode not in (None, 0)), None)
 
     def _digest(self) -> str:
@@ -174,7 +174,7 @@ def free_port() -> int:
 
 
 def drawn(seed: int, kills: int, stops: int, names: list[str], end: int) -> list[Disturbance]:
-    """Draw what happens, in order; to nobody again soon after it."""
+    """Draw what happens, in order; to no process again soon after it."""
     draws = random.Random(seed)
     moments = sorted(draws.uniform(0.01, 0.8) * end for _ in range(kills + stops))
     kinds = [True] * kills + [False] * stops

@@ -49,7 +49,7 @@ def watch(me: Participant) -> None:
 
 
 def report(me: Participant) -> None:
-    """Say where it is, for whoever wants to kill it there."""
+    """Say where it is, for the process that may kill it there."""
     if SHOWS:
         print(me.now, flush=True)
 

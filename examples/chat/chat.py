@@ -1,10 +1,10 @@
-"""A chat of twenty people over a bad network: everybody sees it differently, and every run is the same.
+"""A chat of twenty people over a bad network: each sees it differently, and every run is the same.
 
 A line takes 30 to 900 ms to each reader, and now and then never comes; from 8 to 11 s the two halves of the chat are
 cut off from each other. Zoe comes after 5 s, because Ann has invited her. What people say depends on what they have
 read: who has just seen a question answers it. So if the lines came in another order, it would be another conversation.
 
-Ann and Ben read a few lines aloud: not the same ones, nor in the same order. At the end everybody sums up what it has
+Ann and Ben read a few lines aloud: not the same ones, nor in the same order. At the end each sums up what it has
 seen, with a short hash of it. No two of the twenty hashes are equal, and each is the same in every run.
 """
 
@@ -72,12 +72,12 @@ def summary(seen: list[Message]) -> str:
 
 
 def reader(self: Participant) -> None:
-    """Reads six lines aloud, once everybody has said hello."""
+    """Reads six lines aloud, once all have said hello."""
     person(self, aloud=6)
 
 
 def host(self: Participant) -> None:
-    """Reads aloud too, and has asked somebody to come along."""
+    """Reads aloud too, and has asked a guest to come along."""
     self.invite("zoe", at="5s")
     print("has invited zoe for 5s")
     reader(self)

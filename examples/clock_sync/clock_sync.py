@@ -6,7 +6,7 @@ eight answers it believes the one with the shortest round trip, in which the two
 part of what it finds at once, and its idea of its clock's rate by a little; what is off by a lot, it corrects as a
 whole.
 
-A client sees its own clock alone (`me.clock`). What the plotter draws nobody in the run knows: how far each clock is
+A client sees its own clock alone (`me.clock`). What the plotter draws, no participant knows: how far each clock is
 off, in `clock_sync.svg`, in the directory that WORLDLINE_OUTPUT names, or else in the current one. All of them settle
 about 1 ms behind true time: the way there takes 2 ms at least, the way back 4 ms, and half of the difference is what no
 exchange of messages can show.

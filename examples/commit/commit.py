@@ -1,7 +1,7 @@
 """Two-phase commit: a coordinator asks three voters, and tells each what was decided.
 
 A voter that has said yes is in doubt until it knows the decision, which may take long: messages get lost, and the
-coordinator may crash in between. `vote` asks until somebody answers. `hasty` takes a long silence for a no, which is
+coordinator may crash in between. `vote` asks until it is answered. `hasty` takes a long silence for a no, which is
 the mistake that a search is to find: others may have been told to commit.
 """
 
@@ -76,7 +76,7 @@ def hasty(me: Participant) -> None:
     vote(me, hasty=True)
 
 
-@always("nobody commits what another aborts")
+@always("no participant commits what another aborts")
 def agreement(story: Story) -> bool:
     said = [note.text.split() for note in story.noted()]
     return not ({number for verb, number in said if verb == "commits"} & {n for verb, n in said if verb == "aborts"})

@@ -2,7 +2,7 @@
 
 A proposer asks the acceptors to promise that they won't listen to older ballots, and is told what they have accepted so
 far. If a majority promises, it asks them to accept an entry: that of the newest ballot that any of them has accepted,
-or its own if there is none. What a majority has accepted is decided for good, whoever asks afterward.
+or its own if there is none. What a majority has accepted is decided for good, whichever node asks afterward.
 
 Acceptors may crash at any time, so they write down what they say before they say it. The classes at the end each get
 one thing wrong, and `worldline search` finds all of them: see docs/search.md.
@@ -106,7 +106,7 @@ class Proposer:
         return value if self.is_accepted(Said(place, ballot, value)) else None
 
     def next_ballot(self) -> int:
-        """Return a number that nobody has used, nor an earlier incarnation."""
+        """Return a number that neither another node nor an earlier incarnation has used."""
         tried: int = self.me.stable.get("tried", 0)
         self.me.stable["tried"] = tried + 1
         return (tried + 1) * len(PROPOSERS) + PROPOSERS.index(self.me.name)
@@ -132,13 +132,13 @@ class Proposer:
         return list(answers.values())
 
 
-@always("nobody learns another entry")
+@always("no node learns another entry")
 def agreement(story: Story) -> bool:
     learned = {(entry.value["place"], entry.value["value"]) for entry in story.sent("entry")}
     return len(learned) == len({place for place, _ in learned})
 
 
-@always("nobody hands out an entry twice")
+@always("no node hands out an entry twice")
 def once(story: Story) -> bool:
     handed_out = [(entry.who, entry.value["place"]) for entry in story.sent("entry")]
     return len(handed_out) == len(set(handed_out))

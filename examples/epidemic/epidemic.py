@@ -1,10 +1,10 @@
 """An epidemic in a chain of islands, and a quarantine that comes too late or just in time.
 
-Every island is an entity that knows how many of its people were never ill. Whoever falls ill becomes an entity of its
-own, created by the island: it meets people for some days, each of whom may catch it, then is well, and ends. Most that
-it meets live on the same island; some live on the next one, and a ferry goes there, which takes half a day to two days,
-and doesn't run in bad weather: a link with a latency and losses. Islands are linked to their neighbors and to nobody
-else, and an ill person uses the links of its island.
+Every island is an entity that knows how many of its people were never ill. A person who falls ill becomes an entity of
+its own, created by the island: it meets people for some days, each of whom may catch it, then is well, and ends. Most
+that it meets live on the same island; some live on the next one, and a ferry goes there, which takes half a day to two
+days, and doesn't run in bad weather: a link with a latency and losses. Islands are linked to their neighbors and to no
+others, and an ill person uses the links of its island.
 
 From `--quarantine` on, no ferry leaves or reaches the island in the middle: a partition, scheduled in simulated time.
 
@@ -49,7 +49,7 @@ class Island(Entity):
 
 
 def patient(me: Entity, island: str, neighbors: Sequence[str]) -> Generator[Any, Any, None]:
-    """Somebody who is ill: meets people for a week or so. The entity ends when this function does."""
+    """A person who is ill: meets people for a week or so. The entity ends when this function does."""
     well = me.now + me.random.randint(4, 10) * DAY
     while (pause := me.random.exponential(15 * HOUR)) < well - me.now:
         yield pause
@@ -71,7 +71,7 @@ def model(*, islands: int = 7, people: int = 300, quarantine: str = "40d", seed:
     for here, there in pairwise(names):
         simulation.connect(here, there, FERRY)
     for _ in range(10):
-        simulation.send(names[0], "meeting")  # Somebody has brought it from elsewhere.
+        simulation.send(names[0], "meeting")  # A visitor has brought it.
     return simulation
 
 
@@ -95,7 +95,7 @@ def outcome(simulation: Simulation, result: KernelOutcome) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
-    parser.add_argument("--until", help="simulated time; by itself, until nobody is ill any more")
+    parser.add_argument("--until", help="simulated time; by itself, until no person is ill any more")
     parser.add_argument("--islands", type=int, default=7)
     parser.add_argument("--people", type=int, default=300, help="on each island")
     parser.add_argument("--quarantine", default="40d", help="when the island in the middle is cut off")

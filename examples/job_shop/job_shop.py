@@ -4,7 +4,7 @@ The office releases orders, each with its own way through the stations and its o
 machines, and works on an order as soon as one is free. Every order at a station is a process, which waits for a
 machine, works and sends the order on. Now and then a machine breaks down: its work is interrupted, the workshop is
 told, and when a repairer has come and gone the rest of the work is done. All stations share the repairers, so the
-workshop is an entity of its own: what belongs to nobody in particular must be somebody, who is asked by messages.
+workshop is an entity of its own: what all share is an entity, asked by messages.
 
     worldline run examples/job_shop/job_shop.py --until 240h --set repairers=2 --executor "processes(2)"
 """
@@ -102,14 +102,14 @@ class Station(Entity):
         self.send(order.way[0][0] if order.way else "office", "order", order)
 
     def repair(self, number: int) -> Steps:
-        """Wait for a repairer. Others may wait too, so everybody has a signal of its own."""
+        """Wait for a repairer. Others may wait too, so each has a signal of its own."""
         repaired = self.repaired[number] = Signal()
         self.send("workshop", "broken", number)
         yield repaired
 
 
 class Workshop(Entity):
-    """Sends repairers to whoever needs one: first come, first served."""
+    """Sends repairers where they are needed: first come, first served."""
 
     def __init__(self, repairers: int) -> None:
         self.repairers = Resource(repairers)

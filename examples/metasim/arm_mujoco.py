@@ -32,7 +32,7 @@ class Arm:
         self._publish(now)
 
     def due(self) -> int:
-        """Return when it publishes next: until then nobody needs to wait for it."""
+        """Return when it publishes next: until then no participant needs to wait for it."""
         return self._due
 
     def advance_to(self, time: int) -> None:

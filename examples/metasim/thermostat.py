@@ -60,7 +60,7 @@ class Thermostat:
         self._send = send
 
     def due(self) -> None:
-        return None  # It sends when it receives something, and nobody knows when that is.
+        return None  # It sends when it receives something, and when that is can't be known.
 
     def advance_to(self, time: int) -> None:
         pass  # Nothing happens in it by itself.

@@ -1,8 +1,8 @@
 """A million entities: a rumour in a big town.
 
-Whoever hears the rumour for the first time thinks about it for an exponentially distributed time, and then tells two
+A person who hears the rumour thinks about it for an exponentially distributed time, and then tells two
 people drawn at random from the whole town. More and more of those know it already, so the rumour dies out before
-everybody has heard it. The share z that hears it solves z = 1 - exp(-2 z): 79.68 %, a number to check the kernel by.
+all have heard it. The share z that hears it solves z = 1 - exp(-2 z): 79.68 %, a number to check the kernel by.
 
 The point is the size: what a million entities take to build, how many events per second there are, and how much memory
 they need. Those figures depend on the machine and go to the standard error; what happens in the town doesn't.
@@ -66,7 +66,7 @@ def outcome(simulation: Simulation, _: KernelOutcome) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
-    parser.add_argument("--until", help="simulated time; by itself, until nobody talks about it any more")
+    parser.add_argument("--until", help="simulated time; by itself, until it isn't told any more")
     parser.add_argument("--entities", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -72,5 +72,5 @@ def watchdog(self: Participant) -> None:
         if not poses or (old_since is not None and self.now - old_since > 2 * AGE_MAX):
             reason = "the arm is silent" if not poses else "the arm is blind"
             told_by = self.estop(reason)
-            print(f"{reason}: everybody is told by {told_by / MS:.0f} ms")
+            print(f"{reason}: all are told by {told_by / MS:.0f} ms")
             return

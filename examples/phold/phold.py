@@ -1,8 +1,8 @@
 """PHOLD, the classic load for parallel event simulation: a fixed number of balls, thrown around at random for ever.
 
-Every thrower starts with so many balls. Whoever catches one throws it on at once, to somebody drawn at random, and the
-ball flies for the lookahead plus an exponentially distributed time. That is all, so what is measured is the kernel: its
-queue, its draws, and on several workers what it costs to keep them together. Most balls go to another worker and
+Every thrower starts with so many balls. A thrower who catches one throws it on at once, to another drawn at random, and
+the ball flies for the lookahead plus an exponentially distributed time. That is all, so what is measured is the kernel:
+its queue, its draws, and on several workers what it costs to keep them together. Most balls go to another worker and
 catching one is no work, so here several workers are slower than one. With real work in `on_ball` they are faster.
 
     worldline run examples/phold/phold.py --until 100s --set throwers=1024 --executor "processes(2)"

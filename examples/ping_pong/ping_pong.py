@@ -1,7 +1,7 @@
 """Ping-pong: two players, one ball, and a link on which it flies 40 to 70 ms. The shortest example there is.
 
-Ann serves. Whoever gets the ball plays it back, until it has crossed the table ten times. Then nobody has anything
-left to wait for, and the run is over. How long each ball flies is drawn from the seed: the same in every run.
+Ann serves. The player who gets the ball plays it back, until it has crossed the table ten times. Then neither has
+anything left to wait for, and the run is over. How long each ball flies is drawn from the seed: the same in every run.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Pose:
 
 
 def part_on_belt(time: int) -> tuple[int, float]:
-    """Return the newest part's number and place. The belt's physics: the same for all, so nobody has to send it."""
+    """Return the newest part's number and place. The belt's physics: the same for all, so it needn't be sent."""
     parts, since = divmod(time, PART_EVERY)
     return parts + 1, BELT_MM_PER_S * since / SECOND
 

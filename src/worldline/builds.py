@@ -14,6 +14,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 
 COMPILED = (
+    "worldline.model.quantiles",
     "worldline.model.clock",
     "worldline.model.path",
     "worldline.model.frames",

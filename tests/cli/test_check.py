@@ -145,7 +145,7 @@ def test_where_nobody_looks_a_check_says_who_never_waits_and_ends_in_time(
     (tmp_path / "bad.py").write_text(NEVER_WAITS)
     code, out, err = worldline("check", "bad.py", "--seconds-max", "0.5")
     assert (code, out) == (4, "")
-    busy = r"bad has been running for \d s without waiting, at 10ms, and keeps everybody else waiting"
+    busy = r"bad has been running for \d s without waiting, at 10ms, and keeps all others waiting"
     assert re.search(rf"^still checking: 0 schedules tried, a run is at \w+: {busy}$", err, re.MULTILINE)
     end = r"^worldline: 0\.5 seconds are over, and nothing has been compared: the run in order is at \w+: "
     assert re.search(end + busy, err, re.MULTILINE)

@@ -228,3 +228,39 @@ def test_the_belt_of_the_robot_cell_goes_faster(diff: Callable[..., Done], tmp_p
         *("camera", "planner", "planner", "arm")
     ]
     assert done.stdout in (ROOT / "docs" / "diff.md").read_text()
+
+
+NUMBERED = """
+from worldline import Federation, Network, Program, link
+
+
+def model(extra: int = 0, tells: bool = False):
+    def sender(self):
+        for step in range(3):
+            if step == 1 and extra:
+                self.publish("aside", b"x")
+            self.publish("news", b"n")
+            self.advance(by="10ms")
+
+    def receiver(self):
+        for message in self.messages(until="100ms"):
+            self.publish("echo", str(message.sequence).encode() if tells else b"same")
+
+    programs = {"sender": Program(sender), "receiver": Program(receiver, subscribes=["news"])}
+    return Federation(programs, network=Network(default=link("5ms")))
+"""
+
+
+def test_other_numbers_of_what_was_received_are_no_cause_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    worldline = command_of(monkeypatch, capsys)
+    Path("numbered.py").write_text(NUMBERED)
+    code, shown, _ = worldline("diff", "numbered.py", "--set-b", "extra=1")
+    assert code == 1
+    assert "\nonly the numbers that senders gave to messages differ: receiver\n" in shown
+    assert "isn't recorded" not in shown
+    shown = worldline("diff", "numbered.py", "--set", "tells=true", "--set-b", "extra=1")[1]
+    assert "\nfirst cause: sender at 10ms, sends aside\n" in shown
+    assert shown.endswith("receiver had received messages with other numbers from sender: perhaps that is why\n")

@@ -259,7 +259,7 @@ def test_info_lists_what_is_out_of_the_ordinary(worldline: Command) -> None:
         code, out, _ = worldline("info", file)
         assert code == 0
         lines = [" ".join(line.split()) for line in out.splitlines()]
-        assert "estop everybody is told within 7ms" in lines
+        assert "estop all participants are told within 7ms" in lines
         place = lines.index("faults 20ms crash planner 30ms")
         assert lines[place + 1] == "planner sends target 2: hang planner 5ms"
         assert ('draws boot/planner = "2ms"' in lines) is (file == "a.mcap")

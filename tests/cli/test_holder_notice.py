@@ -1,9 +1,9 @@
-"""Whoever holds everybody for long is named, and nobody else."""
+"""Whoever holds all others for long is named, and nobody else."""
 
 from __future__ import annotations
 
 from worldline.cli.screen import holder_notice
-from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.history.outcome import ALL_OTHERS, THE_RUN, Status, WaitReason
 from worldline.model import MS
 
 CHAIN = (WaitReason("a", "b", "a waits"), WaitReason("b", "c", "b waits for c"))
@@ -58,5 +58,5 @@ def test_an_operator_or_somebody_missing_isnt_named() -> None:
 
 def test_in_one_process_the_one_that_runs_is_named() -> None:
     hour = Hour()
-    hour.pass_(11, 5 * MS, (WaitReason(EVERYBODY_ELSE, "slow", "slow has been running for 11 s"), *CHAIN))
+    hour.pass_(11, 5 * MS, (WaitReason(ALL_OTHERS, "slow", "slow has been running for 11 s"), *CHAIN))
     assert hour.said[0][1] == "slow has held the run at 5ms for 10 s: slow has been running for 11 s"

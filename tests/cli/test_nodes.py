@@ -174,10 +174,10 @@ def test_quiet_is_the_outcome_alone(worldline: Command) -> None:
     ("options", "words"),
     [
         (["--latency", "5ms"], "15ms simulated"),
-        (["--latency", "5ms", "--until", "6ms"], "every table has the shortest distances: that doesn't hold"),
+        (["--latency", "5ms", "--until", "6ms"], "property failed: every table has the shortest distances"),
         (["--fault", "0s crash 0", "--fault", "1s recover 0"], "every table has the shortest distances"),
-        (["--loss", "1"], "every table has the shortest distances: that doesn't hold, since the distances from 0 are"),
-        (["--faults", "loss=1"], "every table has the shortest distances: that doesn't hold, since the distances"),
+        (["--loss", "1"], "property failed: every table has the shortest distances: the distances from 0 are"),
+        (["--faults", "loss=1"], "property failed: every table has the shortest distances: the distances"),
         (["--faults", "partition=3,crash=3,link=3", "--seed", "4"], "every table has the shortest distances"),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_run_that_fails_is_recorded_as_broken_off(worldline: Command, hasty: s
     assert worldline("--file", hasty, "-q", "--set", "count=30", "--record", "run.mcap")[0] == 1
     verdict = Recording("run.mcap").verify()
     assert verdict.condition is Condition.BROKEN_OFF
-    assert "numbers come in order: that doesn't hold" in str(verdict)
+    assert "property failed: numbers come in order" in str(verdict)
     assert str(verdict).count("node 1 at ") == 1
     assert Recording("run.mcap").counts()["int"].published == 30
 
@@ -291,7 +291,7 @@ def test_any_number_of_workers_says_the_same(worldline: Command, hasty: str) -> 
     seed = int(lines[0].rpartition("seed ")[2].split()[0])
     assert lines[0].startswith(f"{seed - 2} seeds, " if seed > 3 else "1 seed, ")
     assert lines[0].endswith(f": seed {seed} fails")
-    assert lines[1].endswith(": numbers come in order: that doesn't hold")
+    assert lines[1].endswith(": property failed: numbers come in order")
     day = re.fullmatch(r"  on this day: .*  \(--day (.*)\)", lines[2])
     told = 3 if day is None else 4
     words = "" if day is None else f"--day {day[1]} "

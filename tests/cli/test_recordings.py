@@ -467,7 +467,7 @@ def test_a_pipe_that_nobody_reads_keeps_nobody_from_interrupting(tmp_path: Path)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(0.3)
             assert child.stderr is not None
-            assert "can't be written: nobody reads it" in child.stderr.read()
+            assert "can't be written: the reader closed it" in child.stderr.read()
             assert child.returncode == 3
     finally:
         os.close(held)

@@ -402,7 +402,7 @@ def test_everything_is_shown_when_it_arrives_at_the_speed_that_is_wanted(
     lines = output.splitlines()
     assert len(lines) == 5
     assert "camera → planner  image  " in lines[0]
-    assert lines[-1].split()[1:4] == ["camera", "→", "nobody"]  # The end was sooner.
+    assert lines[-1].split()[1:5] == ["camera", "→", "no", "participant"]  # The end was sooner.
     assert clock[0] == pytest.approx(0.025, abs=1e-9)
     times = [float(line.split()[0].removesuffix("ms")) for line in lines]
     assert times == sorted(times)
@@ -417,7 +417,7 @@ def test_what_arrives_is_shown_before_what_its_receiver_does_then() -> None:
     shown.sent("a", 0, "y", 7, b"2", 7)
     shown.noted("a", "worldline/log", 7, b'{"text":"said y"}')
     shown.passed(8)
-    what = ["b → a  x  1", 'a logs  {"text":"heard x"}', "a → nobody  y  2", 'a logs  {"text":"said y"}']
+    what = ["b → a  x  1", 'a logs  {"text":"heard x"}', "a → no participant  y  2", 'a logs  {"text":"said y"}']
     assert [line.split(maxsplit=1)[1] for line in lines] == what
 
 

@@ -413,7 +413,7 @@ def model(*, seed):
     ("text", "words"),
     [
         (SPACETIME.replace("self.log", "1 / 0 #"), "Clock-1 at 1s: ZeroDivisionError"),
-        (STUCK, "the run at 0s: nobody can go on"),
+        (STUCK, "the run at 0s: no agent can go on"),
     ],
 )
 def test_a_failed_run_through_spacetime_is_recorded_alike_by_both_commands(

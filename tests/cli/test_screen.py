@@ -9,7 +9,7 @@ import pytest
 from worldline.cli import screen as screens
 from worldline.cli.screen import Screen
 from worldline.history import Status, WaitReason
-from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN
+from worldline.history.outcome import ALL_OTHERS, THE_RUN
 from worldline.model import MS
 
 
@@ -72,7 +72,7 @@ def test_it_says_how_far_it_is_how_fast_and_who_is_in_the_way(clock: Clock) -> N
 
 
 def test_whoever_computes_while_nobody_else_can_is_named_without_a_terminal_too(clock: Clock) -> None:
-    status = Status(0, ask=lambda: (WaitReason(EVERYBODY_ELSE, "a", "a has been running for 9 s"),))
+    status = Status(0, ask=lambda: (WaitReason(ALL_OTHERS, "a", "a has been running for 9 s"),))
     assert shown(clock, status) == ["... play: 0s, a has been running for 9 s, b is stopped"]
 
 

@@ -185,7 +185,7 @@ def test_an_interrupted_server_tells_those_who_wait(sign: signal.Signals, tmp_pa
     with serving(tmp_path, "--listen", f"unix://{tmp_path}/socket", **{TOKEN: "secret"}) as (child, address):
         ann = connect(address, "ann", token="secret")
         waiting = Strand(ann.__enter__)
-        with pytest.raises(UsageError, match="nobody expects 'cleo'; expected: "):
+        with pytest.raises(UsageError, match="unexpected participant 'cleo'; expected: "):
             connect(address, "cleo", token="secret")
         child.send_signal(sign)
         assert f"interrupted by {sign.name}" in str(waiting.failure(PROMPT_S))

@@ -307,7 +307,7 @@ def test_a_run_that_stands_still_is_drawn_and_recorded(worldline: Command) -> No
     code, _, _ = worldline("ping", "-q", "--set", "distance=0", "--diagram", "run.svg", "--record", "run.mcap")
     assert code == 4
     assert "Failed: Alice: waits for Bob, at (0, 0, 0, 0)" in Path("run.svg").read_text(encoding="utf-8")
-    assert "broken off: the run at 0s: nobody can go on" in worldline("run.mcap", "--check")[1]
+    assert "broken off: the run at 0s: no agent can go on" in worldline("run.mcap", "--check")[1]
 
 
 def test_what_cant_be_recorded_doesnt_hide_the_failure(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,7 +159,7 @@ def test_pausing_stepping_and_going_on(worldline: Command, held: HeldRun) -> Non
     assert worldline("pause", "cell")[:2] == (0, "paused at 0s\n")
     held.go.set()
     assert worldline("step", "cell", "--by", "10ms")[:2] == (0, "at 10ms\n")
-    assert "an operator holds everybody at 10ms" in worldline("why", "cell")[1]
+    assert "an operator holds all participants at 10ms" in worldline("why", "cell")[1]
     assert worldline("step", "cell")[:2] == (0, "at 20ms\n")
     assert worldline("step", "cell", "--to", "40ms")[:2] == (0, "at 40ms\n")
     code, _, errors = worldline("step", "cell", "--to", "30ms")
@@ -172,7 +172,7 @@ def test_a_step_that_somebody_doesnt_make_says_who(worldline: Command, held: Hel
     code, output, errors = worldline("step", "cell", "--to", "40ms", "--wait", "0")
     assert code == 3
     assert "slow holds waits" in output
-    assert errors == "worldline: not everybody was there within 0 seconds (they are on their way)\n"
+    assert errors == "worldline: not all participants were there within 0 seconds (they are on their way)\n"
 
 
 def test_ending_in_good_order(worldline: Command, held: HeldRun) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 from msgspec import json
@@ -44,3 +45,17 @@ def test_a_digest_that_differs_and_a_run_that_fails_are_told(monkeypatch: pytest
     assert (len(other.digest), other.failure) == (32, "")
     assert not failed.holds
     assert "which_is_not_there" in failed.failure
+
+
+def test_renewed_digests_are_those_that_were_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each model once, in the order of the file; what is run on several executors doesn't come twice."""
+    chosen = [case for case in CASES if case.model in ("loss", "dice", "queue") or case.executor == "tcp"]
+    monkeypatch.setattr(suite, "cases", lambda: chosen[:3])
+    before = json.decode(suite._DIGESTS.read_bytes(), type=dict[str, str])
+    file = tmp_path / "digests.json"
+    monkeypatch.setattr(suite, "_DIGESTS", file)
+    suite.renew()
+    names = {case.model for case in chosen[:3]}
+    assert json.decode(file.read_bytes(), type=dict[str, str]) == {name: before[name] for name in names}
+    assert file.read_text().endswith("}\n")
+    assert all(verdict.holds for verdict in suite.verdicts())

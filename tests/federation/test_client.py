@@ -72,7 +72,7 @@ def take_part(
 # --- Refusals ---
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "not on the roster": ({"name": "c", "token": "secret"}, "unexpected", "nobody expects 'c'; expected: b"),
+    "not on the roster": ({"name": "c", "token": "secret"}, "unexpected", "unexpected participant 'c'; expected: b"),
     "the second of its name": ({"name": "a", "token": "secret"}, "taken", "participant 'a' is already connected"),
     "a wrong token": ({"name": "b", "token": "guessed"}, "token", "the token is wrong, or missing"),
     "no token": ({"name": "b"}, "token", "the token is wrong, or missing"),

@@ -171,7 +171,7 @@ def test_whoever_is_refused_is_alone_in_that() -> None:
     assert (ends["a"], ends["b"]) == (None, None)
     for name in ("x", "y"):
         assert isinstance(ends[name], UsageError)
-        assert f"nobody expects '{name}'" in str(ends[name])
+        assert f"unexpected participant '{name}'" in str(ends[name])
 
 
 class Tick(Exception):  # noqa: N818 - it is no error.

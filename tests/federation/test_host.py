@@ -117,12 +117,16 @@ def after_the_end(house: House) -> Peer:
 
 
 REFUSALS: dict[str, tuple[Greet, str, str]] = {
-    "not on the roster": (lambda house: greeted(house, "x"), "unexpected", "nobody expects 'x'; expected: a, b"),
+    "not on the roster": (
+        lambda house: greeted(house, "x"),
+        "unexpected",
+        "unexpected participant 'x'; expected: a, b",
+    ),
     "no name": (lambda house: greeted(house, ""), "token", NOT_OPERATORS),
     "not on the roster, all there": (
         lambda house: (running(house), greeted(house, "x"))[1],
         "unexpected",
-        "nobody expects 'x': the run has started without it",
+        "unexpected participant 'x': the run has started without it",
     ),
     "second of the same name": (
         lambda house: house.admit("a") and greeted(house, "a"),
@@ -998,7 +1002,7 @@ def test_one_that_floods_and_never_goes_on_is_lost() -> None:
     while not house.host.over and said < 1_000:
         a.say(["publish", "t", bytes(1000), 0])
         said += 1
-    assert "without going on, and nobody can take them before it does (limits.flood is 262,144)" in str(
+    assert "without going on, and they can't be delivered before it does (limits.flood is 262,144)" in str(
         house.host.failure
     )
     assert 200 < said < 500

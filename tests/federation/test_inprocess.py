@@ -14,7 +14,7 @@ import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, clock, link, run
 from worldline.federation.inprocess import run as inprocess
-from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.history.outcome import ALL_OTHERS, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 from worldline.processes.executor import Executor
@@ -482,9 +482,9 @@ def test_whoever_runs_without_waiting_is_named_with_the_time_that_it_takes(monke
             me.advance(by="1ms")
 
     run(federation(a=Program(runs), b=Program(lambda me: None)), watch=watch)
-    assert (seen[0].who, seen[0].holder) == (EVERYBODY_ELSE, "a")
+    assert (seen[0].who, seen[0].holder) == (ALL_OTHERS, "a")
     assert re.fullmatch(
-        r"a has been running for \d+ s without waiting, at \d+(\.\d+)?m?s, and keeps everybody else waiting",
+        r"a has been running for \d+ s without waiting, at \d+(\.\d+)?m?s, and keeps all others waiting",
         seen[0].why,
     )
 

@@ -349,7 +349,7 @@ def test_where_somebody_may_go_on_forever_only_breaking_off_ends_it() -> None:
     with Server(plan(["free"])) as server, Operator(server.address) as operator:
         strand = Strand(free)
         eventually(lambda: server.ask(server.host.arbiter.farthest) >= FOREVER)
-        with pytest.raises(UsageError, match="since nobody can reach it"):
+        with pytest.raises(UsageError, match="since no other can reach it"):
             operator.end()
         operator.end(now=True)
         go.set()

@@ -236,7 +236,7 @@ def test_nobody_else_takes_the_place_of_one_that_is_away(undisturbed: bytes) -> 
         kill(client)
         while not server.ask(lambda: server.host.lost()):
             pass
-        with pytest.raises(UsageError, match=r"nobody expects 'anna'.*waiting for ann to come back"):
+        with pytest.raises(UsageError, match=r"unexpected participant 'anna'.*waiting for ann to come back"):
             worldline.connect(server.address, "anna")
         with worldline.connect(server.address, "ann", subscribes=TOPICS) as back:
             with pytest.raises(UsageError, match="participant 'ann' is already connected"):

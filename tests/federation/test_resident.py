@@ -267,7 +267,10 @@ def test_a_server_with_a_thread_of_its_own_has_no_resident() -> None:
 
 def test_a_resident_whom_nobody_expects_is_told_so() -> None:
     server = Server(two())
-    with pytest.raises(UsageError, match="nobody expects 'stranger'; expected: me, other"), server.resident("stranger"):
+    with (
+        pytest.raises(UsageError, match="unexpected participant 'stranger'; expected: me, other"),
+        server.resident("stranger"),
+    ):
         pass
 
 

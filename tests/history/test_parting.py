@@ -208,6 +208,27 @@ def test_a_history_whose_hash_differs_is_named_though_nothing_else_does() -> Non
     assert not partings.is_same
 
 
+def numbered(number: int, payload: bytes = b"") -> Sending:
+    """Ann's message to bob, with its number."""
+    return *sending(10, "ann", payload, (to("bob", 15),))[:5], number
+
+
+def test_other_numbers_alone_are_told_apart_from_what_isnt_recorded() -> None:
+    """Bob's history differs since ann counts one more; that is no difference of bob's own."""
+    other = {name: Membership(0, 100, "other") for name in ("ann", "bob")}
+    partings = part(of(numbered(1)), of(numbered(2), **other))
+    assert (partings.unseen, partings.renumbered) == (["ann"], ["bob"])
+    assert partings.renumbers == {"bob": (15, "ann")}
+    assert not partings.is_same
+
+
+def test_messages_of_a_moment_are_paired_before_their_numbers_are_compared() -> None:
+    more = sending(10, "ann", b"only here", (to("cat", 15),))
+    assert part(of(more, numbered(2), numbered(3)), of(numbered(2), numbered(3))).renumbers == {}
+    shifted = of(numbered(1, b"y"), numbered(3, b"z"))
+    assert part(of(more, numbered(1, b"y"), numbered(2, b"z")), shifted).renumbers == {"bob": (15, "ann")}
+
+
 def test_what_is_lost_otherwise_and_noticed_by_nobody_is_counted() -> None:
     partings = part(
         of(sending(1, "ann", b"1", (to("bob", 5, "rain"),))), of(sending(1, "ann", b"1", (to("bob", 6, "snow"),)))

@@ -270,14 +270,15 @@ def test_topics_that_nobody_publishes_on_are_warned_of_with_the_nearest_name(fol
     file = folder / "cell.toml"
     known = "the topics that are published on are image"
     assert setup_of(folder, DECLARED).warnings == (
-        f'{file}: line 11: participants[2] "plant".subscribes: nobody publishes on "powr" ({known})',
-        f'{file}: line 3: links[1].topic: nobody publishes on "imgae" (did you mean "image"?)',
+        f'{file}: line 11: participants[2] "plant".subscribes: no participant publishes on "powr" ({known})',
+        f'{file}: line 3: links[1].topic: no participant publishes on "imgae" (did you mean "image"?)',
     )
     assert setup_of(folder, DECLARED, "participants.plant.subscribes=['image']", "links[1].topic=image").warnings == ()
     (nobody,) = setup_of(
         folder, DECLARED, "participants.camera.publishes=[]", "participants.plant.subscribes=['x']"
     ).warnings[:1]
-    assert nobody == '--set: participants[2] "plant".subscribes: nobody publishes on "x" (nobody publishes at all)'
+    problem = 'no participant publishes on "x" (no participant publishes anything)'
+    assert nobody == f'--set: participants[2] "plant".subscribes: {problem}'
 
 
 def test_where_somebody_may_publish_on_any_topic_there_is_nothing_to_warn_of(folder: Path) -> None:
@@ -567,7 +568,7 @@ WHOLE = [
     (f'{SOUND}[buffers]\ntarget = "mailbx"', "buffers.target: 'mailbx' isn't a buffer"),
     (
         f'{SOUND}[buffers]\ntarmget = "mailbox"',
-        'buffers.tarmget: nobody in this file subscribes to "tarmget" (did you mean "target"?)',
+        'buffers.tarmget: no participant in this file subscribes to "tarmget" (did you mean "target"?)',
     ),
 ]
 

@@ -114,7 +114,7 @@ def test_changes_on_the_command_line_hold_here_too(folder: Path) -> None:
         ('type = "kinds:Pose"\nschema = "nameless.json"', "topics.pose.schema: there is type too"),
         (
             'encoding = "json"\n[topics.psoe]\nencoding = "json"',
-            'topics.psoe: nobody in this file uses "psoe" (did you',
+            'topics.psoe: no participant in this file uses "psoe" (did you',
         ),
         ('encoding = "json"\n[topics." x"]\nencoding = "json"', "topics.\" x\": ' x' can't name a topic"),
     ],

@@ -620,3 +620,31 @@ def test_the_operator_cant_stop_before_somebody_has_left() -> None:
         table.operate(Stop(9))
     table.operate(Stop(10))
     assert table.say("b", Advance(15))["b"].horizon == 10
+
+
+def test_a_participant_may_ask_for_the_largest_time_and_not_for_more() -> None:
+    table = Table("a", "b")
+    with pytest.raises(PeerError):
+        table.arbiter.handle("a", Advance(TIME_MAX + 1))
+    assert "a" in table.say("a", Advance(TIME_MAX))
+    assert table.arbiter.participants()["a"][1] == TIME_MAX
+
+
+def test_a_participant_that_may_go_on_forever_is_never_there() -> None:
+    table = Table("a")
+    table.say("a", Advance(5))
+    assert table.arbiter.members["a"].granted == FOREVER
+    with pytest.raises(PeerError, match="it can't be at"):
+        table.arbiter.handle("a", Reached(FOREVER))
+    table.say("a", Reached(7))
+
+
+def test_a_run_rests_only_once_it_has_begun() -> None:
+    arbiter = Arbiter(plan(["a", "b"], network=Network(default=link(10))))
+    assert not arbiter.rests()
+    arbiter.handle("a", Join())
+    assert not arbiter.rests()
+    arbiter.handle("b", Join())
+    assert not arbiter.rests()  # Both compute,
+    arbiter.handle("a", Advance(1_000))
+    assert not arbiter.rests()  # then one of them.

@@ -1,4 +1,4 @@
-"""What a run that ended well has to tell: a standstill, and topics that nobody publishes on."""
+"""What a run that ended well has to tell: a standstill, and topics that no participant publishes on."""
 
 from __future__ import annotations
 

@@ -169,7 +169,10 @@ def test_a_client_that_comes_too_late() -> None:
     strands = [Strand(lambda name=name: half(server, name)) for name in CHANNELS]  # type: ignore[misc]
     with server:
         server.initialize()
-        for name, reason in {"third": "nobody expects 'third'", "plant": "'plant' is already connected"}.items():
+        for name, reason in {
+            "third": "unexpected participant 'third'",
+            "plant": "'plant' is already connected",
+        }.items():
             late, builder = MetasimClient(server, name), DiagramBuilder()
             late.add_subscriber(builder, "STATE", lcmt_drake_signal)
             late.complete(builder.Build())

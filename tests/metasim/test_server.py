@@ -314,7 +314,7 @@ def test_what_isnt_an_observer_is_refused_before_the_run() -> None:
 def test_a_late_client_is_refused() -> None:
     with served(counters()) as server:
         server.initialize()
-        for name, reason in {"a": "participant 'a' is already connected", "c": "nobody expects 'c'"}.items():
+        for name, reason in {"a": "participant 'a' is already connected", "c": "unexpected participant 'c'"}.items():
             with pytest.raises(UsageError, match=reason):
                 take_part(server, name, Counter("A", 10 * MS))
         server.advance_to(0.1)
@@ -324,7 +324,7 @@ def test_a_late_client_is_refused() -> None:
 def test_a_late_client_is_refused_where_any_name_would_have_done() -> None:
     with served(counters(), clients=2) as server:
         server.initialize()
-        with pytest.raises(UsageError, match="nobody expects 'c': the run has started without it"):
+        with pytest.raises(UsageError, match="unexpected participant 'c': the run has started without it"):
             take_part(server, "c", Counter("A", 10 * MS))
 
 

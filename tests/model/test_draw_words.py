@@ -13,7 +13,7 @@ from worldline.model.time import MS
     ("name", "value", "words"),
     [
         ("loss/a%2Fb/ann/bob/0", True, "message 1 of ann on a/b doesn't reach bob"),
-        ("loss-at-sender/x/ann/7", True, "message 8 of ann on x reaches nobody"),
+        ("loss-at-sender/x/ann/7", True, "message 8 of ann on x reaches no participant"),
         ("duplication/x/ann/bob/7", True, "message 8 of ann on x comes twice to bob"),
         ("latency/x/ann/bob/7", 3 * MS, "message 8 of ann on x takes 3ms to bob"),
         ("latency-of-copy/x/ann/bob/7", MS, "message 8 of ann on x comes twice, and the copy takes 1ms to bob"),

@@ -22,7 +22,7 @@ def broken() -> Algorithm:
 
 
 def test_the_properties_find_it(broken: Algorithm) -> None:
-    with pytest.raises(Violation, match="at most one node is inside: that doesn't hold") as caught:
+    with pytest.raises(Violation, match="property failed: at most one node is inside") as caught:
         tried(broken, FIRST)
     assert caught.value.participant == "node 1"
 

@@ -52,7 +52,7 @@ def test_an_always_that_fails_says_when_and_at_whom() -> None:
     with pytest.raises(Violation) as raised:
         judged(always("nobody hears anything")(lambda run: not heard(run)))
     error = raised.value
-    assert str(error) == "node 1 at 1s: nobody hears anything: that doesn't hold"
+    assert str(error) == "node 1 at 1s: property failed: nobody hears anything"
     assert (error.at, error.participant, error.facts["property"]) == (SECOND, "node 1", "nobody hears anything")
 
 
@@ -80,7 +80,7 @@ def test_eventually_may_hold_at_the_end_only() -> None:
 
 
 def test_an_eventually_that_never_holds() -> None:
-    with pytest.raises(Violation, match=r"at 1s: it is late: that never held$") as raised:
+    with pytest.raises(Violation, match=r"at 1s: property never held: it is late$") as raised:
         judged(eventually("it is late")(lambda run: run.now > 2 * SECOND))
     assert not raised.value.facts["during"]
 
@@ -98,7 +98,7 @@ def test_at_the_end_is_judged_once() -> None:
 
 
 def test_an_end_that_is_not_good() -> None:
-    with pytest.raises(Violation, match=r"^at 500ms: somebody has heard: that doesn't hold$"):
+    with pytest.raises(Violation, match=r"^at 500ms: property failed: somebody has heard$"):
         judged(at_end("somebody has heard")(heard), until="500ms")
 
 
@@ -118,9 +118,9 @@ def test_an_assertion_says_why() -> None:
             assert len(node.seen) < 2, f"{node.id} has seen {len(node.seen)}\nthings"
         return True
 
-    with pytest.raises(Violation, match=r"^node 1 at 1s: little is seen: that doesn't hold, since 1 has seen 2$"):
+    with pytest.raises(Violation, match=r"^node 1 at 1s: property failed: little is seen: 1 has seen 2$"):
         judged(always("little is seen")(check))
-    with pytest.raises(Violation, match=r"^at 1s: little is seen: that doesn't hold, since 0 has seen 2$"):
+    with pytest.raises(Violation, match=r"^at 1s: property failed: little is seen: 0 has seen 2$"):
         judged(at_end("little is seen")(check))
 
 
@@ -129,7 +129,7 @@ def test_eventually_says_what_was_wrong_in_the_end() -> None:
         assert run.now > 5 * SECOND, f"it is {run.now}"
         return True
 
-    with pytest.raises(Violation, match="that never held, since it is 1000000000"):
+    with pytest.raises(Violation, match="property never held: it gets late: it is 1000000000"):
         judged(eventually("it gets late")(check))
 
 
@@ -220,5 +220,5 @@ def test_what_a_check_asks_for_in_a_wrong_way_is_told_with_its_line() -> None:
 
 def test_a_crash_is_judged_too() -> None:
     everybody = always("everybody is up")(lambda run: len(run.up) == run.num_nodes)
-    with pytest.raises(Violation, match="node 1 at 5s: everybody is up"):
+    with pytest.raises(Violation, match="node 1 at 5s: property failed: everybody is up"):
         pair(Listener, properties=[everybody], faults=["5s crash 1", "6s recover 1"]).run()

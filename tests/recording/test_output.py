@@ -241,7 +241,7 @@ def test_a_pipe_that_nobody_reads_is_waited_for_until_that_is_given_up(tmp_path:
         output = Output(path, overwrite=False)
 
         def write() -> None:
-            with pytest.raises(LossError, match="nobody reads it"):
+            with pytest.raises(LossError, match="the reader closed it"):
                 output.put(bytes(2**20))
 
         writing = threading.Thread(target=write)

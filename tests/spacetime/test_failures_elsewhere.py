@@ -133,7 +133,7 @@ def local_class() -> type[Agent]:
 
 
 class Trap:
-    """Something that raises what nobody expects when it is packed."""
+    """Something that raises what unexpected participant when it is packed."""
 
     def __reduce__(self) -> Any:
         raise LookupError("the trap has sprung")

@@ -157,7 +157,7 @@ FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSim
             "def model(size): pass",
             "the parameter size of its model has no default (write def model(*, seed=0, size=10)",
         ),
-        ("def model(**all): pass", "its model takes *all, so nobody knows its parameters"),
+        ("def model(**all): pass", "its model takes *all, so its parameters can't be known"),
         ("def model(size=1, /): pass", "the parameter size of its model has to be named"),
         (
             "def model():\n    1 / 0",

@@ -185,7 +185,7 @@ def test_one_too_many_is_refused_and_disturbs_nobody() -> None:
             world.step_by(1)
     code, said = _end(late)
     assert code == 2
-    assert "nobody expects 'late'" in said
+    assert "unexpected participant 'late'" in said
     assert cast.ends == {"a": (0, "")}
 
 

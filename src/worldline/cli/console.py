@@ -21,7 +21,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from worldline.history.outcome import EVERYBODY_ELSE, Status, Watch
+from worldline.history.outcome import ALL_OTHERS, Status, Watch
 from worldline.model.text import counted, printable, printable_colors, printable_json, printable_lines
 from worldline.model.time import FOREVER, format_time
 
@@ -231,7 +231,7 @@ def check_notes() -> tuple[Callable[[int], None], Watch]:
 
     def watch(status: Status) -> None:
         if is_time():
-            busy = "".join(f": {wait.why}" for wait in status.waits if wait.who == EVERYBODY_ELSE)
+            busy = "".join(f": {wait.why}" for wait in status.waits if wait.who == ALL_OTHERS)
             done = f"{counted(schedules, 'schedule')} tried, a run is at {reached(status)}"
             remark(f"still checking: {done}{busy or _hint(status)}")
 

@@ -64,7 +64,7 @@ _STYLES = {
 def info(file: Path | None = None) -> None:
     """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
-    Of a federation's FILE.toml, show who takes part, and what befalls them. Without a file, describe this installation:
+    Of a federation's FILE.toml, show who takes part, and their faults. Without a file, describe this installation:
     versions, what is compiled, how floats are computed.
     """
     console = PlainConsole(wraps=True)
@@ -175,7 +175,7 @@ def _outage_texts(group: list[Outage]) -> list[str]:
 def _off_nominal(plan: Plan) -> Iterable[tuple[str, str]]:
     """Say what is out of the ordinary: outages, faults, emergency stops, and draws that are replaced."""
     if plan.network.estop is not None:
-        yield "estop", f"everybody is told within {format_time(plan.network.estop)}"
+        yield "estop", f"all participants are told within {format_time(plan.network.estop)}"
     yield from (("" if place else "outages", text) for place, text in enumerate(_outages(plan.network)))
     yield from (("" if place else "faults", str(fault)) for place, fault in enumerate(plan.faults))
     draws = (f"{row.name} = {_toml(row.replacement())}" for row in plan.draws)

@@ -132,7 +132,7 @@ def end(run: str | None = None, *, at: str | None = None, now: bool = False, acc
 def pause(run: str | None = None, *, access: OperatorAccess) -> None:
     """Hold a running federation where it is; its result stays the same.
 
-    Those who were allowed to go on already do so; nobody is allowed any more. `worldline resume` lets them go on.
+    Participants that were allowed to go on still do so; none is allowed any more. `worldline resume` lets them go on.
     """
     with connected(run, access) as operator:
         held = operator.pause()
@@ -198,4 +198,4 @@ def _not_there(operator: Operator, waited_s: float) -> LossError:
     if isinstance(situation, Situation):
         for line in in_words(situation):
             PlainConsole().print(line)
-    return LossError(f"not everybody was there within {waited_s:g} seconds", advice="they are on their way")
+    return LossError(f"not all participants were there within {waited_s:g} seconds", advice="they are on their way")

@@ -122,7 +122,7 @@ class MessageLines(Observer):
 
     def passed(self, time: int) -> None:
         for (sender, number), place in self._unheard.items():
-            self._expect(place, sender, number, "nobody", "")
+            self._expect(place, sender, number, "no participant", "")
         self._unheard.clear()
         while self._ahead and self._ahead[0][0][0] < time:
             place, what, payload = heappop(self._ahead)

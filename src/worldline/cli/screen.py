@@ -23,7 +23,7 @@ from rich.live import Live
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, colored, reached, uncolored
-from worldline.history.outcome import EVERYBODY_ELSE, THE_RUN, Status, WaitReason, Watch
+from worldline.history.outcome import ALL_OTHERS, THE_RUN, Status, WaitReason, Watch
 from worldline.model import format_time
 from worldline.model.text import printable
 from worldline.processes.standard_output import unwritable
@@ -345,7 +345,7 @@ def status_text(status: Status, before: tuple[float, int, int] | None, wall: flo
         elapsed = wall - before[0]
         text += f", {(status.time - before[1]) / elapsed / 1e9:.3g}× real time"
         text += f", {(status.events - before[2]) / elapsed:,.0f} events/s"
-    if waits and waits[0].who == EVERYBODY_ELSE:
+    if waits and waits[0].who == ALL_OTHERS:
         text += f", {waits[0].why}"
     elif waits and waits[0].holder is not None:
         text += f", {waits[0].holder} holds {waits[0].who}"
@@ -388,8 +388,8 @@ def root_of(waits: tuple[WaitReason, ...]) -> WaitReason | None:
     reasons = {wait.who: wait for wait in waits if wait.who != THE_RUN}
     if not reasons:
         return None
-    if EVERYBODY_ELSE in reasons:
-        return reasons[EVERYBODY_ELSE]
+    if ALL_OTHERS in reasons:
+        return reasons[ALL_OTHERS]
     reason = next(iter(reasons.values()))
     met = {reason.who}
     while reason.holder in reasons and reason.holder not in met:

@@ -152,7 +152,7 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
 
 def _print_line(situation: Situation, _: WaitingTally) -> None:
     found = holds(situation)
-    told = holder_in_words(found[0], situation) if found else "nobody waits"
+    told = holder_in_words(found[0], situation) if found else "no participant waits"
     PlainConsole().print(f"{headline(situation)}; {told}")
 
 

@@ -261,7 +261,7 @@ def maker_of(where: str, value: Any, kinds: tuple[type, ...], form: str) -> Make
     for name, parameter in signature(value).parameters.items():
         if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise ConfigurationError(
-                f"{where}: its model takes *{name}, so nobody knows its parameters", advice=_FUNCTION
+                f"{where}: its model takes *{name}, so its parameters can't be known", advice=_FUNCTION
             )
         if parameter.kind is Parameter.POSITIONAL_ONLY:
             raise ConfigurationError(f"{where}: the parameter {name} of its model has to be named", advice=_FUNCTION)

@@ -18,7 +18,7 @@ from worldline.model.time import FOREVER
 THE_RUN = "the run"
 """Who waits as long as none can go on: the run hasn't begun, because a participant isn't there."""
 
-EVERYBODY_ELSE = "everybody else"
+ALL_OTHERS = "all others"
 """Who waits while one member computes, where only one can at a time."""
 
 

@@ -2,7 +2,8 @@
 
 cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from libc.math cimport log
+
+from worldline.model.quantiles cimport log
 
 
 @cython.final

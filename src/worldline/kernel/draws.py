@@ -26,8 +26,8 @@ else:
     except ImportError:
         import worldline.uncompiled as cython
 
-if not cython.compiled:  # Compiled, it is C's.
-    from math import log
+if not cython.compiled:  # Compiled, its C function is called.
+    from worldline.model.quantiles import log
 
 # SplitMix64, as in `model.randomness`.
 _GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)

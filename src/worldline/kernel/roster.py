@@ -49,7 +49,7 @@ class KernelNetwork:
             (rule.sender, rule.receiver): None for rule in network.rules if rule.sender and rule.receiver
         }
         self._least: dict[tuple[str, str], int] = {}
-        # What holds for all pairs alike needs no look at the pair; 0 if it doesn't.
+        # What holds for every pair needs no look at the pair; 0 if it doesn't.
         uniform = not (network.rules or declared_only)
         plain = network.default == Link(latency=network.default.latency)
         fixed = isinstance(network.default.latency, Fixed) and not network.outages

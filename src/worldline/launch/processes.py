@@ -446,7 +446,7 @@ class ParticipantProcesses:
         started = [process.pid for process in self._processes.values()]
         for pid, name, command in left:
             if pid not in started:
-                whose = "it" if name else "somebody"
+                whose = "it" if name else "a process"
                 self._hear(name or "", None, f"worldline: {whose} left this running; it was ended: {command}")
 
     # --- In the listener's thread ---

@@ -62,7 +62,7 @@ class SpecialRoles:
             if self.debugged in self.awaited:
                 raise UsageError(
                     f"{DEBUG} and {WITHOUT} both name {self.debugged}",
-                    advice="whoever is started with `worldline join` has a terminal already",
+                    advice="a participant started with `worldline join` has a terminal already",
                 )
         check_names(setup, self.twinned, TWIN)
         for name in self.twinned:

@@ -223,7 +223,9 @@ class Arbiter:
     def _without_member(self, who: str, event: Event) -> None:
         if who != OPERATOR:
             raise UsageError(
-                f"nobody expects {who!r}", participant=who, advice=f"expected are {', '.join(sorted(self.members))}"
+                f"unexpected participant {who!r}",
+                participant=who,
+                advice=f"expected are {', '.join(sorted(self.members))}",
             )
         if event.__class__ not in PHASES[self.phase] or not isinstance(event, OperatorEvent):
             raise UsageError(f"{type(event).__name__} isn't possible: the run is {self.phase.value}")

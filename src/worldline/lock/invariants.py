@@ -33,12 +33,12 @@ def check_invariants(arbiter: Arbiter) -> None:
             goal = arbiter.goal(member)
             if goal <= arbiter.ceiling:
                 _demand(bound < goal, "A2: it could go on", member)
-                _demand(member.rides_on is not None, "B3: it rides on nobody", member)
+                _demand(member.rides_on is not None, "B3: it rides on no other", member)
         if member.rides_on is not None:
             _demand(bound < member.subgoal, "B1: what it rides for is reached", member)
             _demand(_rides_end(member), "B3: its rides don't end", member)
     if running and not any(arbiter.members[name].state is State.COMPUTING for name in exact):
-        _demand(arbiter.ceiling < FOREVER, "A3: everybody waits", None)
+        _demand(arbiter.ceiling < FOREVER, "A3: all wait", None)
 
 
 def broken_grant(member: Member, now: int, messages: list[Message]) -> InternalError:

@@ -11,12 +11,12 @@ Python: in configuration files and on the command line.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from worldline.model import quantiles
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.randomness import BITS_MAX, open_unit
 from worldline.model.reading import as_latency, as_time
@@ -62,9 +62,7 @@ class Normal(Struct, frozen=True, tag="normal"):
         return self.draw(BITS_MAX)
 
     def draw(self, bits: int) -> int:
-        from statistics import NormalDist  # Here, since it takes long to load, and few draw from it.
-
-        return max(self.minimum, self.mean + round(self.deviation * NormalDist().inv_cdf(open_unit(bits))))
+        return max(self.minimum, self.mean + round(self.deviation * quantiles.normal(open_unit(bits))))
 
 
 class Exponential(Struct, frozen=True, tag="exponential"):
@@ -78,7 +76,7 @@ class Exponential(Struct, frozen=True, tag="exponential"):
         return self.draw(BITS_MAX)
 
     def draw(self, bits: int) -> int:
-        return self.minimum + round(self.mean * -math.log(1.0 - open_unit(bits)))
+        return self.minimum + round(self.mean * -quantiles.log(1.0 - open_unit(bits)))
 
 
 class Table(Struct, frozen=True, tag="table"):

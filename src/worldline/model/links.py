@@ -251,7 +251,7 @@ def _between(
 
 def check_network(network: Network, roster: Sequence[str]) -> None:
     """Refuse a network that can't be run with these participants; the error names the rule."""
-    _check_kinds(network)
+    check_kinds(network)
     known = frozenset(roster)
     check_link(network.default, "the default link")
     if not is_time(network.control_latency) or network.control_latency < 1:
@@ -278,7 +278,7 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
         _check_outage(outage, known)
 
 
-def _check_kinds(network: Network) -> None:
+def check_kinds(network: Network) -> None:
     """Refuse what isn't a network at all: a forgotten star or link() is easily written."""
     if not isinstance(network, Network):
         raise ConfigurationError(f"{shown(network)} isn't a network", advice="write Network(default=link(...))")

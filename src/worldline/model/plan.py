@@ -10,7 +10,7 @@ from worldline.model.draws.checks import check_draws
 from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults import ParticipantFault, as_faults, check_faults
-from worldline.model.links import Network, check_network
+from worldline.model.links import Network, check_kinds, check_network
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, is_time
@@ -80,6 +80,7 @@ def check_plan(checked: Plan) -> None:
         raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
     if checked.end is not None and (not is_time(checked.end) or checked.end < 1):
         raise ConfigurationError(f"a run can't end at {shown(checked.end)}", advice="use at least 1ns")
+    check_kinds(checked.network)
     # A participant that takes a vacancy may have any name.
     mentioned = [each for rule in checked.network.rules for each in (rule.sender, rule.receiver) if each]
     check_network(checked.network, (*names, *mentioned) if checked.vacancies else names)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import random
 from hashlib import blake2b
-from math import log
 from typing import Any
 
 from worldline.model.errors import UsageError
+from worldline.model.quantiles import log
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 
@@ -59,8 +59,8 @@ def open_unit(bits: int) -> float:
 class Stream(random.Random):
     """A named stream of draws with the whole interface of `random.Random`.
 
-    `random.Random` itself supplies every distribution; this class only replaces its source of bits, so that a stream is
-    fixed by (seed, names) and its state is a single counter.
+    `random.Random` itself supplies the distributions; this class only replaces its source of bits, so that a stream is
+    fixed by (seed, names) and its state is a single counter. Exponential draws are the same on every machine.
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Stream:
@@ -74,6 +74,9 @@ class Stream(random.Random):
 
     def random(self) -> float:
         return unit(self._bits64())
+
+    def expovariate(self, lambd: float = 1.0) -> float:
+        return -log(1.0 - self.random()) / lambd
 
     def exponential(self, mean: float | TimeLike) -> int:
         """Draw whole nanoseconds, exponentially distributed."""

@@ -10,9 +10,10 @@ from worldline.pictures import svg
 from worldline.pictures.svg import Look, Point, Value
 
 MARGIN = 20.0
-SMALL = 10.5
-_CAPTION = 11.5
-_LINE = 17.0
+SMALL = 12.5
+_LEGEND = 13.0
+_CAPTION = 13.0
+_LINE = 19.0
 _GRID = "#eef1f4"
 
 _Chosen = TypeVar("_Chosen")
@@ -49,10 +50,10 @@ class Sheet:
         """
         room = self.width - 2 * MARGIN
         title = (
-            svg.text_at(MARGIN, 28, svg.fitted(self.title, room, 15), size=15, font_weight=600) if self.title else ""
+            svg.text_at(MARGIN, 28, svg.fitted(self.title, room, 17), size=17, font_weight=600) if self.title else ""
         )
         lines = [(line, svg.ALARM) for alarm in alarms for line in svg.wrapped(alarm, room, _CAPTION)]
-        lines += [(svg.fitted(line, room, _CAPTION), svg.SOFT) for line in caption]
+        lines += [(line, svg.SOFT) for each in caption for line in svg.wrapped(each, room, _CAPTION)]
         written = [
             svg.text_at(MARGIN, top + _LINE * place, line, size=_CAPTION, fill=color)
             for place, (line, color) in enumerate(lines)
@@ -137,10 +138,10 @@ def legend(entries: Entries, top: float, width: float, margin: float = MARGIN) -
     parts = []
     x = margin
     for text, sample in entries:
-        wide = 46 + svg.text_width(text, 11)
+        wide = 46 + svg.text_width(text, _LEGEND)
         if x > margin and x + wide > width - margin:
             x, top = margin, top + _ROW
-        parts.append(svg.element("g", (sample(x, top - 4), svg.text_at(x + 30, top, text, size=11))))
+        parts.append(svg.element("g", (sample(x, top - 4), svg.text_at(x + 30, top, text, size=_LEGEND))))
         x += wide
     return ([svg.element("g", parts, class_="legend")], top + _ROW) if parts else ([], top)
 

@@ -34,7 +34,7 @@ def situation_svg(situation: Situation) -> str:
     width = 2 * _MARGIN + _WIDTH + _ACROSS * max(0, len(columns) - 1)
     height = _TOP + _DOWN * max(1, *(len(names) for names in columns), 1) + _MARGIN - (_DOWN - _HEIGHT)
     found = holds(situation)
-    told = holder_in_words(found[0], situation) if found else "nobody waits"
+    told = holder_in_words(found[0], situation) if found else "no participant waits"
     width = max(width, 2 * _MARGIN + svg.text_width(told, _NAME))
     roots = {hold.root for hold in found}
     boxes = [

@@ -67,8 +67,8 @@ def _sendable(failure: Failure) -> Failure:
 
 # Tells what ends a run from outside from what the model's code has raised itself.
 #
-# Whatever a handler raises is a failure of the model, an exit too, and it is told alike on every executor: who, and
-# when. Four things aren't, and pass as they are: a `KeyboardInterrupt` that no code has raised, since it was
+# Whatever a handler raises is a failure of the model, an exit too, and it is told in the same way on every executor:
+# who, and when. Four things aren't, and pass as they are: a `KeyboardInterrupt` that no code has raised, since it was
 # Ctrl-C; what the program's own handler of a signal raises, such as the exit of one that is asked to terminate; a
 # `BreakOff`; and whatever is raised in a process that a handler has forked, which isn't the one of the run.
 

@@ -18,7 +18,7 @@ from worldline.model.errors import LossError, Unread, WorldlineError
 def unwritable(error: OSError) -> WorldlineError:
     """Return what it means that something can't be shown."""
     if isinstance(error, BrokenPipeError):
-        return Unread("nobody reads what is shown any more")
+        return Unread("the reader closed the pipe")
     return LossError(f"what is to be shown can't be written: {error.strerror or error}")
 
 

@@ -115,11 +115,11 @@ def _fate(recording: Recording, account: Account) -> object:
 
 
 def _unseen_before(causes: Causes, partings: Partings, recording: Recording) -> list[str]:
-    """Return from whom the first cause may have what differs. It was recorded alike: so either recording tells."""
-    if not causes.first or not partings.unseen:
+    """Return from whom the first cause may have what differs. Both recordings have it, so either tells."""
+    if not causes.first or not (partings.unseen or partings.renumbered):
         return []
     told = recorded_account(recording, skip=0).sendings
-    return unseen_before(causes.reasons[causes.first[0]], set(partings.unseen), told)
+    return unseen_before(causes.reasons[causes.first[0]], partings, told)
 
 
 def _guess(causes: Causes, headers: list[str], a: Recording, b: Recording, skip: int) -> str:

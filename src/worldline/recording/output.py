@@ -110,7 +110,7 @@ class Output:
                 with contextlib.suppress(BlockingIOError):  # Another writer was quicker.
                     view = view[os.write(descriptor, view[:_AT_ONCE]) :]
             elif self._given_up:
-                raise OSError("nobody reads it")
+                raise OSError("the reader closed it")
 
     def _replace_tail(self, data: bytes) -> None:
         begin, end, size = self._end, self._end + self._tail, len(data)

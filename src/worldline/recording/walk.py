@@ -4,10 +4,10 @@ Each message is written as several records, one after the other: one for each re
 `records` yields them, and `sendings` puts them together. A chunk is unpacked and gone through with one `struct` for
 every record, which takes a fifth of the time that a class for each would.
 
-Two recordings of runs that began alike have the same chunks up to where they part, since chunks are cut by content. So
-who compares two can leave out the equal ones: only the channels that they introduce have to be known. If a message
-goes on in the next chunk, its rest comes without its beginning, and possibly without its payload; that is the same on
-both sides.
+Two recordings of runs with the same beginning have the same chunks up to where they part, since chunks are cut by
+content. So who compares two can leave out the equal ones: only the channels that they introduce have to be known. If a
+message goes on in the next chunk, its rest comes without its beginning, and possibly without its payload; that is the
+same on both sides.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def at_end(text: str) -> Callable[[Any], Property]:
 
 
 class Violation(ModelError):
-    """A property doesn't hold. Facts: `property`, and whether that showed `during` the run."""
+    """A property failed. Facts: `property`, and whether that showed `during` the run."""
 
 
 class BrokenCheck(ModelError):
@@ -167,9 +167,9 @@ def _fresh(each: Property) -> Check:
 def _demand(each: Property, check: Check, run: JudgedRun, *, during: bool) -> None:
     complaint = _complaint(each, check, run)
     if complaint is not None:
-        says = "never held" if each.when == "eventually" else "doesn't hold"
+        verdict = "never held" if each.when == "eventually" else "failed"
         raise Violation(
-            f"{each.text}: that {says}{f', since {complaint}' if complaint else ''}",
+            f"property {verdict}: {each.text}{f': {complaint}' if complaint else ''}",
             participant=run.actor if during else None,
             at=run.now,
             property=each.text,

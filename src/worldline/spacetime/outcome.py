@@ -279,7 +279,7 @@ def _stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
     told = ", and ".join(f"{each} waits for {waits[each][0]}" for each in circle)
     where = waits[circle[0]][1]
     return Stuck(
-        f"nobody can go on: {told}, at {_point(where)}; there lambdas between them take less time than floats can tell",
+        f"no agent can go on: {told}, at {_point(where)}; there, lambdas take less time than floats can tell",
         advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",
         at=time_of_failure(where[0]),
         agents=tuple(circle),

@@ -451,7 +451,7 @@ def _faults_of(
     plan: Plan,
     options: RunOptions,
 ) -> tuple[tuple[ParticipantFault, ...], tuple[str, ...]]:
-    """Return what befalls the participants of a run, with what the options add to it, and what is said of drawn ones.
+    """Return the faults of a run's participants, with those that the options add, and what is said of drawn ones.
 
     The `lasting` can't crash.
     """
@@ -496,9 +496,9 @@ def _refuse_without_processes(wanted: FederationOptions) -> None:
         if option in needs_processes:
             raise UsageError(f"{option} needs processes")
     if wanted.listen is not None:
-        raise UsageError("--listen needs processes: in-process, nobody connects", advice="leave it out")
+        raise UsageError("--listen needs processes: in-process, no program connects", advice="leave it out")
     if wanted.timing:
-        raise UsageError("--timing needs processes", advice="in one process, nobody waits for another")
+        raise UsageError("--timing needs processes", advice="in one process, no participant waits for another")
     if wanted.debug:
         raise UsageError("--debug needs processes", advice="in one process, breakpoint() has the terminal anyway")
 

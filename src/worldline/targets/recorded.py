@@ -157,7 +157,7 @@ def members_of(recording: Recording, names: Iterable[str]) -> list[str]:
     for name in names:
         if name not in there:
             guest = name in header.guests
-            problem = "was a guest that nobody invited" if guest else "isn't in it"
+            problem = "was a guest that wasn't invited" if guest else "isn't in it"
             listed = f"its members are {', '.join(there[:12])}"
             raise UsageError(f"{recording.path}: {shown(name)} {problem}", advice=nearest(name, there) or listed)
     return list(dict.fromkeys(names)) or there

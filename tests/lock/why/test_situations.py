@@ -53,7 +53,7 @@ def test_a_chain_of_waits_leads_to_the_one_that_computes() -> None:
     for_a = chains(situation.whys)[0]
     assert (for_a[0].participant, [why.holder for why in for_a]) == ("a", ["b", "c"])
     lines = in_words(situation)
-    assert "c holds everybody: 2 participants wait for it, the longest for 0.0 s" in lines
+    assert "c holds all others: 2 participants wait for it, the longest for 0.0 s" in lines
     assert "  it is at 0s, and has been computing for 3.2 s" in lines
     assert "     b → a  (of b 5ms); b may send from 10ms on, waits itself" in lines
     assert "     c → b  (of c 5ms); c may send from 0s on" in lines
@@ -75,7 +75,7 @@ def test_one_that_computes_holds_everybody() -> None:
     asleep = Activity(seconds=9.0, process=17, condition="sleeping")
     situation = seen(made.arbiter, {"slow": asleep, "a": Activity(seconds=8.0)})
     lines = in_words(situation)
-    assert "slow holds everybody: 2 participants wait for it, the longest for 8.0 s" in lines
+    assert "slow holds all others: 2 participants wait for it, the longest for 8.0 s" in lines
     assert "  its process 17 is asleep: its program waits for something outside of the run" in lines
 
 
@@ -109,7 +109,7 @@ def test_somebody_who_isnt_there_keeps_the_run_from_beginning() -> None:
 
 def test_before_anybody_is_there_all_are_named() -> None:
     situation = seen(Arbiter(plan(["a", "b"])))
-    assert in_words(situation)[2:] == ["the run begins when a, b have joined", "  here: nobody"]
+    assert in_words(situation)[2:] == ["the run begins when a, b have joined", "  here: none"]
 
 
 def test_an_operator_who_has_paused_it_before_it_begins_is_named_as_well() -> None:
@@ -135,7 +135,7 @@ def test_an_operator_who_has_paused_the_run() -> None:
     made.say("b", Advance(30 * MS))
     situation = seen(made.arbiter, paused=20 * MS)
     assert holds(situation) == (Hold(None, Cause.BARRIER, (), ("a", "b")),)
-    assert "an operator holds everybody at 20ms: `worldline resume` lets them go on" in in_words(situation)
+    assert "an operator holds all participants at 20ms: `worldline resume` lets them go on" in in_words(situation)
 
 
 def test_a_barrier_of_the_owner_isnt_an_operators() -> None:
@@ -287,7 +287,7 @@ def test_one_that_cant_run_since_another_runs_in_its_process() -> None:
     made.say("a", Advance(20 * MS))
     made.say("b", Next(FOREVER))
     situation = seen(made.arbiter, {"c": Activity(remark="cam, in the same process, has been running", behind="cam")})
-    assert in_words(situation)[2].startswith("c holds everybody, since cam runs in its process: 2 participants wait")
+    assert in_words(situation)[2].startswith("c holds all others, since cam runs in its process: 2 participants wait")
 
 
 def test_a_guest_whose_start_lies_beyond_the_end() -> None:
@@ -330,7 +330,7 @@ def test_as_a_picture() -> None:
     made.say("b", Next(FOREVER))
     made.say("a", Advance(20 * MS))
     picture = situation_svg(seen(made.arbiter))
-    assert "c holds everybody" in picture
+    assert "c holds all others" in picture
     for label in ("of c 5ms", "of b 5ms", ">a<", ">b<", ">c<"):
         assert label in picture
     x = {name: picture.split(f">{name}</text>")[0].rpartition('<text x="')[2].partition('"')[0] for name in "abc"}

@@ -95,7 +95,7 @@ def test_a_moment_of_a_run_that_was_noted() -> None:
 def test_the_last_moment_of_a_run_that_hangs() -> None:
     noted = [*JOINS, Heard(20 * MS, "a", (Advance(20 * MS),)), Heard(3020 * MS, "b", (Advance(9 * MS),))]
     situation = situation_at(PLAN, "cell", noted)
-    assert "c holds everybody: 2 participants wait for it, the longest for 3.0 s" in in_words(situation)
+    assert "c holds all others: 2 participants wait for it, the longest for 3.0 s" in in_words(situation)
 
 
 # --- Samples ---

@@ -136,9 +136,9 @@ class Trusting(Bully):
     [
         (Shy, "for its patience", ". makes itself the leader, and . has been up for"),
         (Stubborn, "for one latency", "3 leads, and 4 has done it for"),
-        (Meek, "follows a lower node", "4 follows ."),
+        (Meek, "follows a lower one", "4 follows ."),
         (Hasty, "never led", "follows ., which has never led"),
-        (Trusting, "everybody who is up", "follows 4, and 3 is up"),
+        (Trusting, "all nodes that are up", "follows 4, and 3 is up"),
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[Bully], text: str, complaint: str) -> None:

@@ -116,7 +116,7 @@ class Locked(ChandyLamport):
         (Slow, "no payment is received before the cut and sent after it", "payments of"),
         (Careless, "what is recorded for a link is what crosses the cut on it", "were under way, not"),
         (Blind, "what is recorded for a link is what crosses the cut on it", "which hasn't begun"),
-        (Silent, "everybody within reach has recorded itself and all of its links", "goes on recording"),
+        (Silent, "every node within reach has recorded itself and all of its links", "goes on recording"),
         (Blind, "no money is missing in the picture, nor too much", "there are 600, and"),
         (Locked, "the bank isn't disturbed: every payment is made, and arrives once", "of its payments"),
         (Generous, "the bank isn't disturbed: every payment is made, and arrives once", "by its books"),
@@ -125,5 +125,5 @@ class Locked(ChandyLamport):
 def test_properties_notice(node: type[ChandyLamport], text: str, reason: str) -> None:
     """Each by itself: another one may notice as well, and earlier."""
     judge = next(each for each in model.properties if each.text == text)
-    with pytest.raises(Violation, match=f"{text}: that doesn't hold, since .*{reason}"):
+    with pytest.raises(Violation, match=f"property failed: {text}: .*{reason}"):
         tried(structs.replace(model, node=node, properties=(judge,)), 0)

@@ -102,8 +102,8 @@ class AnnouncesTwice(ChangRoberts):
     ("mutant", "text", "complaint"),
     [
         (StopsNobody, "never two leaders", "and . are leaders"),
-        (PrefersTheLowest, "but the highest", "takes 0 for the leader, not 7"),
-        (KeepsItToItself, "everybody knows", "knows no leader"),
+        (PrefersTheLowest, "only the highest", "takes 0 for the leader, not 7"),
+        (KeepsItToItself, "all nodes know", "knows no leader"),
         (KnowsBeforehand, "messages", "it took 0 messages, and should take 23 to 44"),
     ],
 )

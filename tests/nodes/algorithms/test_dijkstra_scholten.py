@@ -129,7 +129,7 @@ def try_some(algorithm: Algorithm) -> None:
         (LooksOnlyAtItself, "a tree below the root", "is engaged, and not below the root"),
         (HasEnoughOfOne, "a tree below the root", "isn't engaged, and has the child"),
         (AdoptsALaterParent, "a tree below the root", "is below itself"),
-        (ForgetsToAcknowledge, "the root says that", "doesn't hold"),
+        (ForgetsToAcknowledge, "the root says that", "property failed"),
         (ForgetsToAcknowledge, "acknowledged once", "lacks some"),
         (AcknowledgesTwice, "acknowledged once", "has some twice"),
     ],

@@ -131,7 +131,7 @@ class Secretive(Gossip):
     [
         (Forgetful, HEARSAY, {"faults": (fault("20s", "crash", 1), fault("21s", "recover", 1))}, "1 has forgotten it"),
         (Clairvoyant, HEARSAY, {}, "2 knows it, and none of its neighbors does"),
-        (Distorts, HEARSAY, {}, "knows 'HELLO', which nobody told"),
+        (Distorts, HEARSAY, {}, "knows 'HELLO', which no node told"),
         (Easygoing, IN_VAIN, {"parameters": {"patience": 1}}, "0 has lost interest, and none of its neighbors knows"),
         (Secretive, EVERYBODY, {}, "1 doesn't know"),
     ],

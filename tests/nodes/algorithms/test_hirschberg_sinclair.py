@@ -85,8 +85,8 @@ class StepByStep(HirschbergSinclair):
     ("mutant", "topology", "text", "complaint"),
     [
         (HasEnoughOfOnePhase, "ring:9,shuffled", "never two leaders", "are leaders"),
-        (HasEnoughOfOnePhase, "ring:9,shuffled", "but the highest", "takes . for the leader, not 8"),
-        (KeepsItToItself, "ring:8,shuffled", "everybody knows", "knows no leader"),
+        (HasEnoughOfOnePhase, "ring:9,shuffled", "only the highest", "takes . for the leader, not 8"),
+        (KeepsItToItself, "ring:8,shuffled", "all nodes know", "knows no leader"),
         (StepByStep, "ring:70", "messages", "it took .* messages, and should take at most"),
     ],
 )

@@ -84,11 +84,11 @@ class ByAge(LamportMutex):
 @pytest.mark.parametrize(
     ("node", "text"),
     [
-        (Hasty, "at most one node is inside: that doesn't hold, since"),
+        (Hasty, "property failed: at most one node is inside: "),
         (Proud, "at most one node is inside"),
-        (ByAge, "requests are granted in their order: that doesn't hold, since"),
-        (Forgetful, "everybody was inside as often as it wanted: that doesn't hold, since"),
-        (Chatty, r"each entry takes 3 \(n - 1\) messages: that doesn't hold, since 12 entries took 144 messages"),
+        (ByAge, "property failed: requests are granted in their order: "),
+        (Forgetful, "property failed: every node was inside as often as it wanted: "),
+        (Chatty, r"property failed: each entry takes 3 \(n - 1\) messages: 12 entries took 144 messages"),
     ],
 )
 def test_properties_notice(node: type[LamportMutex], text: str) -> None:

@@ -169,7 +169,7 @@ class Chatty(MinimumSpanningTree):
         (TakesAnyLink, "every branch is", "for a part of the tree"),
         (AnswersTooEarly, "every branch is", "for a part of the tree"),
         (AbsorbsInSecret, "the branches are", "both ends should know"),
-        (NeverKnowsWhenToStop, "complete", r"since \[\] know"),
+        (NeverKnowsWhenToStop, "complete", r": \[\] know"),
         (ThinksItIsAlone, "complete", "know that their tree is complete"),
         (Chatty, "messages", "should take at most"),
     ],

@@ -242,7 +242,7 @@ def crashing(*nodes: int) -> tuple[Fault, ...]:
 
 
 REPLACED = faults(
-    # 0 leads, and its second entry reaches 1 only. 3 leads after it, and its first entry reaches nobody.
+    # 0 leads, and its second entry reaches 1 only. 3 leads after it, and its first entry reaches no participant.
     *("291ms partition 0 1", "381ms crash 0", "491ms partition 3", "541ms crash 3", "551ms recover 0", "551ms repair"),
     # 1 leads, and spreads the old second entry, but none of its own. Then 3 is back, whose entry is newer.
     *("782ms crash 1", "783ms recover 3"),

@@ -69,11 +69,11 @@ class Patient(RicartAgrawala):
 @pytest.mark.parametrize(
     ("node", "text"),
     [
-        (Obliging, "at most one node is inside: that doesn't hold, since"),
-        (Reversed, "requests are granted in their order: that doesn't hold, since"),
-        (WithoutIds, "everybody was inside as often as it wanted: that doesn't hold, since"),
-        (Patient, "everybody was inside as often as it wanted"),
-        (Chatty, r"each entry takes 2 \(n - 1\) messages: that doesn't hold, since 12 entries took 108 messages"),
+        (Obliging, "property failed: at most one node is inside: "),
+        (Reversed, "property failed: requests are granted in their order: "),
+        (WithoutIds, "property failed: every node was inside as often as it wanted: "),
+        (Patient, "every node was inside as often as it wanted"),
+        (Chatty, r"property failed: each entry takes 2 \(n - 1\) messages: 12 entries took 108 messages"),
     ],
 )
 def test_properties_notice(node: type[RicartAgrawala], text: str) -> None:

@@ -140,16 +140,16 @@ class Taciturn(TwoPhaseCommit):
 @pytest.mark.parametrize(
     ("node", "seed", "text", "reason"),
     [
-        (Independent, 23, "nobody has committed while another has aborted", "1 has aborted and 0 has committed"),
-        (WithoutLog, 12, "nobody has committed while another has aborted", "has committed and 0 has aborted"),
+        (Independent, 23, "no node has committed while another has aborted", "1 has aborted and 0 has committed"),
+        (WithoutLog, 12, "no node has committed while another has aborted", "has committed and 0 has aborted"),
         (WithoutLog, 12, "a decision never changes", "decided True, and now False"),
-        (Decisive, 253, "nobody commits unless all have voted yes", "has voted neither yes nor no"),
-        (Democratic, 0, "nobody commits unless all have voted yes", "has voted no"),
-        (Taciturn, 0, "everybody has decided", ". hasn't"),
+        (Decisive, 253, "no node commits unless all have voted yes", "has voted neither yes nor no"),
+        (Democratic, 0, "no node commits unless all have voted yes", "has voted no"),
+        (Taciturn, 0, "all nodes have decided", ". hasn't"),
     ],
 )
 def test_properties_notice(node: type[TwoPhaseCommit], seed: int, text: str, reason: str) -> None:
     """Each by itself: another one may notice as well, and earlier."""
     judge = next(each for each in model.properties if each.text == text)
-    with pytest.raises(Violation, match=f"{text}: that doesn't hold, since .*{reason}"):
+    with pytest.raises(Violation, match=f"property failed: {text}: .*{reason}"):
         tried(structs.replace(model, node=node, properties=(judge,)), seed, kinds=ROUGH)

@@ -22,7 +22,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.program import Federation
 from worldline.history.diff.difference import Difference
 from worldline.history.diff.parting import explain, part
-from worldline.history.outcome import EVERYBODY_ELSE, Status, Watch
+from worldline.history.outcome import ALL_OTHERS, Status, Watch
 from worldline.history.replay.retelling import account_of
 from worldline.lock import Arbiter
 from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError
@@ -312,7 +312,7 @@ class _Trial:
             self._watch(status)
         if self.is_over():
             which = "the run in order" if type(schedule) is Schedule else "a run under another schedule"
-            busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE]
+            busy = [wait.why for wait in status.waits if wait.who == ALL_OTHERS]
             reached = ": ".join([f"{which} is at {format_time(status.time)}", *busy])
             raise CheckExpired(
                 f"{self._seconds:g} seconds are over, and nothing has been compared: {reached}",

@@ -40,7 +40,7 @@ from worldline.federation.participant.program import Federation, Program, blame,
 from worldline.history.guarding import GuardedObserver
 from worldline.history.journal import Journal
 from worldline.history.observer import Observer
-from worldline.history.outcome import EVERYBODY_ELSE, WaitReason, Watch
+from worldline.history.outcome import ALL_OTHERS, WaitReason, Watch
 from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
@@ -481,7 +481,7 @@ class _Watched:
         if seat is None or seconds < _BUSY_S:
             return ()
         since = f"{seat.name} has been running for {seconds:.0f} s without waiting, at {format_time(seat.ledger.now)}"
-        return (WaitReason(EVERYBODY_ELSE, seat.name, f"{since}, and keeps everybody else waiting"),)
+        return (WaitReason(ALL_OTHERS, seat.name, f"{since}, and keeps all others waiting"),)
 
     def _ends_within(self, seconds: float) -> bool:
         """Wait for the run's thread. Not by joining it: Python 3.11 and 3.12 forget it if that is interrupted."""

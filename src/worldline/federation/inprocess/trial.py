@@ -10,7 +10,7 @@ from msgspec import structs
 from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
-from worldline.history.outcome import EVERYBODY_ELSE, Status
+from worldline.history.outcome import ALL_OTHERS, Status
 from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue
 from worldline.model.draws.names import (
     CLOCK_DRIFT,
@@ -169,7 +169,7 @@ class _Look:
 
     def at(self, status: Status) -> None:
         is_still = status.time == self._time  # Only then a participant may: to ask who waits takes long.
-        self._busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE] if is_still else []
+        self._busy = [wait.why for wait in status.waits if wait.who == ALL_OTHERS] if is_still else []
         self._time = status.time
 
     def named(self, stuck: Stuck) -> Stuck:

@@ -212,8 +212,8 @@ def connect(
     Arguments that aren't given come from the environment that `worldline run` sets up: in a process that it started,
     ``with worldline.connect() as me:`` is enough. `federation` is the federation to join, and `token` shows that the
     participant may join it. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with
-    its `key`, the one to present to a server that asks for it. `agreement` is what both ends must state alike: see
-    `Server`. Other keywords are what a `Program` declares: `publishes`, `subscribes`, `period`, `latency_least`,
+    its `key`, the one to present to a server that asks for it. `agreement` is what both ends must state identically:
+    see `Server`. Other keywords are what a `Program` declares: `publishes`, `subscribes`, `period`, `latency_least`,
     `controls`; for anything not declared here, the server's file decides. `patience_s` is how long to wait for a server
     that isn't up yet, and `silence_s` how long one may say nothing while it is waited for, not even a heartbeat; None:
     forever, since it may be stopped.

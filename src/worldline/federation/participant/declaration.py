@@ -281,7 +281,7 @@ def own_draws_of(declared: Mapping[str, Declaration]) -> OwnDraws:
     return {start: drawn for name, each in declared.items() for start, drawn in each.own_draws(name).items()}
 
 
-# What both ends of a connection must state alike before a participant is admitted: the world, versions, settings.
+# What both ends of a connection must state identically before a participant is admitted: the world, versions, settings.
 #
 # A run is reproducible only if all participants mean the same by it. Where that can't be seen from what is sent, both
 # ends state it, as texts by keys, and one that states something else is turned away before it can do any harm.

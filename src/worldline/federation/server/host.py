@@ -193,7 +193,7 @@ class FlowControl:
         # Looking costs what is kept: not with every frame.
         self._stood[session] = max(self.weigh_above, kept + kept // 4), stood_at, stood_with
         if kept - stood_with > host.limits.flood_max:
-            sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
+            sent = f"it has sent {kept:,} bytes without going on, and they can't be delivered before it does"
             host.drop(session, f"{sent} (limits.flood is {host.limits.flood_max:,})")
         elif kept > self.weigh_above:
             self.check_under_way(session)
@@ -210,7 +210,7 @@ class FlowControl:
             most = ", ".join([f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3]])
             host.drop(
                 session,
-                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
+                f"{total:,} bytes are under way, sent and not yet received ({most}), and all others wait for it: "
                 "send less, shorten the latency of its links, or raise limits.under_way",
             )
 
@@ -497,7 +497,7 @@ class Host:
             self.end(
                 LossError(
                     f"{', '.join(late)} didn't join within {limit:g} seconds, and the run can't go on without {them}",
-                    advice=f"{'here: ' + ', '.join(sorted(there)) if there else 'nobody came'}; limits.join sets how "
+                    advice=f"{'here: ' + ', '.join(sorted(there)) if there else 'none came'}; limits.join sets how "
                     "long to wait",
                 )
             )
@@ -616,10 +616,10 @@ class Host:
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
             if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
-                started = f"nobody expects {shown(name)}: the run has started without it{self._expected_back()}"
+                started = f"unexpected participant {shown(name)}: the run has started without it{self._expected_back()}"
                 return UNEXPECTED, started
-            expected = ", ".join(self.arbiter.missing()) or "nobody at present"
-            return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}{self._expected_back()}"
+            expected = ", ".join(self.arbiter.missing()) or "none at present"
+            return UNEXPECTED, f"unexpected participant {shown(name)}; expected: {expected}{self._expected_back()}"
         if member is not None and member.state is not State.EXPECTED and not self._may_return(member):
             return TAKEN, f"participant {name!r} has been here already"
         return None

@@ -274,7 +274,7 @@ class OperatorDesk:
         earliest = host.arbiter.farthest()
         if earliest >= host.arbiter.end:
             raise UsageError(
-                f"somebody may go on until {_end_of(host.arbiter.end)} already, since nobody can reach it",
+                f"a participant may go on until {_end_of(host.arbiter.end)} already, since no other can reach it",
                 advice="end it with --now",
             )
         at = earliest if word.at is None else word.at

@@ -170,16 +170,15 @@ class ServerKeywords(TypedDict, total=False):
     `token` is one for all, or one for each participant by name, so that none can use another's; None there: that one
     needs none, but must be a process of the server's own user, as far as the system can tell. `operator_token` is what
     an operator has to know, who may pause and end the run; without one, the server makes it, and `Operator` finds it
-    where only this user can.
-    For ``tls://`` the server presents a `certificate`, with its `key`; with an `authority`, clients must present a
-    certificate of that authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: a
-    participant that connects with another one, or none, is refused. `declared` is what participants declare, by name,
-    as far as it is settled here: see `agreed`.
-    `observer` is told everything that happens; in a thread of its own, the server tells it what is settled every
-    `tell_every_s` (0.5), and sooner where much happens. `on_loss` says what becomes of the run when a participant is
-    lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may be lost as well:
-    another one that is made with the same file goes on. `pace` is the maximum speed of simulated time relative to the
-    wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    where only this user can. For ``tls://`` the server presents a `certificate`, with its `key`; with an `authority`,
+    clients must present a certificate of that authority. `agreement` is what both ends must state identically, such as
+    ``{"world": "ab12"}``: a participant that connects with another one, or none, is refused. `declared` is what
+    participants declare, by name, as far as it is settled here: see `agreed`. `observer` is told everything that
+    happens; in a thread of its own, the server tells it what is settled every `tell_every_s` (0.5), and sooner where
+    much happens. `on_loss` says what becomes of the run when a participant is lost: "abort" ends it, "rejoin" waits for
+    it to come back. With a `journal`, a file, the server may be lost as well: another one that is made with the same
+    file goes on. `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real time). `clock` is
+    that wall clock, in seconds: all limits go by it.
     """
 
     federation: str
@@ -570,7 +569,7 @@ class Server:
     def _check_unserved(self) -> None:
         if self._resident is not None:
             raise UsageError(
-                f"it is for its resident, {self._resident}, to serve this server, and for nobody else",
+                f"it is for its resident, {self._resident}, to serve this server, and for no other",
                 advice="let others connect to its address",
             )
         if self.is_served:
@@ -695,7 +694,7 @@ def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None, opera
     names = (*plan.roster, *plan.guests)
     without = [name for name in names if token.get(name, "") == ""]
     if without:
-        raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="everybody needs one")
+        raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="every participant needs one")
     if strangers := [name for name in token if name not in names]:
         raise ConfigurationError(f"there is a token for {', '.join(strangers)}, who doesn't take part")
 

@@ -150,7 +150,7 @@ class SendingsAt:
 
 
 class _Alike:
-    """Finds messages that were sent like another: what was sent alike may concern others, if it is for all."""
+    """Finds messages that were sent like another: equal messages may concern others, if they are for all."""
 
     def __init__(self, sent: list[MemberAction], places: Iterable[int]) -> None:
         self._places: dict[tuple[str, bytes], dict[str | int, deque[int]]] = {}

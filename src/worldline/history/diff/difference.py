@@ -22,7 +22,7 @@ from worldline.history.observer import LOG, OUTSIDE
 from worldline.model.lifecycle import FAULT_LINE, FAULT_LOG
 from worldline.model.payload import from_json
 from worldline.model.text import counted, printable
-from worldline.model.time import format_time
+from worldline.model.time import FOREVER, format_time
 
 SHOWN_MAX = 20
 """How many members are shown, if not all are asked for."""
@@ -145,7 +145,7 @@ def elsewhere(parting: Parting) -> str:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(map(named, names)) or "nobody"
+    return ", ".join(map(named, names)) or "no receiver"
 
 
 def _action_json(action: MemberAction | None) -> dict[str, Any] | None:
@@ -229,7 +229,9 @@ class Difference:
     def chain(self) -> list[Step]:
         """Return, message by message, how the difference came to whom it is asked for; refuse one without any."""
         target = self.target()
-        return [] if target is None or target in self.partings.unseen else list(steps_of(self.causes.chain(target)))
+        if target is None or target in (*self.partings.unseen, *self.partings.renumbered):
+            return []
+        return list(steps_of(self.causes.chain(target)))
 
     # --- As a text ---
 
@@ -298,9 +300,13 @@ class Difference:
         if self.partings.unseen:
             names = _shortened(self.partings.unseen)
             yield f"the hashes of histories differ, though nothing that is recorded does: {names}"
+        if self.partings.renumbered:
+            names = _shortened(self.partings.renumbered)
+            yield f"only the numbers that senders gave to messages differ: {names}"
         if self.partings.lost_otherwise:
             yield f"messages that were lost otherwise, which no member could notice: {self.partings.lost_otherwise:,}"
-        differing = {OUTSIDE, *self.partings.unseen, *(parting.member for parting in parted)}
+        unseen = (*self.partings.unseen, *self.partings.renumbered)
+        differing = {OUTSIDE, *unseen, *(parting.member for parting in parted)}
         same = sum(name not in differing for name in self.partings.members)
         yield f"without a difference: {counted(same, 'member')}"
 
@@ -330,6 +336,11 @@ class Difference:
         yield f"other causes: {len(others)}"
         steps = [step_of(self.causes.reasons[name].parting) for name in others]
         yield from table(steps, None if show_all else SHOWN_MAX)
+        for step in steps[: None if show_all else SHOWN_MAX]:
+            arrival, sender = self.partings.renumbers.get(step.member, (FOREVER, ""))
+            if arrival <= step.at:
+                whose = f"{named(step.member)} had received messages with other numbers from {named(sender)}"
+                yield f"  {whose}: perhaps that is why"
 
     # --- As plain values ---
 
@@ -348,6 +359,7 @@ class Difference:
             "members": len(partings.members),
             "differences": [step_of(parting).as_json() for parting in partings.parted()],
             "unseen": partings.unseen,
+            "renumbered": partings.renumbered,
             "lost_otherwise": partings.lost_otherwise,
             "causes": [
                 {
@@ -427,7 +439,7 @@ def guess(reason: Reason, headers: Collection[str], later: Later = ()) -> str:
             return "draws of the network were replaced"
         return "the network did otherwise with the same message: perhaps another version, or another state of the path"
     if reason.origin is Origin.LISTENING:
-        return "sent alike, but it didn't listen: perhaps it subscribed or left at another time"
+        return "sent equally in both, but it didn't listen: perhaps it subscribed or left at another time"
     if reason.origin is Origin.PRESENCE:
         return "it takes part in one of the runs only"
     if reason.origin is Origin.END:

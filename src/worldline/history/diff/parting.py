@@ -5,14 +5,14 @@ receives before it sends. (Also that it began, and that it ended.) Two histories
 part at the least action that only one of them holds, whatever else differs later. That is why one walk over both runs
 finds it, in the order in which things were sent, without putting any member's history together:
 
-D1. What both runs hold alike can be passed over, whatever it is and in whatever pieces.
+D1. What is equal in both runs can be passed over, whatever it is and in whatever pieces.
 D2. A message arrives after it was sent. So once both the first action that only A holds and the first that only B holds
     lie before what is being sent now, that member is settled; when all are, the rest needn't be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -78,13 +78,15 @@ class Partings:
     of: dict[str, Parting] = field(default_factory=dict)
     sends_part: dict[str, int] = field(default_factory=dict)  # From when on a member sends otherwise.
     unseen: list[str] = field(default_factory=list)  # The hashes of their histories differ, and nothing that was told.
+    renumbered: list[str] = field(default_factory=list)  # The same, but they received messages with other numbers.
+    renumbers: dict[str, tuple[int, str]] = field(default_factory=dict)  # When a member first did so, and from whom.
     lost_otherwise: int = 0  # Messages that were lost otherwise, which no member could notice.
     until: int = FOREVER  # How far both tell everything.
     ended: tuple[int, int] = (FOREVER, FOREVER)
 
     @property
     def is_same(self) -> bool:
-        return not (self.of or self.unseen or self.lost_otherwise)
+        return not (self.of or self.unseen or self.renumbered or self.lost_otherwise)
 
     def parted(self) -> list[Parting]:
         """Return the partings of those who are in both runs, the earliest first."""
@@ -95,7 +97,7 @@ class Partings:
 def part(a: Account, b: Account) -> Partings:
     """Return where the members of two runs part."""
     walk = _Walk(a, b)
-    for group in _unlike(a, b):
+    for group in _unlike(a, b, walk.note_renumbered):
         walk.look_at(*group)
         if walk.is_settled:
             break
@@ -145,7 +147,7 @@ class _Walk:
             actions = [None if end is None else MemberAction(end, ActionKind.ENDS) for end in (a.ended, b.ended)]
             self._note(name, actions[0], actions[1])
         if a.chain != b.chain and name not in self.found.of:
-            self.found.unseen.append(name)
+            (self.found.renumbered if name in self.found.renumbers else self.found.unseen).append(name)
 
     def look_at(self, now: int, sender: str, a: list[Sending], b: list[Sending]) -> None:
         """Note what differs in what one member sent at one moment."""
@@ -157,10 +159,28 @@ class _Walk:
         noticed = self._note(sender, *sent_otherwise(ours, theirs))
         if noticed:
             self.found.sends_part.setdefault(sender, now)
+        self._pair(a, b)
         for receiver in pending:
             noticed = self._note(receiver, *received_otherwise(receiver, ours, theirs)) or noticed
         if not noticed and len(pending) == len(receivers):
             self.found.lost_otherwise += 1
+
+    def _pair(self, a: list[Sending], b: list[Sending]) -> None:
+        """Find messages of one moment that differ in their numbers alone."""
+        left: dict[tuple[object, ...], list[Sending]] = {}
+        for sending in reversed(b):
+            left.setdefault((*sending[:4], tuple(sending[4])), []).append(sending)
+        for sending in a:
+            equal = left.get((*sending[:4], tuple(sending[4])))
+            if equal and equal.pop()[5] != sending[5]:
+                self.note_renumbered(sending)
+
+    def note_renumbered(self, sending: Sending) -> None:
+        """Note that a message has another number in the other run, which its receivers can see."""
+        renumbers = self.found.renumbers
+        for arrival, receiver, _, lost in sending[4]:
+            if lost is None and (receiver not in renumbers or arrival < renumbers[receiver][0]):
+                renumbers[receiver] = arrival, sending[1]
 
     def _is_past(self, name: str, now: int) -> bool:
         """Whether nothing that is sent from now on can change where a member parts."""
@@ -181,13 +201,17 @@ class _Walk:
         return True
 
 
-def _unlike(a: Account, b: Account) -> Iterator[tuple[int, str, list[Sending], list[Sending]]]:
+def _unlike(
+    a: Account, b: Account, renumbered: Callable[[Sending], None]
+) -> Iterator[tuple[int, str, list[Sending], list[Sending]]]:
     """Yield what one member sent at one moment, wherever that isn't the same in both runs."""
     horizon = min(a.until, b.until)
     left, right = _known(a.sendings, horizon), _known(b.sendings, horizon)
     x, y = next(left, None), next(right, None)
     while True:
         while x is not None and y is not None and (x == y or x[:5] == y[:5]):  # D1; their numbers don't count.
+            if x[5] != y[5]:
+                renumbered(x)
             x, y = next(left, None), next(right, None)
         if x is None and y is None:
             return
@@ -225,7 +249,7 @@ def _known(sendings: Iterable[Sending], horizon: int) -> Iterator[Sending]:
 # each step back is a step back in time, and ends at a cause:
 #
 # - a member that received the same and then did otherwise (`ITSELF`); or what only seems the same: see `unseen_before`;
-# - the network, which did otherwise with a message that was sent alike (`NETWORK`); unless its sender had sent
+# - the network, which did otherwise with a message that was sent equally (`NETWORK`); unless its sender had sent
 # otherwise before in the same network, whose draws and queues depend on that;
 # - a member that didn't listen (`LISTENING`), or takes part in one run only (`PRESENCE`);
 # - the end of a run (`END`). Who has ended it isn't told; so this counts as a symptom of the first who parted, if
@@ -286,21 +310,32 @@ def explain(partings: Partings, *, same_network: bool = True) -> Causes:
     return Causes(reasons, sorted(first, key=lambda name: _order(partings.of[name])))
 
 
-def unseen_before(reason: Reason, unseen: Collection[str], sendings: Iterable[Sending]) -> list[str]:
-    """Return from whom of those whose hashes alone differ a member had received before it parted by itself.
+def unseen_before(reason: Reason, partings: Partings, sendings: Iterable[Sending]) -> list[str]:
+    """Return who may have made a member part that seems to have parted by itself.
 
-    What it received from them may have differed in a way that isn't recorded; then they come before it.
+    Those are members whose hashes alone differ, and from whom it had received before: what it received may have
+    differed in a way that isn't recorded. If such a member had itself received from another before it sent, that one
+    comes first: as a rule its messages have other numbers.
     """
-    if reason.origin is not Origin.ITSELF or not unseen:
+    suspects = {*partings.unseen, *partings.renumbered}
+    if reason.origin is not Origin.ITSELF or not suspects:
         return []
     parting, found = reason.parting, dict[str, None]()
+    tainted: dict[str, tuple[int, str]] = {}  # When a suspect first received from another, and who came first.
     for at, sender, _, _, fates, _ in sendings:
         if at >= parting.at:
             break
-        if sender in unseen and any(
-            name == parting.member and arrival <= parting.at and lost is None for arrival, name, _, lost in fates
-        ):
-            found[sender] = None
+        if sender not in suspects:
+            continue
+        since, origin = tainted.get(sender, (at, sender))
+        first = origin if since <= at else sender
+        for arrival, name, _, lost in fates:
+            if lost is not None:
+                continue
+            if name == parting.member and arrival <= parting.at:
+                found[first] = None
+            elif name in suspects and name != first and arrival < tainted.get(name, (FOREVER, ""))[0]:
+                tainted[name] = arrival, first
     return list(found)
 
 

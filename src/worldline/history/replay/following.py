@@ -250,7 +250,7 @@ class Following(Observer):
             then = part.latest[1]
             before, now = (
                 then.utterance._replace(details=(("to", ", ".join(names)),))
-                for names in (then.to or ["nobody"], [receiver])
+                for names in (then.to or ["no participant"], [receiver])
             )
             part.differ(before, now)
 

@@ -161,7 +161,7 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
     elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
-        place.note("all participants are guests (somebody must be there from the beginning)")
+        place.note("all participants are guests (at least one must be there from the beginning)")
 
 
 def _names_of(described: dict[str, Any]) -> list[Mention]:
@@ -279,7 +279,7 @@ def _check_buffers(place: TomlPlace, buffers: Iterable[str], participants: Table
     for topic in buffers:
         if topic not in subscribed:
             advice = nearest(topic, subscribed, "the topics that are subscribed to are")
-            place.at(topic).note(f"nobody in this file subscribes to {quoted(topic)} ({advice})")
+            place.at(topic).note(f"no participant in this file subscribes to {quoted(topic)} ({advice})")
 
 
 _WARNINGS_MAX = 8  # More aren't read, and to look for the nearest name takes long where there are many.
@@ -303,9 +303,9 @@ def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
         advice = (
             nearest(topic, published, "the topics that are published on are")
             if published
-            else "nobody publishes at all"
+            else "no participant publishes anything"
         )
-        document.warn(steps, f"nobody publishes on {quoted(topic)} ({advice})")
+        document.warn(steps, f"no participant publishes on {quoted(topic)} ({advice})")
     if more := len(unpublished[_WARNINGS_MAX:]):
         document.warn((), f"nor on {more:,} more topics that are subscribed to, or linked")
 
@@ -323,7 +323,7 @@ def _check_topics(place: TomlPlace, topics: Iterable[str], participants: Tables)
     for topic in topics:
         if topic not in known:
             advice = nearest(topic, sorted(known), "the topics in it are")
-            place.at(topic).note(f"nobody in this file uses {quoted(topic)} ({advice})")
+            place.at(topic).note(f"no participant in this file uses {quoted(topic)} ({advice})")
 
 
 def _is_known(document: Document, *keys: str) -> bool:

@@ -214,7 +214,7 @@ def _with_schema(place: TomlPlace, told: dict[str, Any]) -> Topic:
     kind = told.get("schema_encoding", known.get(path.suffix, ""))
     if not kind and "schema_encoding" not in place.value and encoding:
         endings = f"; for {encoding} the ending is {' or '.join(known)}" if known else ""
-        place.at("schema").note(f"nobody can tell what schema this is (write schema_encoding = ...{endings})")
+        place.at("schema").note(f"the kind of schema can't be told (write schema_encoding = ...{endings})")
     name = told.get("schema_name", "")
     if not name and "schema_name" not in place.value:
         if kind and kind != "jsonschema":

@@ -206,7 +206,7 @@ def _command(place: TomlPlace) -> tuple[str, ...]:
         except ValueError as error:
             raise ConfigurationError(f"{shown(place.value)} can't be split into words: {error}") from None
     if not words or not words[0]:
-        raise ConfigurationError("the command is empty", advice="leave it out if somebody starts it by hand")
+        raise ConfigurationError("the command is empty", advice="leave it out if it is started by hand")
     return words
 
 

@@ -261,17 +261,17 @@ def _of_hold(hold: Hold, situation: Situation) -> list[str]:
         begins = f"the run begins when {names} {_has(hold)} joined{paused}"
         awaited = [each for each in situation.standings if each.name in hold.names and each.activity.remark]
         known = [f"  {each.name}: {each.activity.remark}" for each in awaited]
-        return [begins, f"  here: {', '.join(there) or 'nobody'}", *known]
+        return [begins, f"  here: {', '.join(there) or 'none'}", *known]
     if hold.cause is Cause.NEWCOMER:
         starts = format_time(next(why.bound for why in situation.whys if why.missing == hold.names))
         return [f"{names} {_has(hold)}n't joined, and {_was(hold)} invited for {starts}: none passes that without it"]
     if hold.cause is Cause.BARRIER:
         if situation.paused is not None and situation.paused <= situation.barrier:
             at = format_time(situation.paused)
-            return [f"an operator holds {_everybody(hold, situation)} at {at}: `worldline resume` lets them go on"]
+            return [f"an operator holds {_all_or_names(hold, situation)} at {at}: `worldline resume` lets them go on"]
         at = format_time(situation.barrier)
         whose = "the run keeps to real time, or its owner decides when it goes on"
-        return [f"the barrier at {at} holds {_everybody(hold, situation)}: {whose}"]
+        return [f"the barrier at {at} holds {_all_or_names(hold, situation)}: {whose}"]
     return [f"{', '.join(hold.held)} will be told that the run is over, when it is: its start lies beyond the end"]
 
 
@@ -284,13 +284,14 @@ def _whom(hold: Hold, situation: Situation) -> str:
     behind = "" if standing is None else standing.activity.behind
     since = f", since {behind} runs in its process" if behind else ""
     was_lost = "was lost, and " if standing is not None and standing.activity.lost else ""
-    return f"{was_lost}holds {_everybody(hold, situation)}{since}: {them}, the longest for {seconds(longest)}"
+    return f"{was_lost}holds {_all_or_names(hold, situation)}{since}: {them}, the longest for {seconds(longest)}"
 
 
-def _everybody(hold: Hold, situation: Situation) -> str:
+def _all_or_names(hold: Hold, situation: Situation) -> str:
     others = [each for each in situation.standings if each.state is not State.LEFT and each.name != hold.root]
     if len(hold.held) == len([each for each in others if each.state is not State.EXPECTED]):
-        return "everybody" if len(hold.held) > 1 else hold.held[0]
+        everyone = "all participants" if hold.root is None else "all others"
+        return everyone if len(hold.held) > 1 else hold.held[0]
     return ", ".join(hold.held)
 
 

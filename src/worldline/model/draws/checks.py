@@ -42,7 +42,7 @@ def check_draws(rows: Iterable[DrawRow], network: Network, participants: Collect
             is_one = PURPOSES[purpose][:3] == PATH_NAMES and len(names) > len(PATH_NAMES)
             if is_one and names[2] == names[3]:
                 raise ConfigurationError(
-                    f"draw {row.name}: nobody receives what it sends itself", advice="name another receiver"
+                    f"draw {row.name}: no participant receives what it sends itself", advice="name another receiver"
                 )
             possible = (paths.link(*names[1:4]),) if is_one else links
             _check_on_links(row, [_OF_LINK[purpose](link) for link in possible])
@@ -69,7 +69,7 @@ def check_topics(rows: Iterable[DrawRow], topics: Collection[str]) -> None:
         purpose, *parts = names_in(row.name) or ("",)
         if parts and PURPOSES.get(purpose, ("",))[0] == "topic" and parts[0] not in topics:
             advice = nearest(parts[0], topics) or f"topics are {', '.join(sorted(topics)[:12])}"
-            raise ConfigurationError(f"draw {row.name}: nobody publishes {shown(parts[0])}", advice=advice)
+            raise ConfigurationError(f"draw {row.name}: no participant publishes {shown(parts[0])}", advice=advice)
 
 
 def _check_on_links(row: DrawRow, drawn: list[Distribution | None]) -> None:

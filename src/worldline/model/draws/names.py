@@ -218,7 +218,7 @@ def fate_of(name: str, value: DrawnValue) -> MessageFate | None:
     purpose, *parts = names_in(name) or ("",)
     if purpose == LOSS_AT_SENDER and value is True:
         topic, sender, number = parts
-        return MessageFate(sender, topic, int(number), "reaches nobody")
+        return MessageFate(sender, topic, int(number), "reaches no participant")
     takes = "" if isinstance(value, bool | float) else f"takes {format_time(value)}"
     text = {
         (LOSS, True): "doesn't reach",

@@ -192,7 +192,7 @@ def look(run: Scheduler, lives: Lives) -> int | None:
     return None
 
 
-@always("nobody makes itself the leader if a higher one has been up for its patience")
+@always("no node makes itself the leader if a higher one has been up for its patience")
 def none_higher_for_long(run: Scheduler, lives: Lives) -> bool:
     leader = look(run, lives)
     if leader is not None:
@@ -223,7 +223,7 @@ def leaders_of(run: Scheduler, lives: Lives) -> list[tuple[int, int]]:
     return sorted((node, began) for node, began in since.items() if began is not None)
 
 
-@always("nobody follows a lower node, or one that has never led")
+@always("no node follows a lower one, or one that has never led")
 def follows_rightly(run: Scheduler, lives: Lives) -> bool:
     look(run, lives)
     for node in run.up if run.last is None else run.acted:
@@ -234,7 +234,7 @@ def follows_rightly(run: Scheduler, lives: Lives) -> bool:
     return True
 
 
-@at_end("everybody who is up follows the highest one that is up")
+@at_end("all nodes that are up follow the highest of them")
 def all_agree(run: Scheduler) -> bool:
     highest = max((node.id for node in run.up), default=None)
     for node in run.up:

@@ -169,7 +169,7 @@ def crossing(run: Scheduler, cut: Cut) -> bool:
     return True
 
 
-@at_end("everybody within reach has recorded itself and all of its links")
+@at_end("every node within reach has recorded itself and all of its links")
 def complete(run: Scheduler) -> bool:
     initiator = run.node(0).initiator
     for node in map(run.node, run.topology.component(initiator)):

@@ -99,7 +99,7 @@ def never_two_leaders(run: Scheduler, leaders: dict[int, int]) -> bool:
     return True
 
 
-@always("nobody is taken for the leader but the highest")
+@always("only the highest node is taken for the leader")
 def only_the_highest(run: Scheduler) -> bool:
     for node in run.acted:
         highest = run.topology.component(node.id)[-1]
@@ -107,7 +107,7 @@ def only_the_highest(run: Scheduler) -> bool:
     return True
 
 
-@at_end("everybody knows the leader")
+@at_end("all nodes know the leader")
 def all_know(run: Scheduler) -> bool:
     for node in run.nodes:
         assert node.leader is not None, f"{node.id} knows no leader"

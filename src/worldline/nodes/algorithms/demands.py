@@ -12,7 +12,7 @@ from worldline.nodes.scheduler import Scheduler
 def demand_clique(node: Node) -> None:
     """Refuse a topology in which a node isn't a neighbor of every other."""
     if node.num_neighbors != node.num_nodes - 1:
-        raise ConfigurationError("everybody needs a link to everybody", advice=f"use clique:{node.num_nodes}")
+        raise ConfigurationError("every node needs a link to every other", advice=f"use clique:{node.num_nodes}")
 
 
 def demand_node(node: Node, number: int, what: str) -> int:

@@ -32,7 +32,7 @@ class News(Struct, frozen=True):
 
 
 class Flooding(Node):
-    """Broadcast: who hears news for the first time passes it on to everybody else it knows."""
+    """Broadcast: who hears news for the first time passes it on to all others it knows."""
 
     def __init__(self, *given: Any, initiator: int = 0, text: str = "hello") -> None:
         super().__init__(*given)
@@ -53,7 +53,7 @@ class Flooding(Node):
         self.broadcast(News(text), but=source)
 
 
-@always("nobody takes news twice, nor other news than the initiator's")
+@always("no node takes news twice, nor other news than the initiator's")
 def at_most_once(run: Scheduler) -> bool:
     for node in run.acted:
         told = run.node(node.initiator).text
@@ -61,8 +61,8 @@ def at_most_once(run: Scheduler) -> bool:
     return True
 
 
-@at_end("whoever can be reached has taken the news, and nobody else")
-def everybody(run: Scheduler) -> bool:
+@at_end("exactly the nodes that can be reached have taken the news")
+def reached(run: Scheduler) -> bool:
     reachable = run.topology.component(run.node(0).initiator)
     for node in run.nodes:
         assert bool(node.taken) == (node.id in reachable), f"{node.id} has taken {node.taken}"
@@ -80,6 +80,6 @@ model = Algorithm(
     name="flooding",
     node=Flooding,
     topology="random:12,degree=3",
-    properties=(at_most_once, everybody, messages),
+    properties=(at_most_once, reached, messages),
     least={"nodes": 1, "initiator": 0},
 )

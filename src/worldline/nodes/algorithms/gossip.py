@@ -55,7 +55,7 @@ class Ask(Struct, frozen=True):
 
 
 class Gossip(Node):
-    """Rumours: whoever knows one tells it to a random neighbor from time to time."""
+    """Rumours: a node that knows one tells it to a random neighbor from time to time."""
 
     stable = ("rumour", "in_vain")
 
@@ -122,12 +122,12 @@ class Gossip(Node):
             self.log(f"loses interest, having told it {self.in_vain} times in vain")
 
 
-@always("nobody knows what nobody told, and nobody forgets")
+@always("no node knows what none told, and none forgets")
 def only_hearsay(run: Scheduler, knowing: dict[int, None]) -> bool:
     for node in run.acted:
         assert node.id not in knowing or node.rumour is not None, f"{node.id} has forgotten it"
         if node.rumour is not None and node.id not in knowing:
-            assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
+            assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which no node told"
             heard = any(neighbor in knowing for neighbor in run.topology.neighbors[node.id])
             assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbors does"
             knowing[node.id] = None
@@ -143,8 +143,8 @@ def in_vain_for_a_reason(run: Scheduler) -> bool:
     return True
 
 
-@at_end("everybody who can be reached knows, unless all may lose interest")
-def everybody(run: Scheduler) -> bool:
+@at_end("all nodes that can be reached know, unless all may lose interest")
+def reached(run: Scheduler) -> bool:
     first = run.node(0)
     if first.patience > 0 and not first.pull:
         return True
@@ -157,7 +157,7 @@ model = Algorithm(
     name="gossip",
     node=Gossip,
     topology="torus:4x4",
-    properties=(only_hearsay, in_vain_for_a_reason, everybody),
+    properties=(only_hearsay, in_vain_for_a_reason, reached),
     until="100s",
     faults="crash,partition,link,loss,duplication",
     least={"nodes": 1, "initiator": 0, "patience": 1},

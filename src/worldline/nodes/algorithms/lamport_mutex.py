@@ -115,7 +115,7 @@ class Contender(Node):
 
 
 class LamportMutex(Contender):
-    """Mutual exclusion: everybody keeps the same queue of requests, ordered by logical clocks."""
+    """Mutual exclusion: all nodes keep the same queue of requests, ordered by logical clocks."""
 
     def set_up(self) -> None:
         self.queue: dict[int, int] = {}  # The time of each node's request, if it has one.
@@ -173,7 +173,7 @@ def granted_in_order(run: Scheduler, granted: dict[int, Stamp]) -> bool:
     return True
 
 
-@at_end("everybody was inside as often as it wanted")
+@at_end("every node was inside as often as it wanted")
 def all_served(run: Scheduler) -> bool:
     for node in run.nodes:
         assert node.entries == node.rounds, f"{node.id} was inside {node.entries} times, and wanted to {node.rounds}"

@@ -327,7 +327,7 @@ def exactly_the_tree(run: Scheduler) -> bool:
     return True
 
 
-@at_end("both ends of each tree's core know that it is complete, and nobody else thinks so")
+@at_end("both ends of each tree's core know that it is complete, and no other node thinks so")
 def is_known_at_core(run: Scheduler) -> bool:
     for component in run.topology.components():
         knowing = [node for node in component if run.node(node).is_complete]

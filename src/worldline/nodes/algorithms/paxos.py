@@ -215,7 +215,7 @@ class Paxos(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-@always("nobody learns another value than anybody else")
+@always("no two nodes learn different values")
 def agreement(run: Scheduler, first: dict[str, tuple[int, str]]) -> bool:
     for node in run.acted:
         if node.learned is not None:

@@ -39,7 +39,7 @@ class Reply(Struct, frozen=True):
 
 
 class RicartAgrawala(Contender):
-    """Mutual exclusion: everybody is asked, and replies late if its own request is the older one."""
+    """Mutual exclusion: all nodes are asked, and reply late if their own request is the older one."""
 
     def set_up(self) -> None:
         self.missing = 0  # Replies.

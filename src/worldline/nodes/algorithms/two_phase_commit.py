@@ -100,7 +100,7 @@ class TwoPhaseCommit(Node):
             case Start():
                 if self.num_neighbors != self.num_nodes - 1:
                     raise ConfigurationError(
-                        "the coordinator needs a link to everybody", advice=f"use star:{self.num_nodes} or a clique"
+                        "the coordinator needs a link to every node", advice=f"use star:{self.num_nodes} or a clique"
                     )
                 self.cast_vote()
                 if not self.vote:
@@ -208,7 +208,7 @@ def standing(run: Scheduler, decisions: dict[int, bool]) -> bool:
     return True
 
 
-@always("nobody has committed while another has aborted")
+@always("no node has committed while another has aborted")
 def unanimous(run: Scheduler, first: dict[str, tuple[int, bool]]) -> bool:
     """Compare all decisions with the first one, whatever becomes of its node."""
     for node in run.acted:
@@ -224,7 +224,7 @@ def _done(decision: bool) -> str:
     return "committed" if decision else "aborted"
 
 
-@always("nobody commits unless all have voted yes")
+@always("no node commits unless all have voted yes")
 def willing(run: Scheduler) -> bool:
     if any(node.decision for node in run.acted):
         for node in run.nodes:
@@ -232,7 +232,7 @@ def willing(run: Scheduler) -> bool:
     return True
 
 
-@at_end("everybody has decided")
+@at_end("all nodes have decided")
 def decided(run: Scheduler) -> bool:
     for node in run.nodes:
         assert node.decision is not None, f"{node.id} hasn't"

@@ -178,7 +178,9 @@ _MARKS_UP_TO = 16
 _WIDE_TARGETS_UP_TO = 1_000  # Messages that are easy to hit with the mouse.
 _LANES = 3
 _HAPPENED_UP_TO = 36  # Letters.
-_LANE = 15.0
+_LANE = 18.0
+_LABEL = 13.0  # The size of texts: to be read from the back of a room.
+_DECIDING = 8  # So many of the last notes before a failure are written in any case.
 _BEYOND = 34.0  # How far the picture goes on after the end: there messages fade that are still under way.
 _NAMES_AGAIN_FROM = 1_300.0  # A picture as wide as that has the lifelines' names on both sides.
 
@@ -247,7 +249,7 @@ class _NodesDiagram:
         self.looks = svg.looks_of(story.kinds)
         self.lines = chosen(_LINES, len(story.messages))
         self.gap = chosen(_GAPS, num_nodes)
-        self.left = 34.0 + svg.text_width(str(num_nodes - 1), 12)
+        self.left = 34.0 + svg.text_width(str(num_nodes - 1), 15)
         self.right = self.left + self._chosen_width()
         self.usual_way = self._usual_way()
         width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
@@ -322,14 +324,15 @@ class _NodesDiagram:
     # -- The whole
 
     def text(self, cuts: Sequence[str]) -> str:
-        labels = self._message_labels()
+        # What was noted decides, so it gets a place before what is also told by a sign or a color.
+        notes, marks, labels = self._notes(), self._marks(), self._message_labels()
         content = [
             *self._network(),
             *self._axis(),
             *self._lifelines(),
             *self._arrows(),
-            *self._marks(),
-            *self._notes(),
+            *marks,
+            *notes,
             *labels,
             *self._failure(),
         ]
@@ -386,7 +389,7 @@ class _NodesDiagram:
                     parts.append(svg.path(((start, y), (end, y)), class_="down", stroke=_DEAD, stroke_dasharray="2 4"))
                 at = max(at, end)
             drawn.append(svg.element("g", parts, class_="lifeline", stroke_width=1.3))
-        size = min(12.0, self.gap - 1)
+        size = min(15.0, self.gap - 1)
         names = [
             svg.text_at(x, self.y(node) + size * 0.36, str(node), size=size, text_anchor=anchor)
             for x, anchor in ((self.left - 14, "end"), (self.right + _BEYOND + 6, "start"))[: 2 if self.is_wide else 1]
@@ -436,27 +439,30 @@ class _NodesDiagram:
         for message in self.story.messages:
             start, end = self._ends(message)
             length = svg.distance(start, end)
-            text = svg.fitted(message.record.text, min(190.0, length - 34), 10) if length > 60 else ""
-            if not text or (len(text) < 3 and text != message.record.text):
+            record = message.record
+            texts = (svg.shortened(each, 60) for each in (record.text, record.what))
+            # A text isn't cut: the kind alone does as well.
+            text = next((each for each in texts if svg.text_width(each, _LABEL) <= min(280.0, length - 34)), "")
+            if not text:
                 continue
             along = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
-            spot = self._free_spot(start, along, length, svg.text_width(text, 10))
+            spot = self._free_spot(start, along, length, svg.text_width(text, _LABEL))
             if spot is not None:
                 turn = " ".join(f"{value:.4f}" for value in (*along, -along[1], along[0]))
                 turned = f"matrix({turn} {svg.number(spot[0])} {svg.number(spot[1])})"
                 color = self.looks[message.record.what].color
-                drawn.append(svg.element("text", svg.escaped(text), transform=turned, font_size=10, fill=color))
+                drawn.append(svg.element("text", svg.escaped(text), transform=turned, font_size=_LABEL, fill=color))
         return svg.haloed(drawn, class_="texts", text_anchor="middle")
 
     def _free_spot(self, start: Point, along: Point, length: float, width: float) -> Point | None:
         """Find a base line for a text just above a line, or below it."""
-        for offset in (-4.0, 11.0):
+        for offset in (-4.0, 14.0):
             for share in (0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75):
                 if width / 2 + 8 > length * min(share, 1 - share):
                     continue
                 x = start[0] + along[0] * length * share - along[1] * offset
                 y = start[1] + along[1] * length * share + along[0] * offset
-                discs = svg.text_discs((x + along[1] * 3.5, y - along[0] * 3.5), width, 10, along)
+                discs = svg.text_discs((x + along[1] * 4.5, y - along[0] * 4.5), width, _LABEL, along)
                 if self.room.is_free(discs):
                     self.room.take(discs)
                     return x, y
@@ -472,15 +478,22 @@ class _NodesDiagram:
             x, y = self.x(mark.at), self.y(mark.node)
             said = svg.hover(f"{mark.node}: {mark.text}, at {format_time(mark.at)}")
             drawn.append(svg.element("g", (said, _glyph(mark.what, x, y)), class_="mark"))
-        if len(named) > _MARKS_UP_TO:
+        # The sign says that it is a timer; which one, needn't be said again and again.
+        said_last: dict[int | None, str] = {}
+        told = []
+        for mark in named:
+            text = svg.shortened(mark.text.removeprefix("Timer "), 24)
+            if said_last.get(mark.node) != text:
+                told.append((mark, text))
+            said_last[mark.node] = text
+        if len(told) > _MARKS_UP_TO:
             return drawn
         labels = []
-        for mark in named:
-            text = svg.shortened(mark.text, 24)
+        for mark, text in told:
             x, y = self.x(mark.at), self.y(mark.node or 0)
             color = svg.ALARM if mark.what in ("Crash", "LinkDown") else svg.INK
-            spots = ((x + 6, y - 6), (x - 6 - svg.text_width(text, 9), y - 6))
-            labels.append(self.room.written(text, spots, 9, fill=color, within=(-math.inf, self.sheet.width)))
+            spots = ((x + 7, y - 7), (x - 7 - svg.text_width(text, _LABEL), y - 7))
+            labels.append(self.room.written(text, spots, _LABEL, fill=color, within=(-math.inf, self.sheet.width)))
         return [*drawn, *svg.haloed(labels, class_="mark-texts")]
 
     def _notes(self) -> list[str]:
@@ -488,18 +501,19 @@ class _NodesDiagram:
         dots, labels = [], []
         radius = 2.2 if self.gap >= 24 else 1.5
         below = min(7.0, self.gap * 0.3)
-        writes = len(self.story.notes) <= _NOTES_UP_TO and self.gap >= 40
-        for (at, node), lines in self.story.notes.items():
+        writes = len(self.story.notes) if len(self.story.notes) <= _NOTES_UP_TO else _DECIDING if self.failure else 0
+        for place, ((at, node), lines) in enumerate(reversed(self.story.notes.items())):
             x, y = self.x(at), self.y(node) + below
             text = "; ".join(lines)
             said = svg.hover(f"{node}, at {format_time(at)}: {text}")
             dots.append(svg.element("circle", said, cx=x, cy=y, r=radius, class_="note"))
             shown = svg.shortened(text, 30)
-            spots = ((x + 5, y + 4), (x + 5, y + 15), (x - 5 - svg.text_width(shown, 9.5), y + 4))
-            if writes:
+            before = x - 5 - svg.text_width(shown, _LABEL)
+            spots = [(left, y + down) for down in (9, 24) for left in (x + 5, before)]
+            if place < writes and self.gap >= 40:
                 edges = (self.left, self.sheet.width - 4)
-                labels.append(self.room.written(shown, spots, 9.5, fill="#52606d", within=edges))
-        return [svg.element("g", dots, fill=svg.INK), *svg.haloed(labels, class_="note-texts")]
+                labels.append(self.room.written(shown, spots, _LABEL, fill="#52606d", within=edges))
+        return [svg.element("g", dots[::-1], fill=svg.INK), *svg.haloed(labels, class_="note-texts")]
 
     def _failure(self) -> list[str]:
         """Draw when something turned out to be wrong, and at which node, if it was at one that is drawn."""
@@ -526,7 +540,7 @@ class _NodesDiagram:
         for at, text in self.story.happened:
             x = self.x(at)
             found.append(next((lane for lane, end in enumerate(ends) if end <= x), _LANES - 1))
-            ends[found[-1]] = x + svg.text_width(svg.shortened(text, _HAPPENED_UP_TO), 10) + 12
+            ends[found[-1]] = x + svg.text_width(svg.shortened(text, _HAPPENED_UP_TO), _LABEL) + 12
         return found
 
     def _network(self) -> list[str]:
@@ -548,7 +562,11 @@ class _NodesDiagram:
             said = svg.hover(f"{text}, at {format_time(at)}")
             line = svg.path(((x, base + 2), (x, self.floor)), stroke=_BAND_INK, stroke_width=1, stroke_dasharray="5 4")
             written = svg.text_at(
-                min(x + 4, self.sheet.width - svg.text_width(label, 10) - 4), base, label, size=10, fill=_BAND_INK
+                min(x + 4, self.sheet.width - svg.text_width(label, _LABEL) - 4),
+                base,
+                label,
+                size=_LABEL,
+                fill=_BAND_INK,
             )
             drawn.append(svg.element("g", (said, line, written), class_="happened"))
         return drawn

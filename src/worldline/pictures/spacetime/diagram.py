@@ -50,7 +50,7 @@ from worldline.pictures.spacetime.happenings import (
     thinned,
     told,
 )
-from worldline.pictures.svg import LabelSpace, Look, Parts, Point
+from worldline.pictures.svg import Disc, LabelSpace, Look, Parts, Point
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField
 from worldline.spacetime.outcome import AgentRecord, Coordinates
@@ -59,6 +59,8 @@ AGENTS_MAX = 400
 LAMBDAS_MAX = 3_000
 EVENTS_MAX = 3_000
 
+_NOTE = 12.0  # The size of what was logged,
+_PARAGRAPH = 250.0  # and how wide it gets before it goes on below.
 _NOTES_UP_TO = 24
 _NAME_UP_TO = 26  # Letters.
 _WIDE_TARGETS_UP_TO = 100  # Agents whose worldlines are easy to hit with the mouse.
@@ -423,6 +425,27 @@ class _MinkowskiDiagram:
         spots = [(x + dx, y + dy) for x, y in places for dx in (7.0, -7.0 - width) for dy in (3.5, -6.0, 13.0)]
         return self.texts.written(text, spots, size, avoiding=avoiding or (self.taken, None), within=self.edges)
 
+    def _paragraph(self, at: Point, text: str, size: float = _NOTE) -> str:
+        """Write a text beside a point, on as many lines as it takes, or nothing if there's no room."""
+        lines = svg.wrapped(text, min(_PARAGRAPH, self.sheet.width / 2 - MARGIN), size)
+        width = max(svg.text_width(line, size) for line in lines)
+        step, (x, y), (low, high) = size * 1.2, at, self.edges
+        lefts = [left for left in (x + 7.0, x - 7.0 - width) if low <= left <= high - width]
+        bases = (y + 3.5, y - 6.0 - step * (len(lines) - 1), y + 13.0)
+        for other in (self.taken, None):
+            for left, base in ((left, base) for left in lefts for base in bases):
+                discs = [
+                    disc
+                    for number, line in enumerate(lines)
+                    for disc in _line_discs(line, left, base + step * number, size)
+                ]
+                if self.texts.is_free(discs) and (other is None or other.is_free(discs)):
+                    self.texts.take(discs)
+                    return "".join(
+                        svg.text_at(left, base + step * number, line, size=size) for number, line in enumerate(lines)
+                    )
+        return ""
+
     # -- What happened to agents
 
     def _events(self) -> list[str]:
@@ -445,9 +468,7 @@ class _MinkowskiDiagram:
         ]
         if not noted or len(noted) > _NOTES_UP_TO:
             return []
-        texts = [
-            self._note([self.at(life.name, moment.at)], svg.shortened(text, 44), 9.5) for life, moment, text in noted
-        ]
+        texts = [self._paragraph(self.at(life.name, moment.at), text) for life, moment, text in noted if text.split()]
         return svg.haloed(texts, class_="notes", fill=svg.SOFT)
 
     def _failures(self) -> list[str]:
@@ -455,10 +476,13 @@ class _MinkowskiDiagram:
         found = [(life, each) for life in self.story.lives for each in life.failures]
         texts = []
         for life, failure in found:
-            x, y = self.at(life.name, failure.at)
-            text = svg.fitted(failure.what, self.sheet.width / 2 - 2 * MARGIN, 10.5)
-            texts.append(self._note([(x + 4, y), (x - 4, y)], text, 10.5))
+            texts.append(self._paragraph(self.at(life.name, failure.at), failure.what))
         return svg.haloed(texts, class_="failures", fill=svg.ALARM, font_weight=600)
+
+
+def _line_discs(line: str, left: float, base: float, size: float) -> list[Disc]:
+    width = svg.text_width(line, size)
+    return svg.text_discs((left + width / 2, base - size * 0.36), width, size)
 
 
 def _sign_of(moment: Moment, maker: str) -> str:

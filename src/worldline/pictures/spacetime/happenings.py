@@ -302,12 +302,12 @@ def shift_of(field: LambdaField | None, n: int) -> Coordinates:
     return (0.0,) * n if given is None else tuple(given.coordinates())
 
 
-# Chooses how agents are drawn: alike if they are shown as the same.
+# Chooses how agents are drawn: the same way if they are shown as the same.
 #
 # An agent is shown as what it says itself, `shown_as`, or else by its class. What appears first in the run, by lab time
 # and then by the agent's name, gets the first color, whatever comes later; so a longer run doesn't change the colors of
 # a shorter one. When there are no more colors, dashes and shapes tell looks apart; and when there are no more of these,
-# the rest is drawn alike and in gray. If all agents are of one class and none says more, each has a color of its own.
+# the rest is drawn in gray. If all agents are of one class and none says more, each has a color of its own.
 
 _NAMELESS = "agent"  # Recordings may be older than classes in them.
 

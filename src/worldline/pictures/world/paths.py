@@ -32,7 +32,7 @@ TrackPoint = tuple[Point, str, bool]
 """A point of a path, the secondary that had the way that leads here, and whether there is none, after a jump."""
 
 _SIDE = 720.0  # Pixels, of the longer one.
-_MARK = 4.5
+_MARK = 6.0
 _LEVEL = "#56b4e9"
 _BUFFER = "5 4"
 
@@ -240,7 +240,15 @@ class _PathsDrawing:
                 for spot in ((x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17))
             ]
             edges = (self.left, self.sheet.width - 2)
-            yield self.space.written(text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=svg.INK)
+            yield self.space.written(
+                text, spots, SMALL, avoiding=(lines, None), within=edges, bold=True, fill=self._ink(name)
+            )
+
+    def _ink(self, name: str) -> str:
+        """Return the color of a name: its model's own, unless that is too light to be read."""
+        color = self.colors.get(name, svg.INK)
+        red, green, blue = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+        return color if 2 * red + 5 * green + blue < 8 * 170 else svg.INK
 
 
 _FAINTLY: dict[str, str | float] = {"fill": svg.FAINT, "fill_opacity": 0.25, "stroke": svg.FAINT, "stroke_width": 1}

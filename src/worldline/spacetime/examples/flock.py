@@ -21,7 +21,7 @@ UNTIL = 60.0
 
 REACTION = 0.1  # √c: how long it takes to hear a bird right beside.
 TURNS = 0.05  # So much of another's course a bird takes on at once.
-AGREES = 0.05  # Within this of a speed, two birds fly alike.
+AGREES = 0.05  # Within this of a speed, two birds fly at the same speed.
 
 
 class Bird(Agent):

@@ -1,9 +1,9 @@
 """Bob knows Alice and Carol, who don't know each other, and introduces them.
 
 He sends Carol a reference to Alice. With it Carol makes a channel of her own, and greets Alice, with a reference to
-herself, so that Alice can answer. References travel inside functions, as fast as light. While one is under way, nobody
-knows where it will end up; yet Alice never gets past the point at which Carol's greeting has to reach her: her clock,
-which ticks all the time, has the greeting in its place.
+herself, so that Alice can answer. References travel inside functions, as fast as light. While one is under way, no
+agent knows where it will end up; yet Alice never gets past the point at which Carol's greeting has to reach her: her
+clock, which ticks all the time, has the greeting in its place.
 
 All are at rest at the corners of a triangle. So the greeting comes when light has gone from Bob to Carol and on to
 Alice, and the answer when it has gone back from there.
@@ -89,7 +89,7 @@ def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     alice: Any = simulation["Alice"]
     carol: Any = simulation["Carol"]
     if carol.heard_at < 0.0:
-        return f"nobody has answered until {result.until:g}"
+        return f"no agent has answered until {result.until:g}"
     there = dist(PLACES["Bob"], PLACES["Carol"])
     back = hypot(*PLACES["Carol"])
     began = carol.met_at - there
