@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from worldline.cli.console import remark
+from worldline.cli.options import PageOptions
 from worldline.history.observer import DEAD, UNDER_WAY, Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
@@ -17,6 +18,7 @@ from worldline.model import Interrupted
 from worldline.model.text import counted
 
 if TYPE_CHECKING:
+    from worldline.cli.view import LivePage
     from worldline.recording import RunRecording, Shelf
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
@@ -127,6 +129,18 @@ def timing_noted(ready: ReadyFederation, shelf: Shelf | None, *, force: bool) ->
         writer.close(digest)
 
 
+@contextmanager
+def page_of(ready: Ready, options: PageOptions) -> Iterator[LivePage | None]:
+    """Show a run on a page, if that is wanted."""
+    if not options.watch or not ready.is_main:
+        yield None
+        return
+    from worldline.cli.view import LivePage  # Here, since few runs have one.
+
+    with LivePage(ready, options) as page:
+        yield page
+
+
 # The one loop in which commands run something: `run`, `nodes`, `spacetime`, `world`, `serve` and `metasim serve` say
 # only what differs.
 
@@ -141,8 +155,9 @@ def run_to_end(
     interrupt: Callable[[Interrupted], None] = interrupt_here,
     hurry: Callable[[], None] = lambda: None,
     ended: Callable[[AnyOutcome], None] = lambda _: None,
+    page: LivePage | None = None,
 ) -> AnyOutcome:
-    """Run something to its end: shown, recorded, and ended in good order by a signal.
+    """Run something to its end: shown, also on a page, recorded, and ended in good order by a signal.
 
     `run` runs it, given what observes it and what is told its status, which is what `showing` has yielded. A signal
     calls `interrupt`; the next ones call `hurry`, and the recording waits for no reader any more. What the run has come
@@ -157,7 +172,12 @@ def run_to_end(
     with Interruption() as interruption, recording or nullcontext():
         interruption.again = hurry_all
         with showing() as watch, interrupted_by(interruption, interrupt):
-            outcome = run(None if recording is None else recording.observer, watch)
+            observer = None if recording is None else recording.observer
+            if page is None:
+                outcome = run(observer, watch)
+            else:
+                outcome = run(page.observing(observer), page.run.watching(watch))
+                page.run.over(outcome)
         if recording is not None:
             recording.conclude(outcome)
         ended(outcome)

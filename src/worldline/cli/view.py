@@ -5,46 +5,37 @@ from __future__ import annotations
 import os
 import signal
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from worldline.cli.console import PlainConsole, remark
-from worldline.cli.options import takes
+from worldline.cli.options import PageOptions, takes
 from worldline.cli.runner import interruptible
+from worldline.federation.operator import Operator
+from worldline.federation.registry import running
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome, Watch
-from worldline.model import Interrupted, UsageError
+from worldline.history.telling import SeveralObservers
+from worldline.model import Interrupted, LossError
+from worldline.model.text import printable
 from worldline.recording import Recording
 from worldline.recording.comparing import compare_recordings
+from worldline.targets import Ready
+from worldline.targets.federation import ReadyFederation
+from worldline.watch.live import LiveRun
 from worldline.watch.recorded import recorded_show
 from worldline.watch.server import LOOPBACK, PageServer
-
-
-class PageOptions(Struct, frozen=True, kw_only=True):
-    """Where a page is served, and whether a browser is opened."""
-
-    port: int = 0
-    host: str = LOOPBACK
-    no_browser: bool = False
-
-
-PAGE = """
-    --port N  Port of the page (default: a free one). If it is taken, a free one is used.
-    --host ADDRESS  Where to serve the page (default: 127.0.0.1). Others on the network can reach any other address.
-    --no-browser  Print the page's address, and open no browser.
-"""
 
 
 @takes(
     """
     FILE  A recording.
     OTHER  Another recording, shown beside it, with the first difference.
-    """,
-    PAGE,
+    --port
+    --host
+    --no-browser
+    """
 )
 def view(file: Path, other: Path | None = None, *, page: PageOptions) -> None:
     """Look at a recording in a browser: its messages over time, signals, members; or at two side by side.
@@ -94,3 +85,45 @@ def interruptible_quietly() -> Iterator[None]:
             yield
     except Interrupted:
         pass
+
+
+# A run that goes on, shown on a page: `--watch`.
+
+
+class LivePage:
+    """The page of a run. It is there from before the run until its user ends it, however the run ends."""
+
+    def __init__(self, ready: Ready, options: PageOptions) -> None:
+        is_served = isinstance(ready, ReadyFederation) and ready.federation is None
+        facts = {"name": printable(ready.name), "room": ready.kind, "seed": ready.seed, "file": ""}
+        self.run = LiveRun(facts, _operator if is_served else None)
+        self._options = options
+        self._server = PageServer([self.run.show], host=options.host, port=options.port)
+
+    def __enter__(self) -> LivePage:
+        self._server.__enter__()
+        _announce(self._server, self._options)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is not None:
+                self.run.failed(error)
+            if not isinstance(error, Interrupted):
+                remark(f"the run is over; its page stays at {self._server.url} until Ctrl-C")
+                with interruptible_quietly():
+                    signal.pause()
+        finally:
+            self._server.__exit__(None, None, None)
+
+    def observing(self, observer: Observer | None) -> Observer:
+        """Return what tells the page, and another observer, what happens."""
+        return self.run if observer is None else SeveralObservers((observer, self.run))
+
+
+def _operator() -> Operator:
+    """Connect to the run that this process serves."""
+    entry = next((each for each in running() if each.process == os.getpid()), None)
+    if entry is None:
+        raise LossError("the run doesn't listen yet")
+    return Operator(entry.address, token=entry.token, process=entry.process)

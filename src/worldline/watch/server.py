@@ -46,7 +46,9 @@ class PageServer:
         self._page = written_page([show.facts for show in shows], extras or {}).encode()
         self._http = _opened(host, port)
         self._http.answer = self._answer
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.2,), name="worldline page", daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.2,), name="worldline page", daemon=True
+        )
 
     @property
     def url(self) -> str:

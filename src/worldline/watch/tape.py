@@ -152,7 +152,8 @@ class Tape:
                 "stays": [[who, *stay] for who, stay in sorted(self._stays.items())],
                 "losses": sorted(self._lost.items()),
                 "columns": list(COLUMNS.items()),
-                "more": stop < len(self._columns["sent"]) or first_note + len(notes) < self._cut_notes + len(self._notes),
+                "more": stop < len(self._columns["sent"])
+                or first_note + len(notes) < self._cut_notes + len(self._notes),
             }
             bodies = [_little(column[start:stop]) for column in self._columns.values()]
         head = _encode(header)
