@@ -267,7 +267,7 @@ ABOUT = {
         "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is"
         " intact.",
         "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
-        "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
+        "export": "Write a recording as CSV, Parquet, an LCM log, a Chrome trace or a page for a browser.",
         "draws": "List the random draws of a run: name, time, distribution and value.",
     },
     "Operate": {

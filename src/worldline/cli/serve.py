@@ -90,9 +90,8 @@ def serve(
     token = _tokens(access, ready.setup)
     check_service(ready, access, token)
     shelf = recording.shelf(ready.recording)
-    with timing_noted(ready, shelf, force=recording.force) as conclude:
-        with page_of(ready, paging) as page:
-            conclude(serve_run(ready, access, token, shelf, quiet=quiet, page=page))
+    with timing_noted(ready, shelf, force=recording.force) as conclude, page_of(ready, paging) as page:
+        conclude(serve_run(ready, access, token, shelf, quiet=quiet, page=page))
 
 
 def check_service(ready: ReadyFederation, access: ServerOptions, token: str | dict[str, str] | None) -> None:

@@ -1,6 +1,7 @@
 """The page itself: one file of HTML with its looks and its script, and nothing from elsewhere.
 
-Served, it asks its server for what it shows. Written to a file, it has all of that in it.
+Served, it asks its server for what it shows. Written to a file, it has all of that in it (`packed`), up to a size that
+a browser still reads: of long runs, all messages, but neither all payloads nor all signals.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 from msgspec import json
 
 from worldline.pictures.svg import escaped
+from worldline.watch.show import Show
 
-_SCRIPTS = ("core", "diagram", "signals", "overview", "space", "app")
+_SCRIPTS = ("core", "diagram", "network", "signals", "overview", "space", "world", "app")
 """The parts of the script, in the order in which they are read: one module, in files that have a subject each."""
 
 _FOLDER = Path(__file__).parent / "files"
@@ -57,3 +59,31 @@ def written_page(facts: list[dict[str, Any]], content: dict[str, Any]) -> str:
         "data": data,
     }
     return _PART.sub(lambda found: parts[found[1]], _text("page.html"))  # At once: what is put in may look like one.
+
+
+MESSAGES_MAX = 20_000
+"""Messages whose payloads go into a file."""
+
+POINTS_MAX = 500_000
+"""Points of signals that go into a file."""
+
+
+def packed(show: Show) -> dict[str, Any]:
+    """Return all that the page could ask for, as it is answered."""
+    if show.reading is not None:
+        show.reading.join()
+    rows = min(len(show.tape), MESSAGES_MAX)
+    fields, signals, points = show.fields(), {}, 0
+    for topic, names in fields.items():
+        for name in names:
+            found = show.signal(topic, name)
+            points += sum(len(line["times"]) for line in found["lines"])
+            if points <= POINTS_MAX:
+                signals[f"{topic} {name}"] = found
+    return {
+        "news": b64encode(show.news({}, rows_max=2**62)).decode(),
+        "messages": [show.message(place) for place in range(rows)],
+        "fields": fields,
+        "signals": signals,
+        "scene": show.scene(),
+    }

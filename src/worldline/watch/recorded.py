@@ -27,9 +27,9 @@ class RecordedSource:
         chunks = [chunk for chunk in scan.chunks if chunk.earliest <= row["arrival"] <= chunk.latest]
         with self._recording.path.open("rb") as file:
             for _, sent, number, path, payload, _ in records(scan, file, chunks, dict(self._recording.channels)):
-                if payload is not None and (sent, number) == (row["sent"], row["number"]):
-                    if printable(path.sender) == row["sender"] and printable(path.topic) == row["topic"]:
-                        return payload
+                is_it = (sent, number) == (row["sent"], row["number"]) and payload is not None
+                if is_it and (printable(path.sender), printable(path.topic)) == (row["sender"], row["topic"]):
+                    return payload
         return None
 
     def sendings(self) -> Iterable[Sending]:
@@ -66,13 +66,15 @@ def recorded_show(recording: Recording) -> Show:
             status["failure"] = shortcoming(recording)
         show.status = status
 
-    in_background(read, show)
+    show.reading = in_background(read, show)
     return show
 
 
 def room_of(recording: Recording) -> str:
-    """Say which room has made a recording, as far as its topics tell: those of worlds and of spacetime are their own."""
+    """Say which room has made a recording, as far as its topics tell."""
     topics = {channel.topic for channel in recording.channels.values()}
+    if "/tf" in topics:
+        return "world"
     if "worldline/setting" in topics:
         return "spacetime"
     return "federation"

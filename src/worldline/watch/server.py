@@ -86,6 +86,8 @@ class PageServer:
                 found = show.message(int(given["row"]))
             elif method == "GET" and name == "fields":
                 found = show.fields()
+            elif method == "GET" and name == "scene":
+                found = show.scene()
             elif method == "GET" and name == "signal":
                 found = show.signal(given["topic"], given["field"])
             elif method == "POST" and name == "order":

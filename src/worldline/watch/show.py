@@ -16,7 +16,8 @@ from worldline.history.diff.account import Sending
 from worldline.history.diff.values import decoded, is_nothing, payload_text
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
-from worldline.watch.tape import Tape
+from worldline.watch.scene import scene_of
+from worldline.watch.tape import ROWS_AT_ONCE, Tape
 
 POINTS_MAX = 20_000
 """How many points of a signal a page is given: no screen shows more."""
@@ -51,6 +52,7 @@ class Show:
         self.tape = Tape() if tape is None else tape
         self.facts = {**facts, "orders": order is not None}
         self.status: dict[str, Any] = {"phase": "loading"}
+        self.reading: threading.Thread | None = None  # Fills the tape, if it is read in the background.
         self._source = source
         self._order = order
         self._look = look
@@ -61,10 +63,10 @@ class Show:
         """Whether a page has asked for news just now: if none does, nothing has to be found out for it."""
         return time.monotonic() - self._watched < 3
 
-    def news(self, have: dict[str, int]) -> bytes:
+    def news(self, have: dict[str, int], rows_max: int = ROWS_AT_ONCE) -> bytes:
         """Return what a page hasn't got."""
         self._watched = time.monotonic()
-        return self.tape.since(have, {"facts": self.facts, "status": {**self.status, **self._look()}})
+        return self.tape.since(have, {"facts": self.facts, "status": {**self.status, **self._look()}}, rows_max)
 
     def message(self, place: int) -> dict[str, Any]:
         """Return all of one message."""
@@ -106,6 +108,10 @@ class Show:
             raise UsageError(f"no message has the field {shown(field)} on {shown(topic)}", advice=advice)
         return {"topic": topic, "field": field, "lines": [_thinned(who, *line) for who, line in lines.items()]}
 
+    def scene(self) -> dict[str, Any] | None:
+        """Return the solids of a world and how they move, if it is one."""
+        return scene_of(self._source.sendings())
+
     def order(self, name: str, given: dict[str, Any]) -> str:
         """Do what a page wants done, and say what came of it."""
         if self._order is None:
@@ -132,7 +138,7 @@ def _numbers(path: str, value: Any) -> Iterator[tuple[str, float]]:
 
 
 def _thinned(who: str, times: list[int], values: list[float]) -> dict[str, Any]:
-    """Return a line with at most so many points: of each stretch the least and the greatest, so that no peak is lost."""
+    """Return a line with at most so many points: of each stretch the least and the greatest, so no peak is lost."""
     count = len(times)
     if count <= POINTS_MAX:
         return {"who": who, "times": times, "values": values}

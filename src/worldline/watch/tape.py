@@ -130,7 +130,7 @@ class Tape:
                 "lost": None if found["lost"] < 0 else self._names["reasons"].texts[found["lost"]],
             }
 
-    def since(self, have: dict[str, int], facts: dict[str, Any]) -> bytes:
+    def since(self, have: dict[str, int], facts: dict[str, Any], rows_max: int = ROWS_AT_ONCE) -> bytes:
         """Return what a page hasn't got: `have` says how many rows, notes, members, topics and reasons it has.
 
         It is a header in JSON, padded so that the columns behind it can be used where they stand; its length is in the
@@ -139,9 +139,9 @@ class Tape:
         with self._lock:
             first = max(have.get("rows", 0), self._cut_rows)
             start = first - self._cut_rows
-            stop = min(start + ROWS_AT_ONCE, len(self._columns["sent"]))
+            stop = min(start + rows_max, len(self._columns["sent"]))
             first_note = max(have.get("notes", 0), self._cut_notes)
-            notes = self._notes[first_note - self._cut_notes :][:NOTES_AT_ONCE]
+            notes = self._notes[first_note - self._cut_notes :][: max(NOTES_AT_ONCE, rows_max - ROWS_AT_ONCE)]
             header = {
                 **facts,
                 "first": first,

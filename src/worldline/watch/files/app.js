@@ -1,7 +1,7 @@
 // Puts the views together: tabs, the moment that is looked at, play and drive, the keyboard, and news from the server.
 
 const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 100];
-const views = [];
+const views = [], opening = {};  // What a view asks for when it is chosen.
 let chosen = null, signals = null, playedAt = 0;
 
 function addView(name, title, build, isThere = () => true) {
@@ -15,7 +15,7 @@ function addView(name, title, build, isThere = () => true) {
 function choose(name) {
   chosen = name;
   for (const each of views) { each.place.hidden = each.name !== name; each.tab.setAttribute("aria-selected", String(each.name === name)); }
-  if (name === "signals") signals.open().catch(error => inspect({title: "signals", rows: [], payload: error.message}));
+  opening[name]?.().catch(error => inspect({title: name, rows: [], payload: error.message}));
   redraw();
 }
 
@@ -25,13 +25,17 @@ function build() {
     place.append(half);
     return new Diagram(half, run);
   }));
+  addView("network", "Network", place => new Network(place), () => runs.length === 1 && runs[0].members.length > 1);
+  let world = null;
+  addView("world", "World", place => world = new World(place), () => runs[0].facts.room === "world");
   addView("signals", "Signals", place => signals = new Signals(place));
   addView("overview", "Members", place => new Overview(place));
   addView("waits", "Waits", place => new Waits(place), () => runs[0].facts.live);
   const space = new Space(make("div"));
   addView("space", "Space", place => { const view = new Space(place); return view; }, () => space.isThere);
   if (given.story) addStory();
-  choose("diagram");
+  opening.signals = () => signals.open(); opening.world = () => world.open();
+  choose(runs[0].facts.room === "world" ? "world" : "diagram");
 }
 
 // A story: what happened, in lines with times, that one steps through.
@@ -66,6 +70,7 @@ function drawFrame() {
   if (given.difference) failures.unshift(given.difference.text);
   byId("alarm").hidden = !failures.length;
   byId("alarm").textContent = failures.join("; ");
+  byId("alarm").className = given.difference ? "remark" : "";
   byId("drive").hidden = !facts.orders;
   byId("pause").textContent = status.phase === "paused" ? "▶ Resume run" : "❚❚ Pause run";
   byId("clock").textContent = timeText(Math.round(look.now));
@@ -180,6 +185,7 @@ async function live() {
     if (given.packed) return;
     if (!isOver || !document.hidden) await poll();
     if (chosen === "signals" && !isOver) await signals.refresh();
+    if (chosen === "world" && !isOver) await opening.world();
   }
 }
 

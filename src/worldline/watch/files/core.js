@@ -262,7 +262,7 @@ async function ask(what, parameters = {}) {
 function packedAnswer(what, {show = 0, row, topic, field}) {
   const pack = given.packed[show];
   if (what === "news") return Uint8Array.from(atob(pack.news), each => each.charCodeAt(0)).buffer;
-  if (what === "fields") return pack.fields;
+  if (what === "fields" || what === "scene") return pack[what];
   const found = what === "message" ? pack.messages[row] : pack.signals[`${topic} ${field}`];
   if (found === undefined) throw new Error("this file doesn't have it: open the recording with `worldline view`");
   return found;

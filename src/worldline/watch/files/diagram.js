@@ -56,6 +56,7 @@ class Diagram {
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
     this.drawMessages(x, y, left);
     this.drawNotes(x, y, left, gap);
+    this.drawChain(x, y);
     pen.restore();
     const every = Math.max(1, Math.ceil(1.1 * theme.size / gap));
     this.order.forEach((member, place) => {
@@ -126,6 +127,20 @@ class Diagram {
       if (taken.some(other => overlap(box, other))) continue;
       taken.push(box);
       sheet.write(text, a + 6, b - 0.5 * theme.size, fault ? theme.alarm : theme.ink);
+    }
+  }
+
+  // How a difference came from its first cause to where it was seen last.
+  drawChain(x, y) {
+    const {run, sheet} = this, {pen} = sheet;
+    let before = null;
+    pen.strokeStyle = theme.hold; pen.lineWidth = 2.5;
+    for (const {member, at} of given.difference?.chain || []) {
+      const number = run.members.indexOf(member);
+      if (number < 0) continue;
+      pen.beginPath(); pen.arc(x(at), y(number), 9, 0, 7); pen.stroke();
+      if (before) { pen.setLineDash([2, 4]); sheet.line(...before, x(at), y(number)); pen.setLineDash([]); }
+      before = [x(at), y(number)];
     }
   }
 

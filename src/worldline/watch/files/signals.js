@@ -63,9 +63,8 @@ class Signals {
     const digits = Math.max(0, Math.min(12, -Math.floor(Math.log10(step))));
     this.left = Math.ceil(Math.max(...[low, high].map(value => pen.measureText(value.toFixed(digits)).width))) + 14;
     const x = drawAxis(sheet, this.left, width, bottom);
-    pen.lineWidth = 1;
     for (let value = Math.ceil(low / step) * step; value <= high; value += step) {
-      pen.strokeStyle = theme.faint; sheet.line(this.left, y(value), width, y(value));
+      pen.strokeStyle = theme.faint; pen.lineWidth = 1; sheet.line(this.left, y(value), width, y(value));
       sheet.write(value.toFixed(digits), this.left - 6, y(value) + 4, theme.soft, "right");
     }
     pen.save(); pen.beginPath(); pen.rect(this.left, 0, width - this.left, bottom); pen.clip();
@@ -83,7 +82,7 @@ class Signals {
     this.lines.forEach((line, number) => {
       const at = lowest(line.times.length, place => line.times[place] > look.now) - 1;
       const value = at < 0 ? "" : `  ${Number(line.values[at].toPrecision(6))}`;
-      sheet.write(line.name + value, this.left + 10, 1.2 * theme.size * (number + 1), colorOf(number));
+      sheet.write(line.name + value, this.left + 14, 1.2 * theme.size * (number + 1), colorOf(number));
     });
   }
 }
