@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import json
 
 from worldline.pictures.svg import escaped
-from worldline.watch.show import Show
+from worldline.watch.show import Show, with_payload
 
 _SCRIPTS = ("core", "diagram", "network", "signals", "overview", "space", "world", "app")
 """The parts of the script, in the order in which they are read: one module, in files that have a subject each."""
@@ -61,8 +61,8 @@ def written_page(facts: list[dict[str, Any]], content: dict[str, Any]) -> str:
     return _PART.sub(lambda found: parts[found[1]], _text("page.html"))  # At once: what is put in may look like one.
 
 
-MESSAGES_MAX = 20_000
-"""Messages whose payloads go into a file."""
+MESSAGES_MAX, BYTES_MAX = 20_000, 2**22
+"""Messages whose payloads go into a file, and how many bytes of payloads."""
 
 POINTS_MAX = 500_000
 """Points of signals that go into a file."""
@@ -72,17 +72,22 @@ def packed(show: Show) -> dict[str, Any]:
     """Return all that the page could ask for, as it is answered."""
     if show.reading is not None:
         show.reading.join()
-    rows = min(len(show.tape), MESSAGES_MAX)
     fields, signals, points = show.fields(), {}, 0
-    for topic, names in fields.items():
-        for name in names:
-            found = show.signal(topic, name)
-            points += sum(len(line["times"]) for line in found["lines"])
-            if points <= POINTS_MAX:
-                signals[f"{topic} {name}"] = found
+    for found in show.signals(fields):
+        points += sum(len(line["times"]) for line in found["lines"])
+        if points <= POINTS_MAX:
+            signals[f"{found['topic']} {found['field']}"] = found
+    messages, size = [], 0
+    for place, payload in enumerate(show.payloads(MESSAGES_MAX)):
+        size += len(payload)
+        if size > BYTES_MAX:
+            break
+        row = show.tape.row(place)
+        if row is not None:
+            messages.append(with_payload(row, payload))
     return {
         "news": b64encode(show.news({}, rows_max=2**62)).decode(),
-        "messages": [show.message(place) for place in range(rows)],
+        "messages": messages,
         "fields": fields,
         "signals": signals,
         "scene": show.scene(),

@@ -1,4 +1,4 @@
-"""The solids of a world and how they move, for the page: what its recording holds as Foxglove's scene and transforms."""
+"""The solids of a world and how they move, for the page: from what worlds tell as Foxglove's scenes and transforms."""
 
 from __future__ import annotations
 

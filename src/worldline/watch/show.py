@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import isfinite
 from typing import Any, Protocol
 
-from worldline.history.diff.account import Sending
+from worldline.history.diff.account import NOTES, Sending
 from worldline.history.diff.values import decoded, is_nothing, payload_text
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
@@ -25,6 +27,10 @@ POINTS_MAX = 20_000
 _TEXT_MAX = 20_000
 _FIELDS_MAX = 500  # Of a topic.
 _LOOKED_AT = 200  # Messages of a topic whose fields are listed: the rest have hardly others.
+
+
+Lines = dict[str, tuple[list[int], list[float]]]
+"""Times and values of a field, by sender."""
 
 
 class Source(Protocol):
@@ -73,40 +79,55 @@ class Show:
         row = self.tape.row(place)
         if row is None:
             raise UsageError("this message isn't kept any more", advice="record the run, and view the recording")
-        payload = self._source.payload(row)
-        if payload is None:
-            return {**row, "payload": None, "bytes": None}
-        return {**row, "payload": _text(payload), "bytes": len(payload)}
+        return with_payload(row, self._source.payload(row))
 
     def fields(self) -> dict[str, list[str]]:
         """Return the numeric fields of each topic."""
         found: dict[str, dict[str, None]] = {}
-        looked: dict[str, int] = {}
+        looked: Counter[str] = Counter()
         for _, _, topic, payload, _, _ in self._source.sendings():
-            count = looked.get(topic, 0)
-            if count < _LOOKED_AT and payload is not None:
-                looked[topic] = count + 1
-                names = found.setdefault(topic, {})
-                names.update(dict.fromkeys(name for name, _ in numbers_in(payload)))
+            if payload is not None and looked[topic] < _LOOKED_AT:
+                looked[topic] += 1
+                found.setdefault(topic, {}).update(dict.fromkeys(name for name, _ in numbers_in(payload)))
         return {printable(topic): list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
 
     def signal(self, topic: str, field: str) -> dict[str, Any]:
         """Return a field of a topic over time, for each sender of it."""
-        lines: dict[str, tuple[list[int], list[float]]] = {}
-        for sent, sender, its_topic, payload, _, _ in self._source.sendings():
-            if printable(its_topic) != topic or payload is None:
-                continue
-            for name, value in numbers_in(payload):
-                if name == field:
-                    times, values = lines.setdefault(printable(sender), ([], []))
-                    times.append(sent)
-                    values.append(value)
-                    break
-        if not lines:
+        found = self.signals({topic: [field]})
+        if not found:
             known = self.fields()
             advice = nearest(field, known[topic]) if topic in known else nearest(topic, list(known))
             raise UsageError(f"no message has the field {shown(field)} on {shown(topic)}", advice=advice)
-        return {"topic": topic, "field": field, "lines": [_thinned(who, *line) for who, line in lines.items()]}
+        return found[0]
+
+    def signals(self, wanted: dict[str, list[str]]) -> list[dict[str, Any]]:
+        """Return some fields of some topics over time, all from one walk through what was sent."""
+        fields = {(topic, name): Lines() for topic, names in wanted.items() for name in names}
+        for sent, sender, its_topic, payload, _, _ in self._source.sendings():
+            topic = printable(its_topic)
+            if topic not in wanted or payload is None:
+                continue
+            for name, value in numbers_in(payload):
+                lines = fields.get((topic, name))
+                if lines is not None:
+                    times, values = lines.setdefault(printable(sender), ([], []))
+                    times.append(sent)
+                    values.append(value)
+        return [
+            {"topic": topic, "field": name, "lines": [_thinned(who, *line) for who, line in lines.items()]}
+            for (topic, name), lines in fields.items()
+            if lines
+        ]
+
+    def payloads(self, count: int) -> Iterator[bytes]:
+        """Yield the payloads of the first rows, from one walk."""
+        rows = (
+            payload or b""
+            for _, _, topic, payload, fates, _ in self._source.sendings()
+            if fates or topic not in NOTES
+            for _ in (fates or (None,))
+        )
+        return islice(rows, count)
 
     def scene(self) -> dict[str, Any] | None:
         """Return the solids of a world and how they move, if it is one."""
@@ -117,6 +138,13 @@ class Show:
         if self._order is None:
             raise UsageError("a recording can't be driven: it is over")
         return self._order(name, given)
+
+
+def with_payload(row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
+    """Return a row with its payload as a text, if that is kept."""
+    if payload is None:
+        return {**row, "payload": None, "bytes": None}
+    return {**row, "payload": _text(payload), "bytes": len(payload)}
 
 
 def numbers_in(payload: bytes) -> Iterator[tuple[str, float]]:

@@ -194,5 +194,11 @@ readTheme();
 build();
 connectControls();
 listeners.unshift(drawFrame);
-window.worldline = {runs, look, setNow, setWindow, select, choose};  // For tests, and for the curious.
+window.worldline = {  // For tests, and for the curious.
+  runs, look, setNow, setWindow, select, choose, signals: () => signals.lines,
+  spotOf: (show, row) => {  // Where a message's arrow has its middle on the screen.
+    const diagram = views[0].view[show], area = diagram.sheet.canvas.getBoundingClientRect(), spot = diagram.spots.find(each => each[4] === row);
+    return [area.left + (spot[0] + spot[2]) / 2, area.top + (spot[1] + spot[3]) / 2];
+  },
+};
 live();

@@ -19,7 +19,7 @@ class Network {
       const angle = 2 * Math.PI * place / members.length - Math.PI / 2;
       return [member, [width / 2 + radius * Math.cos(angle), height / 2 + radius * Math.sin(angle)]];
     }));
-    const last = this.last(), justNow = this.messages(at);
+    const last = this.last(), justNow = this.messages(at, size);
     for (const [member, [x, y]] of at) {
       const {log, fault} = last.get(member) || {}, isDown = fault && /crash|down|kill|power/i.test(fault.says);
       pen.beginPath(); pen.arc(x, y, size, 0, 7);
@@ -50,7 +50,7 @@ class Network {
   }
 
   // Draw what is under way; return the members at which something happens at this very moment.
-  messages(at) {
+  messages(at, size) {
     const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, now = new Set();
     const stop = run.rowAt(look.now + 1), labelled = [];
     this.spots = [];
@@ -59,14 +59,16 @@ class Network {
       if (receiver[row] < 0 || arrival[row] < look.now || !at.has(sender[row]) || !at.has(receiver[row])) continue;
       if (arrival[row] === look.now && lost[row] < 0) now.add(receiver[row]);
       const [a, b] = at.get(sender[row]), [c, d] = at.get(receiver[row]), share = (look.now - sent[row]) / Math.max(1, arrival[row] - sent[row]);
-      const x = a + (c - a) * share, y = b + (d - b) * share;
+      const far = Math.max(1, Math.hypot(c - a, d - b)), inset = size / far, along = inset + share * (1 - 2 * inset);  // From rim to rim.
+      const x = a + (c - a) * along, y = b + (d - b) * along;
       pen.strokeStyle = pen.fillStyle = lost[row] >= 0 ? theme.alarm : colorOf(topic[row]);
       pen.globalAlpha = 0.4; pen.lineWidth = 1.5; pen.setLineDash(lost[row] >= 0 ? [4, 4] : []); sheet.line(a, b, c, d);
       pen.globalAlpha = 1; pen.setLineDash([]);
       if (lost[row] >= 0 && share > 0.6) cross(sheet, x, y, 6); else head(sheet, a, b, x, y);
       this.spots.push([x, y, x, y, row]);
       const text = run.topics[topic[row]], wide = pen.measureText(text).width, box = [x + 6, y - theme.size, x + 6 + wide, y];
-      if (labelled.length < 60 && !labelled.some(other => overlap(box, other))) { labelled.push(box); sheet.write(text, x + 8, y - 4, pen.fillStyle); }
+      const isFree = !labelled.some(other => overlap(box, other)) && ![...at.values()].some(([p, q]) => overlap(box, [p - size, q - size, p + size, q + size]));
+      if (labelled.length < 60 && isFree) { labelled.push(box); sheet.write(text, x + 8, y - 4, pen.fillStyle); }
     }
     return now;
   }

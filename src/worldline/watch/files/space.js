@@ -35,7 +35,48 @@ class Space {
   }
 
   draw() {
-    const {sheet, run} = this, {pen, width, height} = sheet, tracks = this.read();
+    const tracks = this.read();
+    if ([...tracks.values()].every(track => track[0].place.length === 1)) this.drawOverTime(tracks); else this.drawAtMoment(tracks);
+  }
+
+  // Agents on a line: their ways over time, which goes upwards, with the light cones of the moment.
+  drawOverTime(tracks) {
+    const {sheet, run} = this, {pen, width, height} = sheet, margin = 4 * theme.size, spots = [];
+    for (const track of tracks.values()) for (const time of [...track.map(each => each.at), run.end]) spots.push(this.where(track, time)?.[0] ?? 0);
+    const low = Math.min(...spots), high = Math.max(...spots, low + 1e-9);
+    const x = value => margin + (value - low) / (high - low) * (width - 2 * margin), y = time => height - margin - time / run.end * (height - 2 * margin);
+    const step = nice(run.end / 8);
+    for (let time = 0; time <= run.end; time += step) {
+      pen.strokeStyle = theme.faint; pen.lineWidth = 1; sheet.line(margin, y(time), width - margin, y(time));
+      sheet.write(timeText(time, step, run.end), 4, y(time) + 4, theme.soft);
+    }
+    pen.strokeStyle = theme.mark; pen.lineWidth = 1.5; sheet.line(margin, y(look.now), width - margin, y(look.now));
+    let number = 0;
+    for (const [member, track] of tracks) {
+      const color = colorOf(number++), spot = this.where(track, look.now), until = run.stays.get(member)?.[1] ?? run.end;
+      pen.strokeStyle = color; pen.lineWidth = 2.5; pen.beginPath();
+      for (const {at, place} of track) pen.lineTo(x(place[0]), y(at));
+      pen.lineTo(x(this.where(track, until)[0]), y(until)); pen.stroke();
+      if (!spot) continue;
+      pen.lineWidth = 1; pen.globalAlpha = 0.35; pen.setLineDash([5, 5]);  // Light, at one unit of space in one of time.
+      for (const way of [-1, 1]) for (const time of [0, run.end]) sheet.line(x(spot[0]), y(look.now), x(spot[0] + way * (time - look.now) / 1e9), y(time));
+      pen.globalAlpha = 1; pen.setLineDash([]);
+      pen.fillStyle = color; pen.beginPath(); pen.arc(x(spot[0]), y(look.now), 0.45 * theme.size, 0, 7); pen.fill();
+      sheet.write(run.members[member], x(spot[0]), y(look.now) - (0.8 + 1.1 * (number % 3)) * theme.size, color, "center");
+    }
+    if (!run.columns) return;
+    const {sent, arrival, sender, receiver, topic} = run.columns;
+    for (let row = 0; row < Math.min(run.count, ARROWS_MAX); row++) {
+      if (receiver[row] < 0 || !tracks.has(sender[row]) || !tracks.has(receiver[row])) continue;
+      const a = this.where(tracks.get(sender[row]), sent[row]), b = this.where(tracks.get(receiver[row]), arrival[row]);
+      if (!a || !b) continue;
+      pen.strokeStyle = pen.fillStyle = colorOf(topic[row]); pen.lineWidth = 1.5;
+      sheet.line(x(a[0]), y(sent[row]), x(b[0]), y(arrival[row])); head(sheet, x(a[0]), y(sent[row]), x(b[0]), y(arrival[row]));
+    }
+  }
+
+  drawAtMoment(tracks) {
+    const {sheet, run} = this, {pen, width, height} = sheet;
     const bounds = [[Infinity, -Infinity], [Infinity, -Infinity]];
     for (const track of tracks.values()) for (const time of [...track.map(each => each.at), run.end]) {
       const spot = this.where(track, time);
