@@ -24,8 +24,25 @@ from worldline.recording import Recorder, Recording
 from worldline.watch.recorded import recorded_show
 from worldline.watch.server import PageServer
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "ping_pong" / "ping_pong.toml"
 POLL_S = 0.2
+TOML = """
+name = "rally"
+link.latency = "1ms"
+
+[[participants]]
+names = ["ann", "bob"]
+entry = "rally:player"
+publishes = ["ball"]
+subscribes = ["ball"]
+"""
+PLAYER = """
+def player(me):
+    if me.name == "ann":
+        me.publish("ball", b"0")
+    for _ in range(10_000):
+        me.next()
+        me.publish("ball", b"1")
+"""
 
 
 def seconds(text: str) -> float:
@@ -67,42 +84,43 @@ def run(target: str, *options: str, watched: bool) -> float:
     return seconds("".join(said))
 
 
-def throughput(repeat: int) -> None:
+def throughput(repeat: int, folder: Path) -> None:
+    (folder / "rally.toml").write_text(TOML)
+    (folder / "rally.py").write_text(PLAYER)
+    target = str(folder / "rally.toml")
     for executor in ("unix", "in-process"):
         plain, watched = [], []
         for _ in range(repeat):
-            plain.append(run(str(EXAMPLE), "--executor", executor, watched=False))
-            watched.append(run(str(EXAMPLE), "--executor", executor, watched=True))
+            plain.append(run(target, "--executor", executor, watched=False))
+            watched.append(run(target, "--executor", executor, watched=True))
         share = statistics.median(a / b for a, b in zip(plain, watched, strict=True))
-        print(
-            f"{executor}: {statistics.median(plain):.2f} s, with its page {statistics.median(watched):.2f} s: {share:.0%}"
-        )
+        usual, beside = statistics.median(plain), statistics.median(watched)
+        print(f"{executor}: {usual:.2f} s, with its page {beside:.2f} s: {share:.0%} of the throughput")
 
 
-def large(count: int) -> None:
+def large(count: int, folder: Path) -> None:
     """Open a long recording, and scrub through it in a browser, if there is one."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "large.mcap"
-        recorder = Recorder(path, plan([f"p{n}" for n in range(20)]), federation="large")
-        for n in range(20):
-            recorder.began(f"p{n}", 0)
-        for number in range(count):
-            who, at = number % 20, number * 1000
-            recorder.sent(f"p{who}", number // 20, "pose", at, b'{"x":%d}' % number, at + 500)
-            recorder.arrives(f"p{who}", number // 20, f"p{(who + 1) % 20}", at + 500, 0, None)
-            if number % 1000 == 0:
-                recorder.passed(at)
-        for n in range(20):
-            recorder.ended(f"p{n}", count * 1000, b"\x01")
-        recorder.passed(count * 2000)
-        recorder.close()
-        began = time.monotonic()
-        show = recorded_show(Recording(path))
-        assert show.reading is not None
-        show.reading.join()
-        print(f"{count:,} messages, {path.stat().st_size / 2**20:.0f} MB: read in {time.monotonic() - began:.2f} s")
-        with PageServer([show]) as server:
-            browse(server.url, count)
+    path = folder / "large.mcap"
+    recorder = Recorder(path, plan([f"p{n}" for n in range(20)]), federation="large")
+    for n in range(20):
+        recorder.began(f"p{n}", 0)
+    for number in range(count):
+        who, at = number % 20, number * 1000
+        recorder.sent(f"p{who}", number // 20, "pose", at, b'{"x":%d}' % number, at + 500)
+        recorder.arrives(f"p{who}", number // 20, f"p{(who + 1) % 20}", at + 500, 0, None)
+        if number % 1000 == 0:
+            recorder.passed(at)
+    for n in range(20):
+        recorder.ended(f"p{n}", count * 1000, b"\x01")
+    recorder.passed(count * 2000)
+    recorder.close()
+    began = time.monotonic()
+    show = recorded_show(Recording(path))
+    assert show.reading is not None
+    show.reading.join()
+    print(f"{count:,} messages, {path.stat().st_size / 2**20:.0f} MB: read in {time.monotonic() - began:.2f} s")
+    with PageServer([show]) as server:
+        browse(server.url, count)
 
 
 def browse(url: str, count: int) -> None:
@@ -142,5 +160,6 @@ if __name__ == "__main__":
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--messages", type=int, default=1_000_000)
     given = parser.parse_args()
-    throughput(given.repeat)
-    large(given.messages)
+    with tempfile.TemporaryDirectory() as scratch:
+        throughput(given.repeat, Path(scratch))
+        large(given.messages, Path(scratch))
