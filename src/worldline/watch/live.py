@@ -182,7 +182,7 @@ class LiveRun(Observer):
     def _finish(self, facts: dict[str, Any], failure: BaseException | None) -> None:
         self.show.facts["orders"] = False
         phase = "over" if failure is None else "failed"
-        told = {"failure": None if failure is None else str(failure), "waits": [], "standings": None}
+        told: dict[str, Any] = {"failure": None if failure is None else str(failure), "waits": [], "standings": None}
         self.show.status = {**self.show.status, **facts, **told, "phase": phase}
 
 

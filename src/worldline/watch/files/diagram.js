@@ -43,7 +43,7 @@ class Diagram {
     const {run, sheet} = this, {pen, width, height} = sheet, lane = this.lanes();
     this.spots = [];
     if (!run.columns || !width) return;
-    const left = this.left(), bottom = height - 2 * theme.size, gap = Math.min(8 * theme.size, (bottom - theme.size) / Math.max(1, this.order.length));
+    const left = this.left(), bottom = height - 2 * theme.size, gap = Math.min(12 * theme.size, (bottom - theme.size) / Math.max(1, this.order.length));
     const x = drawAxis(sheet, left, width, bottom), top = theme.size * 0.9;
     const y = member => top + gap * (lane[member] + 0.5);
     this.y = y;
