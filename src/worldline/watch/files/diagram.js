@@ -1,6 +1,6 @@
 // The space-time diagram: a line for each member, an arrow for each message.
 
-const ARROWS_MAX = 6000;   // More can't be told apart; then every so many-th is drawn.
+const ARROWS_MAX = 4000;   // More can't be told apart; then every so many-th is drawn.
 const CONE_MAX = 200000;   // Rows that are looked through for a cone.
 
 class Diagram {
@@ -71,6 +71,7 @@ class Diagram {
     const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to);
     const stride = Math.max(1, Math.ceil((stop - start) / ARROWS_MAX));
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
+    if (stride >= 4 && !cone) { this.drawMany(x, y, start, stop, stride); return; }
     const bold = document.documentElement.classList.contains("large") ? 2 : 1.1;
     for (let row = stride === 1 ? start : Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
       if (arrival[row] < look.from) continue;
@@ -94,9 +95,30 @@ class Diagram {
         pen.strokeStyle = theme.mark; pen.lineWidth = 3; sheet.line(x(sent[row]), y(sender[row]), x(arrival[row]), y(receiver[row]));
       }
     }
+    this.count(start, stop, stride);
+    if (stride === 1 && stop - start <= 40) this.labelMessages(x, y, start, stop);
+  }
+
+  // Many arrows at once: as lines, all of a color in one stroke.
+  drawMany(x, y, start, stop, stride) {
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, lines = new Map();
+    for (let row = Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
+      if (receiver[row] < 0 || arrival[row] < look.from) continue;
+      const color = lost[row] >= 0 ? theme.alarm : colorOf(topic[row]);
+      let line = lines.get(color);
+      if (!line) lines.set(color, line = new Path2D());
+      line.moveTo(x(sent[row]), y(sender[row])); line.lineTo(x(arrival[row]), y(receiver[row]));
+    }
+    pen.globalAlpha = 0.5; pen.lineWidth = 1;
+    for (const [color, line] of lines) { pen.strokeStyle = color; pen.stroke(line); }
+    pen.globalAlpha = 1;
+    this.count(start, stop, stride);
+  }
+
+  count(start, stop, stride) {
+    const {run} = this;
     const shown = stride > 1 ? `every ${stride.toLocaleString("en")}th of ` : "";
     this.caption.textContent = `${run.facts.file || ""} ${shown}${(stop - start).toLocaleString("en")} messages`;
-    if (stride === 1 && stop - start <= 40) this.labelMessages(x, y, start, stop);
   }
 
   labelMessages(x, y, start, stop) {
