@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
 from worldline.cli.options import PageOptions, RecordingOptions, takes, token_in
-from worldline.cli.runner import conclusion, page_of, recording_of, run_to_end, timing_noted
+from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
 from worldline.model.blame import own_line_in, trace_of
@@ -26,8 +26,8 @@ from worldline.targets import FederationOptions, Ready, RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
-    from worldline.cli.view import LivePage
     from worldline.recording import Shelf
+    from worldline.watch.live import LiveRun
 
 
 # Says where a run is that hasn't told its status for a while: perhaps one step of its model never ends.
@@ -69,7 +69,7 @@ def _look(runner: int, heard: list[float], over: threading.Event) -> None:
 
 
 def run_model(
-    ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool = False, page: LivePage | None = None
+    ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool = False, page: LiveRun | None = None
 ) -> Outcome:
     """Run what runs in this program and its workers: a kernel simulation, an algorithm, agents, a world.
 
@@ -110,6 +110,18 @@ def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
             return
         with breaking_silence(shown) as watch:
             yield watch
+
+
+@contextmanager
+def page_of(ready: Ready, options: PageOptions) -> Iterator[LiveRun | None]:
+    """Show a run on a page, if that is wanted."""
+    if not options.watch or not ready.is_main:
+        yield None
+        return
+    from worldline.cli.view import LivePage  # Here, since few runs have one.
+
+    with LivePage(ready, options) as page:
+        yield page
 
 
 # What `worldline run --json` prints of a run.
@@ -250,7 +262,7 @@ def run(
 
 
 def _run_federation(
-    ready: ReadyFederation, shelf: Shelf | None, shown: ReportOptions, *, force: bool, page: LivePage | None
+    ready: ReadyFederation, shelf: Shelf | None, shown: ReportOptions, *, force: bool, page: LiveRun | None
 ) -> Outcome:
     ready.warm_up()  # Before the rest is loaded, of which other runs have no use.
     from worldline.cli.run_federation import run_federation

@@ -30,10 +30,10 @@ from worldline.model.text import LineSplitter
 from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
-    from worldline.cli.view import LivePage
     from worldline.federation.address import Address
     from worldline.launch.file.setup import Setup
     from worldline.recording import RunRecording, Shelf
+    from worldline.watch.live import LiveRun
 
 
 # Tells apart what participants print that run in one process, each with context variables of its own.
@@ -174,7 +174,7 @@ _ANYWHERE = ("0.0.0.0", "::")
 
 
 def run_federation(
-    ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool = False, page: LivePage | None = None
+    ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool = False, page: LiveRun | None = None
 ) -> FederationOutcome:
     """Run a federation to its end, in processes or in this one."""
     for warning in () if ready.setup is None else ready.setup.warnings:
@@ -211,7 +211,7 @@ def run_on_screen(
     interrupt: Callable[[Interrupted], None],
     notices: Callable[[], list[str]] | None,
     showing: Callable[[], AbstractContextManager[None]] = nullcontext,
-    page: LivePage | None = None,
+    page: LiveRun | None = None,
 ) -> FederationOutcome:
     """Run a federation to its end, shown on a screen and on LCM, and say what has come of it.
 

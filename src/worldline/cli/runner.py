@@ -10,7 +10,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from worldline.cli.console import remark
-from worldline.cli.options import PageOptions
 from worldline.history.observer import DEAD, UNDER_WAY, Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
@@ -18,12 +17,12 @@ from worldline.model import Interrupted
 from worldline.model.text import counted
 
 if TYPE_CHECKING:
-    from worldline.cli.view import LivePage
     from worldline.recording import RunRecording, Shelf
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
     from worldline.targets import Ready
     from worldline.targets.federation import ReadyFederation
+    from worldline.watch.live import LiveRun
 
 
 # Ctrl-C, a request to terminate, a closed terminal: the first ends a run in good order, the next at once.
@@ -129,18 +128,6 @@ def timing_noted(ready: ReadyFederation, shelf: Shelf | None, *, force: bool) ->
         writer.close(digest)
 
 
-@contextmanager
-def page_of(ready: Ready, options: PageOptions) -> Iterator[LivePage | None]:
-    """Show a run on a page, if that is wanted."""
-    if not options.watch or not ready.is_main:
-        yield None
-        return
-    from worldline.cli.view import LivePage  # Here, since few runs have one.
-
-    with LivePage(ready, options) as page:
-        yield page
-
-
 # The one loop in which commands run something: `run`, `nodes`, `spacetime`, `world`, `serve` and `metasim serve` say
 # only what differs.
 
@@ -155,7 +142,7 @@ def run_to_end(
     interrupt: Callable[[Interrupted], None] = interrupt_here,
     hurry: Callable[[], None] = lambda: None,
     ended: Callable[[AnyOutcome], None] = lambda _: None,
-    page: LivePage | None = None,
+    page: LiveRun | None = None,
 ) -> AnyOutcome:
     """Run something to its end: shown, also on a page, recorded, and ended in good order by a signal.
 
@@ -176,8 +163,8 @@ def run_to_end(
             if page is None:
                 outcome = run(observer, watch)
             else:
-                outcome = run(page.observing(observer), page.run.watching(watch))
-                page.run.over(outcome)
+                outcome = run(page.observing(observer), page.watching(watch))
+                page.over(outcome)
         if recording is not None:
             recording.conclude(outcome)
         ended(outcome)

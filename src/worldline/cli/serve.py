@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,8 +19,9 @@ from worldline.cli.options import (
     takes,
     token_in,
 )
+from worldline.cli.run import page_of
 from worldline.cli.run_federation import run_on_screen, say_drawn, screen_for
-from worldline.cli.runner import page_of, recording_of, timing_noted
+from worldline.cli.runner import recording_of, timing_noted
 from worldline.federation.environment import OPERATOR_TOKEN
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server.limits import too_few_files
@@ -38,7 +39,7 @@ from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation, from_file
 
 if TYPE_CHECKING:
-    from worldline.cli.view import LivePage
+    from worldline.watch.live import LiveRun
 
 
 @takes(
@@ -107,7 +108,7 @@ def serve_run(
     shelf: Shelf | None,
     *,
     quiet: bool,
-    page: LivePage | None = None,
+    page: LiveRun | None = None,
 ) -> FederationOutcome:
     """Serve a run to its end, to participants started elsewhere; show it, and record it."""
     sweep_scratch_folders()

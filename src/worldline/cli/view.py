@@ -15,8 +15,6 @@ from worldline.cli.options import PageOptions, takes
 from worldline.cli.runner import interruptible
 from worldline.federation.operator import Operator
 from worldline.federation.registry import running
-from worldline.history.observer import Observer
-from worldline.history.telling import SeveralObservers
 from worldline.model import Interrupted, LossError
 from worldline.model.text import printable
 from worldline.recording import Recording
@@ -91,34 +89,30 @@ def interruptible_quietly() -> Iterator[None]:
 
 
 class LivePage:
-    """The page of a run. It is there from before the run until its user ends it, however the run ends."""
+    """The page of a run, there from before the run until its user ends it, however the run ends."""
 
     def __init__(self, ready: Ready, options: PageOptions) -> None:
         is_served = isinstance(ready, ReadyFederation) and ready.federation is None
         facts = {"name": printable(ready.name), "room": ready.kind, "seed": ready.seed, "file": ""}
-        self.run = LiveRun(facts, _operator if is_served else None)
+        self._run = LiveRun(facts, _operator if is_served else None)
         self._options = options
-        self._server = PageServer([self.run.show], host=options.host, port=options.port)
+        self._server = PageServer([self._run.show], host=options.host, port=options.port)
 
-    def __enter__(self) -> LivePage:
+    def __enter__(self) -> LiveRun:
         self._server.__enter__()
         _announce(self._server, self._options)
-        return self
+        return self._run
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
             if error is not None:
-                self.run.failed(error)
+                self._run.failed(error)
             if not isinstance(error, Interrupted):
                 remark(f"the run is over; its page stays at {self._server.url} until Ctrl-C")
                 with interruptible_quietly():
                     signal.pause()
         finally:
             self._server.__exit__(None, None, None)
-
-    def observing(self, observer: Observer | None) -> Observer:
-        """Return what tells the page, and another observer, what happens."""
-        return self.run if observer is None else SeveralObservers((observer, self.run))
 
 
 def _operator() -> Operator:

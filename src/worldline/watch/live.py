@@ -20,6 +20,7 @@ from worldline.federation.operator import Operator
 from worldline.history.diff.account import Sending
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
+from worldline.history.telling import SeveralObservers
 from worldline.lock.why.reasons import Situation
 from worldline.model.errors import LossError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
@@ -90,6 +91,10 @@ class LiveRun(Observer):
         )
         self._next_take = self._next_ask = 0.0
         self._before = time.monotonic(), 0, 0  # When its speed was measured last, and how far it was.
+
+    def observing(self, observer: Observer | None) -> Observer:
+        """Return what tells pages, and another observer, what happens."""
+        return self if observer is None else SeveralObservers((observer, self))
 
     # --- What an observer is told, in the run's own thread ---
 

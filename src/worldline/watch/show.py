@@ -33,7 +33,7 @@ Lines = dict[str, tuple[list[int], list[float]]]
 """Times and values of a field, by sender."""
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """Where a show has its messages from, when they are asked for."""
 
     def payload(self, row: dict[str, Any]) -> bytes | None:
@@ -49,7 +49,7 @@ class Show:
     def __init__(
         self,
         facts: dict[str, Any],
-        source: Source,
+        source: MessageSource,
         *,
         tape: Tape | None = None,
         order: Callable[[str, dict[str, Any]], str] | None = None,
