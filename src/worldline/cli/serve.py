@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -249,6 +249,12 @@ def metasim() -> None:
     --no-record
     --force
     --quiet
+
+    The page:
+    --watch
+    --port
+    --host
+    --no-browser
     """
 )
 def metasim_serve(
@@ -257,11 +263,12 @@ def metasim_serve(
     access: ServerOptions,
     federation: FederationOptions,
     recording: RecordingOptions,
+    paging: PageOptions,
     quiet: bool = False,
 ) -> None:
     """Wait for clients to connect, and run their simulators as one.
 
-    A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, starts_none may connect.
+    A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, no other may connect.
     """
     if _are_counted(clients) and not recording.no_record:
         raise UsageError("a recording needs the clients' names", advice="name them all, or use --no-record")
@@ -274,7 +281,9 @@ def metasim_serve(
     )
     token = token_in(access.token_file)
     check_service(ready, access, token)
-    serve_run(ready, access, token, recording.shelf(ready.recording), quiet=quiet)
+    shelf = recording.shelf(ready.recording)
+    with page_of(ready, paging) as page:
+        serve_run(ready, access, token, shelf, quiet=quiet, page=page)
 
 
 def _rule(text: str, loss: float) -> Rule:
