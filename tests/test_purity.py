@@ -39,6 +39,7 @@ FOUNDATIONS: dict[str, set[str]] = {
         *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
         *("kernel", "nodes", "spacetime", "world"),
     },
+    "watch": {"model", "history", "lock", "wire", "recording", "federation", "pictures"},
     "conformance": {"model", "files", "nodes", "targets"},
     "cli": {
         *(
@@ -54,7 +55,7 @@ FOUNDATIONS: dict[str, set[str]] = {
             "federation",
             "launch",
         ),
-        *("kernel", "nodes", "spacetime", "world", "metasim", "pictures", "targets"),
+        *("kernel", "nodes", "spacetime", "world", "metasim", "pictures", "targets", "watch"),
     },
 }
 # Programs that stand for those of users, and so come in by the front door.

@@ -240,12 +240,13 @@ ABOUT = {
         " the rest.",
     },
     "Inspect": {
+        "view": "Look at a recording in a browser: its messages over time, signals, members; or at two side by side.",
         "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
         "replay": "Play a recording, or run members of it again on their own and compare what they do.",
         "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is"
         " intact.",
         "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
-        "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
+        "export": "Write a recording as CSV, Parquet, an LCM log, a Chrome trace or a page for a browser.",
         "draws": "List the random draws of a run: name, time, distribution and value.",
     },
     "Operate": {
@@ -275,6 +276,7 @@ EXAMPLES = {
     "check": ("federation.toml", "model.py --schedules 500"),
     "search": ("federation.toml --seeds 500 --faults crash=1,hang=1", "model.py --seeds 100 --keep-going"),
     "doctor": ("", "--json"),
+    "view": ("run.mcap", "before.mcap after.mcap"),
     "diff": ("before.mcap after.mcap", "model.py --seed-a 1 --seed-b 2"),
     "replay": ("run.mcap --speed max", "run.mcap --only camera --pdb"),
     "info": ("run.mcap", "federation.toml"),

@@ -293,6 +293,7 @@ class ExportForm(StrEnum):
     PARQUET = "parquet"
     LCM = "lcm"
     CHROME_TRACE = "chrome-trace"
+    HTML = "html"
 
 
 _STANDARD = Path("/dev/stdout")
@@ -302,6 +303,7 @@ _SUFFIXES = {
     ".log": ExportForm.LCM,
     ".lcm": ExportForm.LCM,
     ".json": ExportForm.CHROME_TRACE,
+    ".html": ExportForm.HTML,
 }
 
 
@@ -314,7 +316,7 @@ _SUFFIXES = {
     """
 )
 def export(file: Path, output: Path | None = None, form: ExportForm | None = None, topic: str | None = None) -> None:
-    """Write a recording as CSV, Parquet, an LCM log or a Chrome trace.
+    """Write a recording as CSV, Parquet, an LCM log, a Chrome trace or a page for a browser.
 
     Tables have a row for each message and receiver. An LCM log is the one that `run --lcm` would have written.
     """
@@ -333,6 +335,8 @@ def export(file: Path, output: Path | None = None, form: ExportForm | None = Non
             save(path, parquet_of(account.sendings, topic))
         elif chosen is ExportForm.CHROME_TRACE:
             save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, topic))
+        elif chosen is ExportForm.HTML:
+            save(path, _page_of(recording, topic))
         else:
             _export_to_lcm(recording, path, topic)
     if missing := shortcoming(recording):
@@ -351,6 +355,17 @@ def _form(form: ExportForm | None, output: Path | None) -> ExportForm:
 def _default(file: Path, form: ExportForm) -> Path:
     ending = next(suffix for suffix, each in _SUFFIXES.items() if each is form)
     return file.with_suffix(".trace.json" if form is ExportForm.CHROME_TRACE else ending)
+
+
+def _page_of(recording: Recording, topic: str | None) -> bytes:
+    """Return the page that `worldline view` shows, as a file that needs no server."""
+    from worldline.watch.page import packed, written_page
+    from worldline.watch.recorded import recorded_show
+
+    if topic is not None:
+        raise UsageError("a page has all topics", advice="leave out --topic")
+    show = recorded_show(recording)
+    return written_page([show.facts], {"packed": [packed(show)]}).encode()
 
 
 def _export_to_lcm(recording: Recording, path: Path, topic: str | None) -> None:

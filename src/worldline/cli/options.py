@@ -77,6 +77,10 @@ _SHARED = """
     --no-record  Record nothing.
     --force  Replace existing files even if they aren't recordings.
     --quiet, -q  Show only the outcome.
+    --watch  Show the run on a page while it happens, in a browser on this machine.
+    --port N at least 0  Port of the page (default: a free one). If it is taken, a free one is used.
+    --host ADDRESS  Where the page is served (default: 127.0.0.1). Any other address can be reached by others.
+    --no-browser  Print the page's address, and open no browser.
 """
 OF_FEDERATION = """
     --seed
@@ -143,6 +147,15 @@ PATIENCE_S = 10.0
 """How long time may stand still before the participant that holds it is named, unless another patience is chosen."""
 
 LISTEN = "tcp://127.0.0.1:7475"
+
+
+class PageOptions(Struct, frozen=True, kw_only=True):
+    """Whether a run is shown on a page, where that is served, and whether a browser is opened."""
+
+    watch: bool = False
+    port: int = 0
+    host: str = "127.0.0.1"
+    no_browser: bool = False
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
-from worldline.cli.options import RecordingOptions, takes, token_in
+from worldline.cli.options import PageOptions, RecordingOptions, takes, token_in
 from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
@@ -27,6 +27,7 @@ from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
     from worldline.recording import Shelf
+    from worldline.watch.live import LiveRun
 
 
 # Says where a run is that hasn't told its status for a while: perhaps one step of its model never ends.
@@ -67,7 +68,9 @@ def _look(runner: int, heard: list[float], over: threading.Event) -> None:
             remark(f"still running: one step has taken {silent_s:.0f} seconds so far, in {line}")
 
 
-def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool = False) -> Outcome:
+def run_model(
+    ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool = False, page: LiveRun | None = None
+) -> Outcome:
     """Run what runs in this program and its workers: a kernel simulation, an algorithm, agents, a world.
 
     Say what has come of it. A failure is left to be raised.
@@ -77,7 +80,12 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
         ready.recorder, shelf if ready.is_main else None, None if quiet or as_json else PlainConsole().print
     )
     outcome = run_to_end(
-        ready.run, recording, showing=lambda: _watch(ready, quiet=quiet), interrupt=ready.interrupt, hurry=ready.hurry
+        ready.run,
+        recording,
+        showing=lambda: _watch(ready, quiet=quiet),
+        interrupt=ready.interrupt,
+        hurry=ready.hurry,
+        page=page,
     )
     if not ready.is_main or outcome.failure is not None:
         return outcome
@@ -102,6 +110,18 @@ def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
             return
         with breaking_silence(shown) as watch:
             yield watch
+
+
+@contextmanager
+def page_of(ready: Ready, options: PageOptions) -> Iterator[LiveRun | None]:
+    """Show a run on a page, if that is wanted."""
+    if not options.watch or not ready.is_main:
+        yield None
+        return
+    from worldline.cli.view import LivePage  # Here, since few runs have one.
+
+    with LivePage(ready, options) as page:
+        yield page
 
 
 # What `worldline run --json` prints of a run.
@@ -169,6 +189,12 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     --lcm
     --lcm-serve
 
+    The page:
+    --watch
+    --port
+    --host
+    --no-browser
+
     Federations only:
     --draws
     --realtime
@@ -189,6 +215,7 @@ def run(
     recording: RecordingOptions,
     shown: ReportOptions,
     federation: FederationOptions,
+    paging: PageOptions,
     token_file: Path | None = None,
 ) -> None:
     """Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.
@@ -213,12 +240,13 @@ def run(
                 _show_trace(error)
             raise
         try:
-            if isinstance(ready, ReadyFederation):
-                shelf = shelf or recording.shelf(ready.recording)
-                outcome = _run_federation(ready, shelf, shown, force=recording.force)
-            else:
-                outcome = run_model(ready, shelf, quiet=shown.quiet, as_json=shown.as_json)
-                failure = outcome.failure
+            with page_of(ready, paging) as page:
+                if isinstance(ready, ReadyFederation):
+                    shelf = shelf or recording.shelf(ready.recording)
+                    outcome = _run_federation(ready, shelf, shown, force=recording.force, page=page)
+                else:
+                    outcome = run_model(ready, shelf, quiet=shown.quiet, as_json=shown.as_json, page=page)
+                    failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
                 raise
@@ -233,12 +261,14 @@ def run(
         raise failure
 
 
-def _run_federation(ready: ReadyFederation, shelf: Shelf | None, shown: ReportOptions, *, force: bool) -> Outcome:
+def _run_federation(
+    ready: ReadyFederation, shelf: Shelf | None, shown: ReportOptions, *, force: bool, page: LiveRun | None
+) -> Outcome:
     ready.warm_up()  # Before the rest is loaded, of which other runs have no use.
     from worldline.cli.run_federation import run_federation
 
     with timing_noted(ready, shelf, force=force) as conclude:
-        outcome = run_federation(ready, shelf, quiet=shown.quiet, as_json=shown.as_json)
+        outcome = run_federation(ready, shelf, quiet=shown.quiet, as_json=shown.as_json, page=page)
         conclude(outcome)
     return outcome
 

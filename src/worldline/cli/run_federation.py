@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from worldline.federation.address import Address
     from worldline.launch.file.setup import Setup
     from worldline.recording import RunRecording, Shelf
+    from worldline.watch.live import LiveRun
 
 
 # Tells apart what participants print that run in one process, each with context variables of its own.
@@ -173,7 +174,7 @@ _ANYWHERE = ("0.0.0.0", "::")
 
 
 def run_federation(
-    ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool = False
+    ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool = False, page: LiveRun | None = None
 ) -> FederationOutcome:
     """Run a federation to its end, in processes or in this one."""
     for warning in () if ready.setup is None else ready.setup.warnings:
@@ -197,6 +198,7 @@ def run_federation(
         interrupt=ready.interrupt,
         notices=ready.notices if ready.waits_for_people else None,
         showing=lambda: served_to_people(ready, screen),
+        page=page,
     )
 
 
@@ -209,6 +211,7 @@ def run_on_screen(
     interrupt: Callable[[Interrupted], None],
     notices: Callable[[], list[str]] | None,
     showing: Callable[[], AbstractContextManager[None]] = nullcontext,
+    page: LiveRun | None = None,
 ) -> FederationOutcome:
     """Run a federation to its end, shown on a screen and on LCM, and say what has come of it.
 
@@ -231,9 +234,14 @@ def run_on_screen(
         for notice in () if notices is None else notices():
             screen.tell(notice)
 
-    def run_observed(observer: Observer | None, _: Watch | None) -> FederationOutcome:
+    def run_observed(observer: Observer | None, page_watch: Watch | None) -> FederationOutcome:
+        def watch_all(status: Status) -> None:
+            watch(status)
+            if page_watch is not None:
+                page_watch(status)
+
         with shown_on_lcm(ready, observer, screen.note) as shown:
-            outcome = run(shown, watch)
+            outcome = run(shown, watch_all)
         tell_notices()
         return outcome
 
@@ -243,7 +251,7 @@ def run_on_screen(
         screen.give_up()
 
     with screen:
-        outcome = run_to_end(run_observed, recording, showing=showing, interrupt=interrupt, hurry=hurry)
+        outcome = run_to_end(run_observed, recording, showing=showing, interrupt=interrupt, hurry=hurry, page=page)
         for line in conclusion(ready, outcome, time.monotonic() - began):
             screen.conclude(line)
         ready.verify(outcome)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from worldline.recording.writer import Recorder
     from worldline.targets import Ready
     from worldline.targets.federation import ReadyFederation
+    from worldline.watch.live import LiveRun
 
 
 # Ctrl-C, a request to terminate, a closed terminal: the first ends a run in good order, the next at once.
@@ -141,8 +142,9 @@ def run_to_end(
     interrupt: Callable[[Interrupted], None] = interrupt_here,
     hurry: Callable[[], None] = lambda: None,
     ended: Callable[[AnyOutcome], None] = lambda _: None,
+    page: LiveRun | None = None,
 ) -> AnyOutcome:
-    """Run something to its end: shown, recorded, and ended in good order by a signal.
+    """Run something to its end: shown, also on a page, recorded, and ended in good order by a signal.
 
     `run` runs it, given what observes it and what is told its status, which is what `showing` has yielded. A signal
     calls `interrupt`; the next ones call `hurry`, and the recording waits for no reader any more. What the run has come
@@ -157,7 +159,12 @@ def run_to_end(
     with Interruption() as interruption, recording or nullcontext():
         interruption.again = hurry_all
         with showing() as watch, interrupted_by(interruption, interrupt):
-            outcome = run(None if recording is None else recording.observer, watch)
+            observer = None if recording is None else recording.observer
+            if page is None:
+                outcome = run(observer, watch)
+            else:
+                outcome = run(page.observing(observer), page.watching(watch))
+                page.over(outcome)
         if recording is not None:
             recording.conclude(outcome)
         ended(outcome)

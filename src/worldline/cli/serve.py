@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from worldline.cli.console import warn
-from worldline.cli.options import OF_FEDERATION, RecordingOptions, ServerOptions, read_token, takes, token_in
+from worldline.cli.options import (
+    OF_FEDERATION,
+    PageOptions,
+    RecordingOptions,
+    ServerOptions,
+    read_token,
+    takes,
+    token_in,
+)
+from worldline.cli.run import page_of
 from worldline.cli.run_federation import run_on_screen, say_drawn, screen_for
 from worldline.cli.runner import recording_of, timing_noted
 from worldline.federation.environment import OPERATOR_TOKEN
@@ -28,6 +37,9 @@ from worldline.processes.executor import Executor
 from worldline.recording import Shelf
 from worldline.targets import FederationOptions, RunOptions
 from worldline.targets.federation import ReadyFederation, from_file
+
+if TYPE_CHECKING:
+    from worldline.watch.live import LiveRun
 
 
 @takes(
@@ -54,6 +66,12 @@ from worldline.targets.federation import ReadyFederation, from_file
     --no-record
     --force
     --quiet
+
+    The page:
+    --watch
+    --port
+    --host
+    --no-browser
     """,
 )
 def serve(
@@ -62,6 +80,7 @@ def serve(
     options: RunOptions,
     federation: FederationOptions,
     recording: RecordingOptions,
+    paging: PageOptions,
     quiet: bool = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
@@ -72,8 +91,8 @@ def serve(
     token = _tokens(access, ready.setup)
     check_service(ready, access, token)
     shelf = recording.shelf(ready.recording)
-    with timing_noted(ready, shelf, force=recording.force) as conclude:
-        conclude(serve_run(ready, access, token, shelf, quiet=quiet))
+    with timing_noted(ready, shelf, force=recording.force) as conclude, page_of(ready, paging) as page:
+        conclude(serve_run(ready, access, token, shelf, quiet=quiet, page=page))
 
 
 def check_service(ready: ReadyFederation, access: ServerOptions, token: str | dict[str, str] | None) -> None:
@@ -89,6 +108,7 @@ def serve_run(
     shelf: Shelf | None,
     *,
     quiet: bool,
+    page: LiveRun | None = None,
 ) -> FederationOutcome:
     """Serve a run to its end, to participants started elsewhere; show it, and record it."""
     sweep_scratch_folders()
@@ -126,7 +146,7 @@ def serve_run(
         return [waiting.popleft() for _ in range(len(waiting))]
 
     recording = recording_of(ready.recorder, shelf, screen.note)
-    return run_on_screen(run, ready, screen, recording, interrupt=interrupt, notices=notices)
+    return run_on_screen(run, ready, screen, recording, interrupt=interrupt, notices=notices, page=page)
 
 
 def _server(
@@ -229,6 +249,12 @@ def metasim() -> None:
     --no-record
     --force
     --quiet
+
+    The page:
+    --watch
+    --port
+    --host
+    --no-browser
     """
 )
 def metasim_serve(
@@ -237,11 +263,12 @@ def metasim_serve(
     access: ServerOptions,
     federation: FederationOptions,
     recording: RecordingOptions,
+    paging: PageOptions,
     quiet: bool = False,
 ) -> None:
     """Wait for clients to connect, and run their simulators as one.
 
-    A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, starts_none may connect.
+    A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, no other may connect.
     """
     if _are_counted(clients) and not recording.no_record:
         raise UsageError("a recording needs the clients' names", advice="name them all, or use --no-record")
@@ -254,7 +281,9 @@ def metasim_serve(
     )
     token = token_in(access.token_file)
     check_service(ready, access, token)
-    serve_run(ready, access, token, recording.shelf(ready.recording), quiet=quiet)
+    shelf = recording.shelf(ready.recording)
+    with page_of(ready, paging) as page:
+        serve_run(ready, access, token, shelf, quiet=quiet, page=page)
 
 
 def _rule(text: str, loss: float) -> Rule:

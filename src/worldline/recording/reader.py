@@ -185,7 +185,7 @@ class Recording:
                 raise UsageError(f"{self.path} has no {what} {shown(name)}", advice=nearest(name, there) or listed)
 
     def _topics(self) -> set[str]:
-        return {channel.topic for channel in self._channels.values() if channel.metadata != LOST_CHANNEL}
+        return {channel.topic for channel in self.channels.values() if channel.metadata != LOST_CHANNEL}
 
     def members(self) -> set[str]:
         """Return who took part, or might have."""
@@ -246,7 +246,7 @@ class Recording:
         begin, stop = as_time(start, "the start"), FOREVER + 1 if end is None else as_time(end, "the end")
         chunks = sorted(chunk for chunk in self._scan.chunks if chunk.latest >= begin and chunk.earliest < stop)
         pool: list[_Entry] = []
-        channels, size = dict(self._channels), 0
+        channels, size = dict(self.channels), 0
         try:
             with self.path.open("rb") as file:
                 for place, chunk in enumerate(chunks):
@@ -276,7 +276,7 @@ class Recording:
         )
 
     @cached_property
-    def _channels(self) -> dict[int, Channel]:
+    def channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
 

@@ -1,0 +1,1 @@
+"""The page: a run looked at in a browser, while it happens or from its recording."""

@@ -1,0 +1,277 @@
+"use strict";
+// What all views share: the run as the page has it, its times and colors, the moment and the window that are looked at.
+
+const byId = id => document.getElementById(id);
+const given = JSON.parse(byId("data").textContent);
+
+// Make an element; texts are texts, whatever is in them.
+function make(tag, attributes = {}, ...content) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes))
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
+  element.append(...content.map(each => each instanceof Node ? each : String(each ?? "")));
+  return element;
+}
+
+// --- Times, in nanoseconds ---
+
+const UNITS = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+
+// Write a time with as many digits as tell it from one that is `step` away, in the unit of one that it is like.
+function timeText(time, step = 1, like = time) {
+  if (time === null || time === undefined) return "";
+  if (time === 0) return "0";
+  const [size, unit] = UNITS.find(each => Math.abs(like) >= each[0] && each[0] <= 1e9) || UNITS[6];
+  const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / Math.max(step, 1)) - 1e-9)));
+  const text = (time / size).toFixed(digits);
+  return (text.includes(".") ? text.replace(/\.?0+$/, "") : text) + " " + unit;
+}
+
+// The least of 1, 2, 5 times a power of ten that isn't below a number.
+function nice(least) {
+  const power = Math.pow(10, Math.floor(Math.log10(least)));
+  return [1, 2, 5, 10].map(each => each * power).find(each => each >= least * (1 - 1e-9));
+}
+
+// --- A run, in columns that grow ---
+
+const ARRAYS = {d: Float64Array, i: Int32Array, I: Uint32Array};
+const SIZES = {d: 8, i: 4, I: 4};
+const LOG = "worldline/log";
+
+class Run {
+  constructor(number, facts) {
+    this.number = number; this.facts = facts; this.status = {phase: "loading"};
+    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = [];
+    this.columns = null; this.first = 0; this.count = 0; this.latest = 0; this.longest = 0; this.firstNote = 0;
+    this.version = 0;
+  }
+
+  // What to ask for: all that comes behind what is here.
+  have() {
+    return {rows: this.first + this.count, notes: this.firstNote + this.notes.length, members: this.members.length,
+      topics: this.topics.length, reasons: this.reasons.length};
+  }
+
+  // Take in news: a header in JSON and columns behind it.
+  take(buffer) {
+    const length = new DataView(buffer).getUint32(0, true);
+    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+    this.facts = head.facts; this.status = head.status; this.losses = head.losses;
+    for (const name of ["members", "topics", "reasons"]) this[name].push(...head[name]);
+    for (const [who, began, ended] of head.stays) this.stays.set(who, [began, ended]);
+    if (!this.columns)
+      this.columns = Object.fromEntries(head.columns.map(([name, code]) => [name, new ARRAYS[code](1024)]));
+    if (head.first > this.first + this.count) { this.first = head.first; this.count = 0; }  // Cut off meanwhile.
+    let offset = 4 + length;
+    this.reserve(this.count + head.count);
+    for (const [name, code] of head.columns) {
+      this.columns[name].set(new ARRAYS[code](buffer, offset, head.count), this.count);
+      offset += Math.ceil(head.count * SIZES[code] / 8) * 8;
+    }
+    const {sent, arrival} = this.columns;
+    for (let row = this.count; row < this.count + head.count; row++) {
+      if (arrival[row] > this.latest) this.latest = arrival[row];
+      if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
+    }
+    this.count += head.count;
+    for (const [at, who, topic, number, text] of head.notes) {
+      this.notes.push({at, who, topic: this.topics[topic], number, text, ...noteParts(text)});
+      if (at > this.latest) this.latest = at;
+    }
+    if (head.count || head.notes.length || head.members.length) this.version++;
+    return head.more;
+  }
+
+  reserve(count) {
+    for (const [name, column] of Object.entries(this.columns)) {
+      if (column.length >= count) continue;
+      const larger = new column.constructor(Math.max(count, 2 * column.length));
+      larger.set(column.subarray(0, this.count));
+      this.columns[name] = larger;
+    }
+  }
+
+  get end() { return Math.max(this.latest, this.status.time || 0, this.facts.live ? 0 : this.facts.end || 0, 1); }
+
+  // The first row that was sent at a time or later.
+  rowAt(time) { return lowest(this.count, row => this.columns.sent[row] >= time); }
+  noteAt(time) { return lowest(this.notes.length, place => this.notes[place].at >= time); }
+  isFault(note) { return note.topic === "worldline/meta" && /crash|recover|hang|partition|drop|down|fail|kill|restart|boot|stop/i.test(note.text); }
+}
+
+function lowest(count, holds) {
+  let low = 0, high = count;
+  while (low < high) { const middle = (low + high) >> 1; if (holds(middle)) high = middle; else low = middle + 1; }
+  return low;
+}
+
+// A note's payload is mostly JSON: what it says in words, and its parts.
+function noteParts(text) {
+  let parts = null;
+  try { parts = JSON.parse(text); } catch { return {says: text, parts}; }
+  if (parts && typeof parts === "object") return {says: String(parts.text ?? parts.what ?? parts.kind ?? text), parts};
+  return {says: String(parts), parts: null};
+}
+
+// --- What is looked at: one moment, one window of time, for all views ---
+
+const look = {now: 0, from: 0, to: 1, follow: true, selected: null, hovered: null, playing: 0};
+const listeners = [];
+const runs = given.shows.map((facts, number) => new Run(number, facts));
+let frame = 0;
+
+// Have everything drawn again, once, however often it is asked for.
+function redraw() {
+  if (!frame) frame = requestAnimationFrame(() => { frame = 0; for (const draw of listeners) draw(); });
+}
+
+const wholeEnd = () => Math.max(...runs.map(run => run.end));
+
+function setWindow(from, to) {
+  const whole = wholeEnd() * 1.02, least = 4;  // Nanoseconds: there is nothing between two.
+  let length = Math.min(Math.max(to - from, least), whole * 1.2);
+  from = Math.max(-0.1 * whole, Math.min(from, whole * 1.1 - length));
+  look.from = from; look.to = from + length; look.follow = false;
+  redraw();
+}
+
+function setNow(time, reveal = true) {
+  look.now = Math.max(0, Math.min(time, wholeEnd()));
+  const length = look.to - look.from;
+  if (reveal && (look.now < look.from || look.now > look.to)) {
+    look.from = look.now - length / 2; look.to = look.from + length; look.follow = false;
+  }
+  redraw();
+}
+
+function zoom(factor, around) { setWindow(around - (around - look.from) * factor, around + (look.to - around) * factor); }
+
+// --- Colors ---
+
+const DAY = ["#0072b2", "#d55e00", "#009e73", "#b4558f", "#b37700", "#2b8cc4", "#7a5c00", "#4a4a4a"];
+const NIGHT = ["#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9a94a", "#c5ccd3"];
+const theme = {};
+
+function readTheme() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["paper", "panel", "ink", "soft", "faint", "mark", "alarm", "good", "hold"])
+    theme[name] = style.getPropertyValue("--" + name).trim();
+  theme.colors = document.documentElement.classList.contains("dark") ? NIGHT : DAY;
+  theme.size = parseFloat(style.fontSize);
+}
+const colorOf = number => theme.colors[number % theme.colors.length];
+
+// --- A canvas that has the size of its place ---
+
+class Sheet {
+  constructor(place, draw) {
+    this.canvas = make("canvas", {tabindex: "0"});
+    this.pen = this.canvas.getContext("2d");
+    this.width = this.height = 0;
+    place.append(this.canvas);
+    new ResizeObserver(() => { this.measure(); redraw(); }).observe(this.canvas);
+    listeners.push(() => { if (this.canvas.offsetParent !== null) { this.clear(); draw(this); } });
+  }
+  measure() {
+    const area = this.canvas.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
+    this.width = area.width; this.height = area.height;
+    this.canvas.width = Math.round(area.width * ratio); this.canvas.height = Math.round(area.height * ratio);
+    this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+  clear() {
+    this.pen.globalAlpha = 1; this.pen.setLineDash([]);
+    this.pen.fillStyle = theme.paper; this.pen.fillRect(0, 0, this.width, this.height);
+    this.pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
+  }
+  line(a, b, c, d) { this.pen.beginPath(); this.pen.moveTo(a, b); this.pen.lineTo(c, d); this.pen.stroke(); }
+  // Write a text with a halo, so that it can be read on lines, and inside of the sheet.
+  write(text, x, y, color = theme.ink, align = "left") {
+    const {pen} = this, width = pen.measureText(text).width;
+    let left = align === "left" ? x : align === "right" ? x - width : x - width / 2;
+    left = Math.max(2, Math.min(left, this.width - width - 2));
+    pen.strokeStyle = theme.paper; pen.lineWidth = 4; pen.lineJoin = "round"; pen.fillStyle = color;
+    pen.strokeText(text, left, y); pen.fillText(text, left, y);
+    return [left, left + width];
+  }
+}
+
+// Draw an axis of time at the foot of a sheet, and the moment that is looked at.
+function drawAxis(sheet, left, right, bottom) {
+  const {pen} = sheet, length = look.to - look.from, scale = (right - left) / length;
+  const step = nice(length / Math.max(2, (right - left) / (9 * theme.size)));
+  const x = time => left + (time - look.from) * scale;
+  pen.strokeStyle = theme.faint; pen.lineWidth = 1;
+  for (let time = Math.ceil(look.from / step) * step; time <= look.to; time += step) {
+    sheet.line(x(time), 0, x(time), bottom);
+    if (time >= 0) sheet.write(timeText(Math.round(time), step, look.to), x(time), bottom + 1.2 * theme.size, theme.soft, "center");
+  }
+  if (look.now >= look.from && look.now <= look.to) {
+    pen.strokeStyle = theme.mark; pen.lineWidth = 1.5; sheet.line(x(look.now), 0, x(look.now), bottom);
+  }
+  return x;
+}
+
+// Let a sheet be panned and zoomed in time: wheel, drag, pinch.
+function navigable(sheet, left, clicked, hovered) {
+  const {canvas} = sheet, touching = new Map();
+  const timeAt = px => look.from + (px - left()) / Math.max(1, sheet.width - left()) * (look.to - look.from);
+  const spot = event => { const area = canvas.getBoundingClientRect(); return [event.clientX - area.left, event.clientY - area.top]; };
+  let moved = 0;
+  canvas.addEventListener("wheel", event => {
+    event.preventDefault();
+    const length = look.to - look.from, [x] = spot(event);
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const shift = (event.deltaX || event.deltaY) / sheet.width * length;
+      setWindow(look.from + shift, look.to + shift);
+    } else zoom(Math.exp(event.deltaY * 0.0015), timeAt(x));
+  }, {passive: false});
+  canvas.addEventListener("pointerdown", event => { canvas.setPointerCapture(event.pointerId); touching.set(event.pointerId, spot(event)); moved = 0; });
+  canvas.addEventListener("pointermove", event => {
+    const here = spot(event), before = touching.get(event.pointerId);
+    if (!before) { hovered(...here, timeAt(here[0])); return; }
+    const perPixel = (look.to - look.from) / Math.max(1, sheet.width - left());
+    moved += Math.abs(here[0] - before[0]) + Math.abs(here[1] - before[1]);
+    if (touching.size === 1 && moved > 3) setWindow(look.from - (here[0] - before[0]) * perPixel, look.to - (here[0] - before[0]) * perPixel);
+    else if (touching.size === 2) {
+      const other = [...touching].find(([id]) => id !== event.pointerId)[1];
+      const was = Math.max(10, Math.abs(before[0] - other[0])), is = Math.max(10, Math.abs(here[0] - other[0]));
+      zoom(was / is, timeAt((here[0] + other[0]) / 2));
+    }
+    touching.set(event.pointerId, here);
+  });
+  const release = event => {
+    if (touching.delete(event.pointerId) && event.type === "pointerup" && moved <= 3) { const here = spot(event); clicked(...here, timeAt(here[0])); }
+  };
+  canvas.addEventListener("pointerup", release);
+  canvas.addEventListener("pointercancel", release);
+  canvas.addEventListener("pointerleave", () => hovered(-1, -1, null));
+  canvas.addEventListener("dblclick", event => zoom(0.4, timeAt(spot(event)[0])));
+}
+
+// --- Questions to the server; a page that is a file has the answers in it ---
+
+async function ask(what, parameters = {}) {
+  if (given.packed) return packedAnswer(what, parameters);
+  const answer = await fetch(`${what}?${new URLSearchParams(parameters)}`, {cache: "no-store"});
+  if (answer.ok) return what === "news" ? answer.arrayBuffer() : answer.json();
+  throw new Error(answer.status === 409 ? (await answer.json()).error : await answer.text());
+}
+
+function packedAnswer(what, {show = 0, row, topic, field}) {
+  const pack = given.packed[show];
+  if (what === "news") return Uint8Array.from(atob(pack.news), each => each.charCodeAt(0)).buffer;
+  if (what === "fields" || what === "scene") return pack[what];
+  const found = what === "message" ? pack.messages[row] : pack.signals[`${topic} ${field}`];
+  if (found === undefined) throw new Error("this file doesn't have it: open the recording with `worldline view`");
+  return found;
+}
+
+async function order(name, more = {}) {
+  const answer = await fetch("order", {method: "POST", headers: {"Content-Type": "application/json"},
+    body: JSON.stringify({order: name, ...more})});
+  const said = await answer.json();
+  if (!answer.ok) throw new Error(said.error);
+  return said.said;
+}

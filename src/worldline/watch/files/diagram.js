@@ -1,0 +1,271 @@
+// The space-time diagram: a line for each member, an arrow for each message.
+
+const ARROWS_MAX = 4000;   // More can't be told apart; then every so many-th is drawn.
+const CONE_MAX = 200000;   // Rows that are looked through for a cone.
+
+class Diagram {
+  constructor(place, run) {
+    this.run = run; this.spots = []; this.scroll = 0;
+    this.sheet = new Sheet(place, () => this.draw());
+    this.sheet.canvas.setAttribute("role", "img");
+    this.sheet.canvas.setAttribute("aria-label", "space-time diagram: members over time, messages as arrows");
+    this.caption = make("div", {class: "caption"});
+    place.append(this.caption);
+    navigable(this.sheet, () => this.left(), (x, y, time) => this.click(x, y, time), (x, y) => this.hover(x, y));
+  }
+
+  left() {
+    const {pen} = this.sheet;
+    pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
+    const widest = this.run.members.slice(0, 500).reduce((most, name) => Math.max(most, pen.measureText(name || "(outside)").width), 0);
+    return Math.min(widest + 18, this.sheet.width * 0.35);
+  }
+
+  // The members that take part, in a natural order.
+  lanes() {
+    if (this.lanesOf === this.run.members.length) return this.lane;
+    const order = this.run.members.map((_, number) => number).filter(number => this.run.members[number] || this.isBusy(number))
+      .sort((a, b) => this.run.members[a].localeCompare(this.run.members[b], undefined, {numeric: true}));
+    this.lane = new Int32Array(this.run.members.length);
+    order.forEach((number, place) => { this.lane[number] = place; });
+    this.lanesOf = this.run.members.length;
+    this.order = order;
+    return this.lane;
+  }
+
+  // What comes from outside has a line of its own, if anything does.
+  isBusy(number) {
+    const {run} = this;
+    return run.notes.some(note => note.who === number && run.isFault(note)) || run.columns?.sender.subarray(0, run.count).includes(number);
+  }
+
+  draw() {
+    const {run, sheet} = this, {pen, width, height} = sheet, lane = this.lanes();
+    this.spots = [];
+    if (!run.columns || !width) return;
+    const left = this.left(), bottom = height - 2 * theme.size, gap = Math.min(12 * theme.size, (bottom - theme.size) / Math.max(1, this.order.length));
+    const x = drawAxis(sheet, left, width, bottom), top = theme.size * 0.9;
+    const y = member => top + gap * (lane[member] + 0.5);
+    this.y = y;
+    for (const member of this.order) {
+      const [began, ended] = run.stays.get(member) || [0, null];
+      pen.strokeStyle = theme.soft; pen.globalAlpha = 0.55; pen.lineWidth = 1.2;
+      sheet.line(Math.max(left, x(began)), y(member), Math.min(width, x(ended ?? run.end)), y(member));
+      pen.globalAlpha = 1;
+    }
+    pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
+    this.drawMessages(x, y, left);
+    this.drawNotes(x, y, left, gap);
+    this.drawChain(x, y);
+    pen.restore();
+    const every = Math.max(1, Math.ceil(1.1 * theme.size / gap));
+    this.order.forEach((member, place) => {
+      if (place % every) return;
+      const held = (run.status.waits || []).some(wait => wait.holder === run.members[member]);
+      sheet.write(fitted(pen, run.members[member] || "(outside)", left - 10), 6, y(member) + 0.3 * theme.size, held ? theme.hold : theme.ink);
+    });
+  }
+
+  drawMessages(x, y, left) {
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns;
+    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to);
+    const stride = Math.max(1, Math.ceil((stop - start) / ARROWS_MAX));
+    const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
+    if (stride >= 4 && !cone) { this.drawMany(x, y, start, stop, stride); return; }
+    const bold = document.documentElement.classList.contains("large") ? 2 : 1.1;
+    for (let row = stride === 1 ? start : Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
+      if (arrival[row] < look.from) continue;
+      const a = x(sent[row]), b = y(sender[row]), isLost = lost[row] >= 0, alone = receiver[row] < 0;
+      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]);
+      pen.globalAlpha = cone ? (cone.has(row) ? 1 : 0.12) : stride > 1 ? 0.5 : 0.85;
+      pen.strokeStyle = pen.fillStyle = isLost ? theme.alarm : colorOf(topic[row]);
+      pen.lineWidth = cone?.has(row) ? 2 * bold : bold;
+      if (alone) { pen.beginPath(); pen.arc(a, b, 2.5, 0, 7); pen.stroke(); }
+      else {
+        pen.setLineDash(isLost ? [4, 3] : []);
+        sheet.line(a, b, c, d);
+        if (stride < 4) { if (isLost) cross(sheet, c, d); else head(sheet, a, b, c, d); }
+      }
+      if (stride < 10) this.spots.push([a, b, c, d, row]);
+    }
+    pen.setLineDash([]); pen.globalAlpha = 1;
+    if (look.selected?.run === run && look.selected.row !== undefined) {
+      const row = look.selected.row - run.first;
+      if (row >= 0 && row < run.count && receiver[row] >= 0) {
+        pen.strokeStyle = theme.mark; pen.lineWidth = 3; sheet.line(x(sent[row]), y(sender[row]), x(arrival[row]), y(receiver[row]));
+      }
+    }
+    this.count(start, stop, stride);
+    if (stride === 1 && stop - start <= 40) this.labelMessages(x, y, start, stop);
+  }
+
+  // Many arrows at once: as lines, all of a color in one stroke.
+  drawMany(x, y, start, stop, stride) {
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, lines = new Map();
+    for (let row = Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
+      if (receiver[row] < 0 || arrival[row] < look.from) continue;
+      const color = lost[row] >= 0 ? theme.alarm : colorOf(topic[row]);
+      let line = lines.get(color);
+      if (!line) lines.set(color, line = new Path2D());
+      line.moveTo(x(sent[row]), y(sender[row])); line.lineTo(x(arrival[row]), y(receiver[row]));
+    }
+    pen.globalAlpha = 0.5; pen.lineWidth = 1;
+    for (const [color, line] of lines) { pen.strokeStyle = color; pen.stroke(line); }
+    pen.globalAlpha = 1;
+    this.count(start, stop, stride);
+  }
+
+  count(start, stop, stride) {
+    const {run} = this;
+    const shown = stride > 1 ? `every ${stride.toLocaleString("en")}th of ` : "";
+    this.caption.textContent = `${run.facts.file || ""} ${shown}${(stop - start).toLocaleString("en")} messages`;
+  }
+
+  labelMessages(x, y, start, stop) {
+    const {run, sheet} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns, taken = [];
+    for (let row = start; row < stop; row++) {
+      if (receiver[row] < 0) continue;
+      const text = run.topics[topic[row]] + (lost[row] >= 0 ? ` ✕ ${run.reasons[lost[row]]}` : "");
+      const cx = (x(sent[row]) + x(arrival[row])) / 2, cy = (y(sender[row]) + y(receiver[row])) / 2;
+      const wide = sheet.pen.measureText(text).width / 2, high = 0.6 * theme.size, box = [cx - wide, cy - high, cx + wide, cy + high];
+      if (taken.some(other => overlap(box, other))) continue;
+      taken.push(box);
+      sheet.write(text, cx, cy + 0.3 * theme.size, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), "center");
+    }
+  }
+
+  drawNotes(x, y, left, gap) {
+    const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
+    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), taken = [];
+    for (let place = start; place < stop; place += stride) {
+      const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
+      pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
+      pen.lineWidth = 1.5;
+      if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }
+      this.spots.push([a, b, a, b, note]);
+      if (!(fault || log) || gap < 1.6 * theme.size) continue;
+      const text = fitted(pen, note.says, 260), wide = pen.measureText(text).width;
+      const box = [a + 5, b - 1.5 * theme.size, a + 8 + wide, b - 0.2 * theme.size];
+      if (taken.some(other => overlap(box, other))) continue;
+      taken.push(box);
+      sheet.write(text, a + 6, b - 0.5 * theme.size, fault ? theme.alarm : theme.ink);
+    }
+  }
+
+  // How a difference came from its first cause to where it was seen last.
+  drawChain(x, y) {
+    const {run, sheet} = this, {pen} = sheet;
+    let before = null;
+    pen.strokeStyle = theme.hold; pen.lineWidth = 2.5;
+    for (const {member, at} of given.difference?.chain || []) {
+      const number = run.members.indexOf(member);
+      if (number < 0) continue;
+      pen.beginPath(); pen.arc(x(at), y(number), 9, 0, 7); pen.stroke();
+      if (before) { pen.setLineDash([2, 4]); sheet.line(...before, x(at), y(number)); pen.setLineDash([]); }
+      before = [x(at), y(number)];
+    }
+  }
+
+  // The rows that a message depends on, and those that depend on it.
+  cone(place) {
+    if (this.coneOf === place) return this.coneRows;
+    const {run} = this, {sent, arrival, sender, receiver, lost} = run.columns, rows = new Set(), row = place - run.first;
+    this.coneOf = place; this.coneRows = rows;
+    if (row === undefined || Number.isNaN(row) || row < 0 || row >= run.count) return this.coneRows = null;
+    rows.add(row);
+    const reached = new Map(receiver[row] >= 0 && lost[row] < 0 ? [[receiver[row], arrival[row]]] : []);
+    for (let next = row + 1; next < Math.min(run.count, row + CONE_MAX); next++) {
+      if (!(reached.get(sender[next]) <= sent[next])) continue;
+      rows.add(next);
+      if (receiver[next] >= 0 && lost[next] < 0 && !(reached.get(receiver[next]) <= arrival[next])) reached.set(receiver[next], arrival[next]);
+    }
+    const known = new Map([[sender[row], sent[row]]]);
+    for (let before = row - 1; before >= Math.max(0, row - CONE_MAX); before--) {
+      if (receiver[before] < 0 || lost[before] >= 0 || !(known.get(receiver[before]) >= arrival[before])) continue;
+      rows.add(before);
+      if (!(known.get(sender[before]) >= sent[before])) known.set(sender[before], sent[before]);
+    }
+    return rows;
+  }
+
+  nearest(x, y) {
+    let best = null, least = 9;
+    for (const spot of this.spots) {
+      const far = distance(x, y, spot) + (typeof spot[4] === "number" ? 0 : -3);
+      if (far < least) { least = far; best = spot[4]; }
+    }
+    return best;
+  }
+
+  hover(x, y) {
+    const found = x < 0 ? null : this.nearest(x, y);
+    this.sheet.canvas.style.cursor = found === null ? "default" : "pointer";
+    this.sheet.canvas.title = found === null ? "" : typeof found === "number" ? this.words(found) : `${timeText(found.at)}  ${found.says}`;
+  }
+
+  words(row) {
+    const {run} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns;
+    const to = receiver[row] < 0 ? "no receiver" : `${run.members[receiver[row]]} at ${timeText(arrival[row])}`;
+    return `${run.topics[topic[row]]}: ${run.members[sender[row]]} at ${timeText(sent[row])} → ${to}` + (lost[row] >= 0 ? ` (${run.reasons[lost[row]]})` : "");
+  }
+
+  click(x, y, time) {
+    const found = this.nearest(x, y);
+    if (found === null) { look.selected = null; inspect(null); setNow(time); return; }
+    if (typeof found === "number") select(this.run, found);
+    else { look.selected = null; setNow(found.at); inspect({title: this.run.members[found.who] || "(outside)", rows: [["time", timeText(found.at)], ["kind", found.topic]], payload: found.text}); }
+  }
+}
+
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
+function distance(px, py, [a, b, c, d]) {
+  const length = (c - a) ** 2 + (d - b) ** 2;
+  const share = length ? Math.max(0, Math.min(1, ((px - a) * (c - a) + (py - b) * (d - b)) / length)) : 0;
+  return Math.hypot(px - a - share * (c - a), py - b - share * (d - b));
+}
+
+function head(sheet, a, b, c, d) {
+  const {pen} = sheet, angle = Math.atan2(d - b, c - a), size = 0.45 * theme.size;
+  pen.beginPath(); pen.moveTo(c, d);
+  for (const turn of [-0.4, 0.4]) pen.lineTo(c - size * Math.cos(angle + turn), d - size * Math.sin(angle + turn));
+  pen.closePath(); pen.fill();
+}
+
+function cross(sheet, x, y, size = 4) {
+  sheet.pen.setLineDash([]); sheet.pen.lineWidth = 2;
+  sheet.line(x - size, y - size, x + size, y + size); sheet.line(x - size, y + size, x + size, y - size);
+}
+
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  let low = 0, high = text.length;
+  while (low < high) { const middle = (low + high + 1) >> 1; if (pen.measureText(text.slice(0, middle) + "…").width <= width) low = middle; else high = middle - 1; }
+  return text.slice(0, low) + "…";
+}
+
+// Select a message, and show all of it.
+async function select(run, row) {
+  const place = run.first + row, {sent} = run.columns;
+  look.selected = {run, row: place};
+  setNow(sent[row]);
+  try {
+    const found = await ask("message", {show: run.number, row: place});
+    inspect({title: found.topic, rows: [["from", found.sender], ["sent", timeText(found.sent)], ["to", found.receiver ?? "no receiver"],
+      [found.lost ? "would arrive" : "arrives", timeText(found.arrival)], ["takes", timeText(found.arrival - found.sent)], ["number", found.number],
+      ...(found.lost ? [["lost", found.lost]] : []), ...(found.bytes === null ? [] : [["bytes", found.bytes.toLocaleString("en")]])],
+    payload: found.payload ?? "its payload isn't kept any more: record the run to keep all of them"});
+  } catch (error) { inspect({title: "message", rows: [], payload: error.message}); }
+}
+
+function inspect(what) {
+  const place = byId("inspector");
+  place.hidden = what === null;
+  place.textContent = "";
+  if (what === null) return;
+  let payload = what.payload ?? "";
+  try { payload = JSON.stringify(JSON.parse(payload), null, 2); } catch { /* It is no JSON, and is shown as it is. */ }
+  place.append(make("button", {type: "button", "aria-label": "close", style: null, onclick: () => { look.selected = null; inspect(null); redraw(); }}, "×"),
+    make("h2", {}, what.title), make("table", {}, ...what.rows.map(([name, value]) => make("tr", {}, make("th", {}, name), make("td", {class: "wide"}, value)))),
+    make("pre", {id: "payload"}, payload));
+}

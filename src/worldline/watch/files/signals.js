@@ -1,0 +1,88 @@
+// Signals: fields of messages over time, on the same window as the diagram.
+
+class Signals {
+  constructor(place) {
+    this.lines = []; this.tree = make("div", {class: "fields"}, "reading…");
+    this.sheet = new Sheet(place, () => this.draw());
+    this.sheet.canvas.classList.add("beside");
+    place.append(this.tree);
+    navigable(this.sheet, () => this.left, (x, y, time) => setNow(time), (x, y) => { this.mouse = x < 0 ? null : [x, y]; redraw(); });
+    this.left = 60; this.asked = -1; this.picked = new Set();
+  }
+
+  // List the fields anew, if there is more to look at.
+  async open() {
+    const version = runs.reduce((sum, run) => sum + run.topics.length, 0) + (runs.every(run => run.status.phase === "over") ? 0.5 : 0);
+    if (version === this.asked) return;
+    this.asked = version;
+    const found = {};
+    for (const run of runs) for (const [topic, fields] of Object.entries(await ask("fields", {show: run.number})))
+      found[topic] = [...new Set([...(found[topic] || []), ...fields])];
+    this.tree.textContent = "";
+    if (!Object.keys(found).length) this.tree.append("no payload has a number in it that this page can read");
+    for (const [topic, fields] of Object.entries(found))
+      this.tree.append(make("details", {open: Object.keys(found).length <= 6}, make("summary", {}, topic), ...fields.map(field => {
+        const box = make("input", {type: "checkbox", onchange: () => this.pick(topic, field, box.checked)});
+        box.checked = this.picked.has(`${topic} ${field}`);
+        return make("label", {}, box, ` ${field || "(value)"}`);
+      })));
+  }
+
+  async pick(topic, field, on) {
+    const key = `${topic} ${field}`;
+    this.lines = this.lines.filter(line => line.key !== key);
+    if (on) this.picked.add(key); else this.picked.delete(key);
+    if (on) for (const run of runs) {
+      try {
+        const found = await ask("signal", {show: run.number, topic, field});
+        for (const {who, times, values} of found.lines)
+          this.lines.push({key, run, topic, field, name: `${topic}${field ? "." + field : ""}  ${who}${runs.length > 1 ? "  " + (run.facts.file || "") : ""}`, times, values});
+      } catch (error) { if (runs.length === 1) inspect({title: key, rows: [], payload: error.message}); }
+    }
+    redraw();
+  }
+
+  async refresh() {
+    for (const key of this.picked) { const [topic, field] = key.split(/ (?=[^ ]*$)/); await this.pick(topic, field ?? "", true); }
+  }
+
+  draw() {
+    const {sheet} = this, {pen, width, height} = sheet, bottom = height - 2 * theme.size;
+    if (!this.lines.length) { sheet.write("pick a field at the left", width / 2, height / 2, theme.soft, "center"); return; }
+    let low = Infinity, high = -Infinity;
+    for (const {times, values} of this.lines) {
+      const start = Math.max(0, lowest(times.length, place => times[place] >= look.from) - 1);
+      const stop = Math.min(times.length, lowest(times.length, place => times[place] > look.to) + 1);
+      for (let place = start; place < stop; place++) { low = Math.min(low, values[place]); high = Math.max(high, values[place]); }
+    }
+    if (low > high) { low = 0; high = 1; }
+    if (low === high) { low -= 0.5; high += 0.5; }
+    const margin = 0.06 * (high - low), step = nice((high - low) / Math.max(2, bottom / (3 * theme.size)));
+    low -= margin; high += margin;
+    const y = value => bottom - (value - low) / (high - low) * (bottom - 8);
+    const digits = Math.max(0, Math.min(12, -Math.floor(Math.log10(step))));
+    this.left = Math.ceil(Math.max(...[low, high].map(value => pen.measureText(value.toFixed(digits)).width))) + 14;
+    const x = drawAxis(sheet, this.left, width, bottom);
+    for (let value = Math.ceil(low / step) * step; value <= high; value += step) {
+      pen.strokeStyle = theme.faint; pen.lineWidth = 1; sheet.line(this.left, y(value), width, y(value));
+      sheet.write(value.toFixed(digits), this.left - 6, y(value) + 4, theme.soft, "right");
+    }
+    pen.save(); pen.beginPath(); pen.rect(this.left, 0, width - this.left, bottom); pen.clip();
+    this.lines.forEach((line, number) => {
+      const {times, values} = line, start = Math.max(0, lowest(times.length, place => times[place] >= look.from) - 1);
+      pen.strokeStyle = colorOf(number); pen.lineWidth = 1.8; pen.setLineDash(line.run.number ? [6, 4] : []); pen.beginPath();
+      for (let place = start; place < times.length; place++) {
+        const px = x(times[place]), py = y(values[place]);
+        if (place === start) pen.moveTo(px, py); else { pen.lineTo(px, y(values[place - 1])); pen.lineTo(px, py); }
+        if (times[place] > look.to) break;
+      }
+      pen.stroke();
+    });
+    pen.setLineDash([]); pen.restore();
+    this.lines.forEach((line, number) => {
+      const at = lowest(line.times.length, place => line.times[place] > look.now) - 1;
+      const value = at < 0 ? "" : `  ${Number(line.values[at].toPrecision(6))}`;
+      sheet.write(line.name + value, this.left + 14, 1.2 * theme.size * (number + 1), colorOf(number));
+    });
+  }
+}

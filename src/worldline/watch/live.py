@@ -1,0 +1,324 @@
+"""A run that goes on, as pages see it: an observer that fills the tape, and a watch that tells how far the run is.
+
+Both are called by the run and take next to nothing: what is final goes to the tape ten times a second, and which
+participant waits for which is found out only while a page looks.
+
+Pages can hold a run. A federation over sockets is held by its operator's own operations (`operated`). Any other run is
+held where it tells its status: it goes on when that returns. Neither changes a result.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from worldline.federation.operator import Operator
+from worldline.history.diff.account import Sending
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome, Status, Watch
+from worldline.history.telling import SeveralObservers
+from worldline.lock.why.reasons import Situation
+from worldline.model.errors import LossError, UsageError, WorldlineError, shown
+from worldline.model.reading import as_time
+from worldline.model.text import printable
+from worldline.model.time import FOREVER, format_time
+from worldline.recording.pending import Pending, Publication
+from worldline.watch.show import Show
+from worldline.watch.tape import Tape
+from worldline.wire.operator import RunOver
+
+ROWS_KEPT = 1_000_000
+BYTES_KEPT = 2**26
+"""How much of a run that goes on is kept for pages: messages, and bytes of their payloads."""
+
+_TAKE_S, _ASK_S, _LOOK_S = 0.1, 0.5, 0.5
+_NEVER = 2**62  # Bytes: what is final is taken by the clock instead.
+
+
+class KeptMessages:
+    """The latest messages of a run with their payloads, up to so many bytes."""
+
+    def __init__(self, bytes_max: int = BYTES_KEPT) -> None:
+        self._bytes_max = bytes_max
+        self._kept: deque[Sending] = deque()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def add(self, sendings: list[Sending]) -> None:
+        with self._lock:
+            self._kept.extend(sendings)
+            self._size += sum(_weight(each) for each in sendings)
+            while self._size > self._bytes_max:
+                self._size -= _weight(self._kept.popleft())
+
+    def payload(self, row: dict[str, Any]) -> bytes | None:
+        wanted = row["sent"], row["number"]
+        for sent, sender, topic, payload, _, number in self.sendings():
+            if (sent, number) == wanted and (printable(sender), printable(topic)) == (row["sender"], row["topic"]):
+                return payload
+        return None
+
+    def sendings(self) -> Iterable[Sending]:
+        with self._lock:
+            return list(self._kept)
+
+
+def _weight(sending: Sending) -> int:
+    return 100 + len(sending[3] or b"")  # About what a short one takes.
+
+
+class LiveRun(Observer):
+    """What a run has to tell so that pages see it: as an observer, and as a watch (`watch`).
+
+    `operator` connects to the run, where it has a server that listens.
+    """
+
+    def __init__(self, facts: dict[str, Any], operator: Callable[[], Operator] | None = None) -> None:
+        self._kept = KeptMessages()
+        self._pending = Pending(_NEVER)
+        self._holding = Holding()
+        self._operating = None if operator is None else Operating(operator)
+        self.show = Show(
+            {**facts, "live": True},
+            self._kept,
+            tape=Tape(ROWS_KEPT),
+            order=self._holding.order if self._operating is None else self._operating.order,
+            look=self._look,
+        )
+        self._next_take = self._next_ask = 0.0
+        self._before = time.monotonic(), 0, 0  # When its speed was measured last, and how far it was.
+
+    def observing(self, observer: Observer | None) -> Observer:
+        """Return what tells pages, and another observer, what happens."""
+        return self if observer is None else SeveralObservers((observer, self))
+
+    # --- What an observer is told, in the run's own thread ---
+
+    def began(self, who: str, at: int) -> None:
+        self.show.tape.member(who, at)
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        self._pending.sent(who, number, topic, at, payload, until)
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        self._pending.arrives(sender, number, receiver, at, copy, lost)
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        self._pending.lasts(sender, number, until)
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        self._pending.closed(receiver, topic, at)
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if payload is not None:
+            self._pending.noted(who, topic, at, payload)
+
+    def ended(self, who: str, at: int, chain: bytes) -> None:
+        self.show.tape.member(who, 0, at)
+
+    def passed(self, time_: int) -> None:
+        self._pending.advance(time_)
+        if (now := time.monotonic()) >= self._next_take:
+            self._next_take = now + _TAKE_S
+            self._take(self._pending.take())
+
+    def _take(self, publications: list[Publication]) -> None:
+        sendings: list[Sending] = [
+            (each.sent, each.sender, each.topic, each.payload, each.fates(), each.sequence) for each in publications
+        ]
+        self._kept.add(sendings)
+        self.show.tape.add(sendings)
+
+    # --- How far it is ---
+
+    def watching(self, watch: Watch | None) -> Watch:
+        """Return what passes every status on, and holds the run where a page wants that."""
+
+        def hear(status: Status) -> None:
+            if watch is not None:
+                watch(status)
+            self._tell(status)
+            self._holding.wait(status, lambda: self._tell(status))
+
+        return hear
+
+    def _tell(self, status: Status) -> None:
+        now = time.monotonic()
+        if now < self._next_ask:
+            return
+        self._next_ask = now + _ASK_S
+        before, time_before, events_before = self._before
+        elapsed = max(now - before, 1e-9)
+        self._before = now, status.time, status.events
+        waits = status.waits if self.show.is_watched and self._operating is None else ()
+        self.show.status = {
+            "phase": "paused" if self._holding.is_held else "running",
+            "time": status.time,
+            "end": None if status.end >= FOREVER else status.end,
+            "events": status.events,
+            "speed": (status.time - time_before) / elapsed / 1e9,
+            "rate": (status.events - events_before) / elapsed,
+            "waits": [{"who": wait.who, "holder": wait.holder, "why": wait.why} for wait in waits],
+        }
+
+    def _look(self) -> dict[str, Any]:
+        if self._operating is None or self.show.status.get("phase") in ("over", "failed"):
+            return {}
+        return self._operating.look()
+
+    # --- How it ended ---
+
+    def over(self, outcome: Outcome) -> None:
+        """Tell pages what has come of the run."""
+        self._take(self._pending.finish(outcome.now + (not outcome.is_cut)))
+        digest = outcome.digest.hex() or None
+        self._finish({"time": outcome.now, "events": outcome.events, "digest": digest}, outcome.failure)
+
+    def failed(self, error: BaseException) -> None:
+        """Tell pages why the run was broken off."""
+        with suppress(WorldlineError):
+            self._take(self._pending.take())
+        self._finish({}, error)
+
+    def _finish(self, facts: dict[str, Any], failure: BaseException | None) -> None:
+        self.show.facts["orders"] = False
+        phase = "over" if failure is None else "failed"
+        told: dict[str, Any] = {"failure": None if failure is None else str(failure), "waits": [], "standings": None}
+        self.show.status = {**self.show.status, **facts, **told, "phase": phase}
+
+
+class Holding:
+    """Holds a run in its own thread, where it tells its status."""
+
+    def __init__(self) -> None:
+        self.is_held = False
+        self._until: int | None = None  # Where to hold it, if it isn't held.
+        self._time = 0
+        self._changed = threading.Condition()
+
+    def wait(self, status: Status, tell: Callable[[], None]) -> None:
+        """Return when the run may go on."""
+        self._time = status.time
+        with self._changed:
+            if self._until is not None and status.time >= self._until:
+                self.is_held, self._until = True, None
+            while self.is_held:
+                tell()
+                self._changed.wait(_LOOK_S)
+
+    def order(self, name: str, given: dict[str, Any]) -> str:
+        with self._changed:
+            if name == "pause":
+                self.is_held, self._until = True, None
+                return "paused"
+            if name == "resume":
+                self.is_held, self._until = False, None
+            elif name == "step":
+                self.is_held, self._until = False, _step_end(given, self._time)
+            else:
+                raise UsageError(f"this run can't {shown(name)}", advice="it can pause, step and resume")
+            self._changed.notify_all()
+        return "resumed" if name == "resume" else "stepping"
+
+
+def _step_end(given: dict[str, Any], now: int) -> int:
+    if given.get("to"):
+        return as_time(given["to"], "the time to run to")
+    return now + as_time(given["by"], "the time to go on by") if given.get("by") else now + 1
+
+
+class Operating:
+    """Looks at a federation and drives it through a connection of its own, as an operator does."""
+
+    def __init__(self, connect: Callable[[], Operator]) -> None:
+        self._connect = connect
+        self._operator: Operator | None = None
+        self._lock = threading.Lock()
+        self._looked: tuple[float, dict[str, Any]] = (0.0, {})
+
+    def look(self) -> dict[str, Any]:
+        """Return where all participants are and which waits for which; what was found last, while that is new."""
+        with self._lock:
+            if time.monotonic() - self._looked[0] >= _LOOK_S:
+                self._looked = time.monotonic(), self._seen()
+            return self._looked[1]
+
+    def _seen(self) -> dict[str, Any]:
+        try:
+            found = self._connected().situation(links=True)
+        except (LossError, UsageError, OSError):  # It hasn't begun, or is over.
+            self._drop()
+            return {}
+        return {} if isinstance(found, RunOver) else in_plain(found)
+
+    def order(self, name: str, given: dict[str, Any]) -> str:
+        with self._lock:
+            try:
+                return self._ordered(self._connected(), name, given)
+            except (LossError, OSError) as error:
+                self._drop()
+                raise UsageError(f"the run can't be reached: {error}") from error
+            finally:
+                self._looked = 0.0, {}
+
+    def _ordered(self, operator: Operator, name: str, given: dict[str, Any]) -> str:
+        if name == "pause":
+            held = operator.pause()
+            return "the run is over" if isinstance(held, RunOver) else f"paused at {format_time(held)}"
+        if name == "resume":
+            return "resumed" if operator.resume() is None else "the run is over"
+        if name == "step":
+            by = as_time(given["by"], "the time to go on by") if given.get("by") else None
+            to = as_time(given["to"], "the time to run to") if given.get("to") else None
+            reached = operator.step(by=by, to=to, within_s=10.0)
+            return "the run is over" if isinstance(reached, RunOver) else f"at {format_time(reached)}"
+        if name == "end":
+            operator.end()
+            return "ending"
+        raise UsageError(f"a run can't {shown(name)}", advice="it can pause, step, resume and end")
+
+    def _connected(self) -> Operator:
+        if self._operator is None:
+            self._operator = self._connect()
+        return self._operator
+
+    def _drop(self) -> None:
+        if self._operator is not None:
+            self._operator.__exit__(None, None, None)
+            self._operator = None
+
+
+def in_plain(situation: Situation) -> dict[str, Any]:
+    """Return a situation as plain values for a page."""
+    found: dict[str, Any] = {
+        "phase": "running" if situation.paused is None else "paused",
+        "time": situation.time,
+        "end": None if situation.end >= FOREVER else situation.end,
+        "events": situation.events,
+        "missing": list(situation.missing),
+        "waits": [
+            {"who": why.participant, "holder": why.holder, "why": str(why), "awaits": why.awaits, "bound": why.bound}
+            for why in situation.whys
+        ],
+        "standings": [
+            {
+                "name": each.name,
+                "state": each.state.value,
+                "now": each.now,
+                "sent": each.sent,
+                "seconds": each.activity.seconds,
+                "remark": each.activity.lost or each.activity.remark or each.activity.condition,
+            }
+            for each in situation.standings
+        ],
+        "links": [[hop.sender, hop.receiver, hop.topic, hop.latency] for hop in situation.links],
+    }
+    if situation.speed is not None:
+        found["speed"] = situation.speed
+    if situation.rate is not None:
+        found["rate"] = situation.rate
+    return found

@@ -1,0 +1,202 @@
+"""What a page is shown of one run, and what it can have done: the same for a run that goes on and for a recording.
+
+A page asks for what it hasn't got (`news`), for a message that was clicked, and for a signal that was picked. What it
+wants done is an order: `pause`, `resume`, `step`, `end`. A recording takes none.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from math import isfinite
+from typing import Any, Protocol
+
+from worldline.history.diff.account import NOTES, Sending
+from worldline.history.diff.values import decoded, is_nothing, payload_text
+from worldline.model.errors import UsageError, nearest, shown
+from worldline.model.text import printable
+from worldline.watch.scene import scene_of
+from worldline.watch.tape import ROWS_AT_ONCE, Tape
+
+POINTS_MAX = 20_000
+"""How many points of a signal a page is given: no screen shows more."""
+
+_TEXT_MAX = 20_000
+_FIELDS_MAX = 500  # Of a topic.
+_LOOKED_AT = 200  # Messages of a topic whose fields are listed: the rest have hardly others.
+
+
+Lines = dict[str, tuple[list[int], list[float]]]
+"""Times and values of a field, by sender."""
+
+
+class MessageSource(Protocol):
+    """Where a show has its messages from, when they are asked for."""
+
+    def payload(self, row: dict[str, Any]) -> bytes | None:
+        """Return the payload of a row; None if it isn't kept."""
+
+    def sendings(self) -> Iterable[Sending]:
+        """Yield what was sent, as far as it is kept."""
+
+
+class Show:
+    """A run as pages see it. `facts` say what it is, `status` how it is; both are told with all news."""
+
+    def __init__(
+        self,
+        facts: dict[str, Any],
+        source: MessageSource,
+        *,
+        tape: Tape | None = None,
+        order: Callable[[str, dict[str, Any]], str] | None = None,
+        look: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
+        self.tape = Tape() if tape is None else tape
+        self.facts = {**facts, "orders": order is not None}
+        self.status: dict[str, Any] = {"phase": "loading"}
+        self.reading: threading.Thread | None = None  # Fills the tape, if it is read in the background.
+        self._source = source
+        self._order = order
+        self._look = look
+        self._watched = 0.0
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page has asked for news just now: if none does, nothing has to be found out for it."""
+        return time.monotonic() - self._watched < 3
+
+    def news(self, have: dict[str, int], rows_max: int = ROWS_AT_ONCE) -> bytes:
+        """Return what a page hasn't got."""
+        self._watched = time.monotonic()
+        return self.tape.since(have, {"facts": self.facts, "status": {**self.status, **self._look()}}, rows_max)
+
+    def message(self, place: int) -> dict[str, Any]:
+        """Return all of one message."""
+        row = self.tape.row(place)
+        if row is None:
+            raise UsageError("this message isn't kept any more", advice="record the run, and view the recording")
+        return with_payload(row, self._source.payload(row))
+
+    def fields(self) -> dict[str, list[str]]:
+        """Return the numeric fields of each topic."""
+        found: dict[str, dict[str, None]] = {}
+        looked: Counter[str] = Counter()
+        for _, _, topic, payload, _, _ in self._source.sendings():
+            if payload is not None and looked[topic] < _LOOKED_AT:
+                looked[topic] += 1
+                found.setdefault(topic, {}).update(dict.fromkeys(name for name, _ in numbers_in(payload)))
+        return {printable(topic): list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
+
+    def signal(self, topic: str, field: str) -> dict[str, Any]:
+        """Return a field of a topic over time, for each sender of it."""
+        found = self.signals({topic: [field]})
+        if not found:
+            known = self.fields()
+            advice = nearest(field, known[topic]) if topic in known else nearest(topic, list(known))
+            raise UsageError(f"no message has the field {shown(field)} on {shown(topic)}", advice=advice)
+        return found[0]
+
+    def signals(self, wanted: dict[str, list[str]]) -> list[dict[str, Any]]:
+        """Return some fields of some topics over time, all from one walk through what was sent."""
+        fields = {(topic, name): Lines() for topic, names in wanted.items() for name in names}
+        for sent, sender, its_topic, payload, _, _ in self._source.sendings():
+            topic = printable(its_topic)
+            if topic not in wanted or payload is None:
+                continue
+            for name, value in numbers_in(payload):
+                lines = fields.get((topic, name))
+                if lines is not None:
+                    times, values = lines.setdefault(printable(sender), ([], []))
+                    times.append(sent)
+                    values.append(value)
+        return [
+            {"topic": topic, "field": name, "lines": [_thinned(who, *line) for who, line in lines.items()]}
+            for (topic, name), lines in fields.items()
+            if lines
+        ]
+
+    def payloads(self, count: int) -> Iterator[bytes]:
+        """Yield the payloads of the first rows, from one walk."""
+        rows = (
+            payload or b""
+            for _, _, topic, payload, fates, _ in self._source.sendings()
+            if fates or topic not in NOTES
+            for _ in (fates or (None,))
+        )
+        return islice(rows, count)
+
+    def scene(self) -> dict[str, Any] | None:
+        """Return the solids of a world and how they move, if it is one."""
+        return scene_of(self._source.sendings())
+
+    def order(self, name: str, given: dict[str, Any]) -> str:
+        """Do what a page wants done, and say what came of it."""
+        if self._order is None:
+            raise UsageError("a recording can't be driven: it is over")
+        return self._order(name, given)
+
+
+def with_payload(row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
+    """Return a row with its payload as a text, if that is kept."""
+    if payload is None:
+        return {**row, "payload": None, "bytes": None}
+    return {**row, "payload": _text(payload), "bytes": len(payload)}
+
+
+def numbers_in(payload: bytes) -> Iterator[tuple[str, float]]:
+    """Yield the numbers in a payload by their names: `pose.x`, `ranges[3]`; one that is a number itself has none."""
+    value = decoded(payload)
+    if not is_nothing(value):
+        yield from _numbers("", value)
+
+
+def _numbers(path: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _numbers(f"{path}.{key}" if path else str(key), each)
+    elif isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            yield from _numbers(f"{path}[{place}]", each)
+    elif isinstance(value, bool | int | float) and isfinite(value):
+        yield path, float(value)
+
+
+def _thinned(who: str, times: list[int], values: list[float]) -> dict[str, Any]:
+    """Return a line with at most so many points: of each stretch the least and the greatest, so no peak is lost."""
+    count = len(times)
+    if count <= POINTS_MAX:
+        return {"who": who, "times": times, "values": values}
+    stretch = -(-2 * count // POINTS_MAX)
+    kept: list[int] = []
+    for start in range(0, count, stretch):
+        places = range(start, min(start + stretch, count))
+        kept += sorted({min(places, key=values.__getitem__), max(places, key=values.__getitem__)})
+    return {"who": who, "times": [times[i] for i in kept], "values": [values[i] for i in kept]}
+
+
+def _text(payload: bytes) -> str:
+    """Return a payload as it is shown: all of it, if it is a text of ordinary length."""
+    try:
+        text = payload.decode() if payload else ""
+    except UnicodeDecodeError:
+        value = decoded(payload)
+        text = payload_text(payload) if is_nothing(value) else repr(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}… ({len(payload):,} bytes)"
+
+
+def in_background(work: Callable[[], None], show: Show) -> threading.Thread:
+    """Do what takes a while in a thread of its own; what goes wrong there is what the page says."""
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:  # Whatever it is, the page is where it can be seen.
+            show.status = {**show.status, "phase": "failed", "failure": str(error)}
+
+    thread = threading.Thread(target=run, name="worldline page", daemon=True)
+    thread.start()
+    return thread

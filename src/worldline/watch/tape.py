@@ -1,0 +1,175 @@
+"""What a run has told so far, in columns: what the page draws, in the form in which it travels there.
+
+There is a row for each message and receiver, whether it was reached or not; a message for no receiver has one without.
+Rows only ever come behind the others, in the order of sending, and names, topics and reasons are numbered as they come.
+So a page that has the first n of each asks for the rest. Times are floats, exact for runs of up to 104 days: a browser
+has no faster numbers.
+
+A tape has a length. What doesn't fit any more is cut off at its beginning; counts go on.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from msgspec import json
+
+from worldline.history.diff.account import NOTES, Sending
+from worldline.history.diff.values import payload_text
+from worldline.model.text import printable
+
+COLUMNS = {"sent": "d", "arrival": "d", "sender": "i", "receiver": "i", "topic": "i", "number": "I", "lost": "i"}
+"""The columns and the type codes of their arrays; -1 stands for no receiver and for no loss."""
+
+ROWS_MAX, NOTES_MAX = 4_000_000, 100_000
+ROWS_AT_ONCE, NOTES_AT_ONCE = 200_000, 5_000
+_NOTE_MAX = 2000  # Bytes of a note's payload that go along with it; what is longer is cut to a few words.
+
+_encode = json.Encoder().encode
+
+
+class Names:
+    """Texts with a number each, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self.texts)
+            self.texts.append(printable(text))
+        return found
+
+
+class Tape:
+    """Everything that a run has told, for one or many pages. One thread adds to it, and any may read."""
+
+    def __init__(self, rows_max: int = ROWS_MAX, notes_max: int = NOTES_MAX) -> None:
+        self._rows_max, self._notes_max = rows_max, notes_max
+        self._names = {"members": Names(), "topics": Names(), "reasons": Names()}
+        self._columns = {name: array(code) for name, code in COLUMNS.items()}
+        self._notes: list[tuple[int, int, int, int, str]] = []
+        self._stays: dict[int, list[int | None]] = {}
+        self._cut_rows = self._cut_notes = 0  # How many were cut off.
+        self._lost: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._cut_rows + len(self._columns["sent"])
+
+    def member(self, name: str, began: int, ended: int | None = None) -> None:
+        """Take in from when to when a member takes part."""
+        with self._lock:
+            self._stays[self._names["members"].number(name)] = [began, ended]
+
+    def add(self, sendings: Iterable[Sending]) -> None:
+        """Go on with what was sent and noted next."""
+        with self._lock:
+            self._add(sendings)
+            self._cut()
+
+    def _add(self, sendings: Iterable[Sending]) -> None:
+        member, topic_of = self._names["members"].number, self._names["topics"].number
+        reason_of = self._names["reasons"].number
+        add_sent, add_arrival, add_sender, add_receiver, add_topic, add_number, add_lost = (
+            column.append for column in self._columns.values()
+        )
+        for sent, sender, topic, payload, fates, number in sendings:
+            who, what = member(sender), topic_of(topic)
+            if not fates and topic in NOTES:
+                self._notes.append((sent, who, what, number, note_text(payload or b"")))
+                continue
+            for arrival, receiver, _, lost in fates or ((sent, None, 0, None),):
+                add_sent(sent)
+                add_arrival(arrival)
+                add_sender(who)
+                add_receiver(-1 if receiver is None else member(receiver))
+                add_topic(what)
+                add_number(number)
+                if lost is None:
+                    add_lost(-1)
+                else:
+                    add_lost(reason_of(lost))
+                    self._lost[lost] += 1
+
+    def _cut(self) -> None:
+        """Cut off a quarter of the tape where it is too long, so that this is rare."""
+        if len(self._columns["sent"]) > self._rows_max:
+            count = len(self._columns["sent"]) - self._rows_max * 3 // 4
+            for column in self._columns.values():
+                del column[:count]
+            self._cut_rows += count
+        if len(self._notes) > self._notes_max:
+            count = len(self._notes) - self._notes_max * 3 // 4
+            del self._notes[:count]
+            self._cut_notes += count
+
+    def row(self, place: int) -> dict[str, Any] | None:
+        """Return what is known of one row; None if it is none of those that are there."""
+        with self._lock:
+            index = place - self._cut_rows
+            if not 0 <= index < len(self._columns["sent"]):
+                return None
+            found = {name: column[index] for name, column in self._columns.items()}
+            members = self._names["members"].texts
+            return {
+                **found,
+                "sent": int(found["sent"]),
+                "arrival": int(found["arrival"]),
+                "sender": members[found["sender"]],
+                "receiver": None if found["receiver"] < 0 else members[found["receiver"]],
+                "topic": self._names["topics"].texts[found["topic"]],
+                "lost": None if found["lost"] < 0 else self._names["reasons"].texts[found["lost"]],
+            }
+
+    def since(self, have: dict[str, int], facts: dict[str, Any], rows_max: int = ROWS_AT_ONCE) -> bytes:
+        """Return what a page hasn't got: `have` says how many rows, notes, members, topics and reasons it has.
+
+        It is a header in JSON, padded so that the columns behind it can be used where they stand; its length is in the
+        first four bytes. `facts` go with it. It is never much at once: `more` says whether to ask again at once.
+        """
+        with self._lock:
+            first = max(have.get("rows", 0), self._cut_rows)
+            start = first - self._cut_rows
+            stop = min(start + rows_max, len(self._columns["sent"]))
+            first_note = max(have.get("notes", 0), self._cut_notes)
+            notes = self._notes[first_note - self._cut_notes :][: max(NOTES_AT_ONCE, rows_max - ROWS_AT_ONCE)]
+            header = {
+                **facts,
+                "first": first,
+                "count": max(0, stop - start),
+                "firstNote": first_note,
+                "notes": notes,
+                **{name: each.texts[have.get(name, 0) :] for name, each in self._names.items()},
+                "stays": [[who, *stay] for who, stay in sorted(self._stays.items())],
+                "losses": sorted(self._lost.items()),
+                "columns": list(COLUMNS.items()),
+                "more": stop < len(self._columns["sent"])
+                or first_note + len(notes) < self._cut_notes + len(self._notes),
+            }
+            bodies = [_little(column[start:stop]) for column in self._columns.values()]
+        head = _encode(header)
+        head += b" " * (-(len(head) + 4) % 8)
+        return b"".join([len(head).to_bytes(4, "little"), head, *(body + bytes(-len(body) % 8) for body in bodies)])
+
+
+def _little(column: array[Any]) -> bytes:
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tobytes()
+
+
+def note_text(payload: bytes) -> str:
+    """Return what a note says: its payload, if that is a text of ordinary length."""
+    if len(payload) <= _NOTE_MAX:
+        with suppress(UnicodeDecodeError):
+            return printable(payload.decode())
+    return payload_text(payload)

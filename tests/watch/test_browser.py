@@ -1,0 +1,171 @@
+"""The page in a real browser: what it shows, what it does when it is clicked, and that it asks no other host."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worldline.model import plan
+from worldline.recording import Recorder, Recording
+from worldline.watch.page import packed, written_page
+from worldline.watch.recorded import recorded_show
+from worldline.watch.server import PageServer
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed: pip install '.[dev]'")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: install it (apt install chromium)"),
+    pytest.mark.once,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+CELL = Path(__file__).parents[2] / "examples" / "robot_cell" / "robot_cell.toml"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Callable[[str], Any]]:
+    """Open a page; in the end it may have logged no error, and asked no other host."""
+    wrong: list[str] = []
+    context = browser.new_context(viewport={"width": 1100, "height": 700})
+
+    def opening(url: str) -> Any:
+        page = context.new_page()
+        page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        host = url.partition("//")[2].partition("/")[0]
+        page.on("request", lambda asked: None if host in asked.url else wrong.append(f"asked {asked.url}"))
+        page.goto(url)
+        until(page, "worldline.runs.every(run => run.count > 0)")
+        return page
+
+    yield opening
+    context.close()
+    assert wrong == []
+
+
+def until(page: Any, condition: str) -> Any:
+    """Wait until something holds on the page. Its policy forbids what playwright would do for that."""
+    deadline = time.monotonic() + 60
+    while not (found := page.evaluate(f"() => {condition}")):
+        assert time.monotonic() < deadline, condition
+        page.wait_for_timeout(50)
+    return found
+
+
+def recorded(path: Path, *, seed: int = 0, count: int = 40) -> Recording:
+    recorder = Recorder(path, plan(["ann", "bob", HOSTILE], seed=seed), federation=HOSTILE)
+    for name in ("ann", "bob", HOSTILE):
+        recorder.began(name, 0)
+    for number in range(count):
+        at = number * 1_000_000
+        text = json.dumps({"x": number + seed * (number > 20), "text": HOSTILE}).encode()
+        recorder.sent("ann", number, "pose", at, text, at + 400_000)
+        recorder.arrives("ann", number, "bob", at + 400_000, 0, HOSTILE if number == 10 else None)
+    recorder.noted("bob", "worldline/log", 5_000_000, json.dumps({"text": HOSTILE}).encode())
+    for name in ("ann", "bob", HOSTILE):
+        recorder.ended(name, count * 1_000_000, b"\x01")
+    recorder.passed(10**12)
+    recorder.close()
+    return Recording(path)
+
+
+def test_a_recording_is_scrubbed_and_read(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    with PageServer([recorded_show(recorded(tmp_path / "a.mcap"))]) as server:
+        page = opened(server.url)
+        until(page, "document.getElementById('phase').textContent === 'over'")
+        slider = page.locator("#time")
+        slider.fill("5000")
+        assert abs(page.evaluate("worldline.look.now / worldline.runs[0].end") - 0.5) < 0.01
+        page.evaluate("worldline.setWindow(0, 6e6)")
+        page.wait_for_timeout(100)
+        spot = page.evaluate("worldline.spotOf(0, 3)")
+        page.mouse.click(*spot)
+        until(page, "document.getElementById('payload')")
+        assert json.loads(page.inner_text("#payload")) == {"x": 3, "text": HOSTILE}
+        page.select_option("#seek", "loss")
+        page.click("#next")
+        assert page.evaluate("worldline.look.now") == 10_400_000
+        page.click("#tab-signals")
+        page.locator("label", has_text="x").locator("input").check()
+        until(page, "worldline.signals().length === 1")
+        page.click("#tab-overview")
+        until(page, "document.querySelector('.members')")
+        assert HOSTILE in page.inner_text(".members")
+        assert page.evaluate("window.hacked") is None
+
+
+def test_two_recordings_show_their_first_difference(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    one, other = recorded(tmp_path / "a.mcap"), recorded(tmp_path / "b.mcap", seed=1)
+    content = {
+        "difference": {"text": "first cause: ann", "at": 21_000_000, "chain": [{"member": "ann", "at": 21_000_000}]}
+    }
+    with PageServer([recorded_show(one), recorded_show(other)], extras=content) as server:
+        page = opened(server.url)
+        until(page, "worldline.look.now === 21e6")
+        assert page.inner_text("#alarm") == "first cause: ann"
+        assert page.locator("#view-diagram canvas").count() == 2
+
+
+def test_a_file_needs_no_server(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    show = recorded_show(recorded(tmp_path / "a.mcap"))
+    file = tmp_path / "page.html"
+    file.write_text(written_page([show.facts], {"packed": [packed(show)]}))
+    page = opened(file.as_uri())
+    page.evaluate("worldline.select(worldline.runs[0], 7)")
+    until(page, "document.getElementById('payload')")
+    assert '"x": 7' in page.inner_text("#payload")
+    page.keyboard.press("p")
+    assert page.evaluate("document.documentElement.classList.contains('large')")
+
+
+def test_a_run_is_watched_and_driven(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    command = [sys.executable, "-m", "worldline", "run", str(CELL), "--realtime", "0.05", "--no-record"]
+    running = subprocess.Popen(
+        [*command, "--watch", "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert running.stdout is not None
+    lines: list[str] = []
+    try:
+        url = next(line for line in running.stdout if lines.append(line) or line.startswith("page: ")).split()[1]
+        page = opened(url)
+        before = until(page, "worldline.runs[0].status.time > 0 && worldline.runs[0].status.time")
+        until(page, f"worldline.runs[0].status.time > {before}")  # Numbers change.
+        page.click("#pause")
+        until(page, "worldline.runs[0].status.phase === 'paused'")
+        at = page.evaluate("worldline.runs[0].status.time")
+        page.click("#step")
+        until(page, f"worldline.runs[0].status.time > {at}")
+        assert page.evaluate("worldline.runs[0].status.phase") == "paused"
+        page.click("#tab-waits")
+        until(page, "document.querySelectorAll('#graph .node').length === 4")
+        page.click("#pause")
+        until(page, "worldline.runs[0].status.phase === 'running'")
+        page.click("#end")
+        until(page, "worldline.runs[0].status.phase === 'over'")
+        assert page.inner_text("#digest")
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+    assert running.returncode == 0

@@ -1,0 +1,139 @@
+"""The page's server: it answers its own page, and nothing else in the browser or on the network."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.watch.test_tape import told
+from worldline.model import plan
+from worldline.recording import Recorder, Recording
+from worldline.watch.page import packed, written_page
+from worldline.watch.recorded import recorded_show
+from worldline.watch.server import PageServer
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    path = tmp_path / "run.mcap"
+    recorder = Recorder(path, plan(["ann", "bob"]), federation=HOSTILE)
+    for name in ("ann", "bob"):
+        recorder.began(name, 0)
+    for number in range(50):
+        recorder.sent(
+            "ann", number, "pose", number * 10, b'{"x":%d,"legs":[%d]}' % (number, 2 * number), number * 10 + 5
+        )
+        recorder.arrives("ann", number, "bob", number * 10 + 5, 0, "down" if number % 5 == 0 else None)
+    recorder.noted("bob", "worldline/log", 77, json.dumps({"text": HOSTILE}).encode())
+    for name in ("ann", "bob"):
+        recorder.ended(name, 1000, b"\x01")
+    recorder.passed(2000)
+    recorder.close()
+    return Recording(path)
+
+
+@pytest.fixture
+def server(recording: Recording) -> Iterator[PageServer]:
+    show = recorded_show(recording)
+    assert show.reading is not None
+    show.reading.join()
+    with PageServer([show]) as serving:
+        yield serving
+
+
+def ask(server: PageServer, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    """Ask as a client that may say anything in its headers."""
+    where = urlsplit(server.url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 0, timeout=10)
+    body = headers.pop("body", None)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path if path.startswith("//") else where.path + path, body, named)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, content, dict(answer.getheaders())
+
+
+def test_a_message_is_told_whole(server: PageServer) -> None:
+    status, content, _ = ask(server, "message?row=7")
+    found = json.loads(content)
+    assert status == 200
+    assert (found["sender"], found["receiver"], found["sent"], found["arrival"]) == ("ann", "bob", 70, 75)
+    assert json.loads(found["payload"]) == {"x": 7, "legs": [14]}
+
+
+def test_signals_have_the_names_of_fields(server: PageServer) -> None:
+    assert json.loads(ask(server, "fields")[1]) == {"pose": ["x", "legs[0]"]}
+    line = json.loads(ask(server, "signal?topic=pose&field=legs[0]")[1])["lines"][0]
+    assert (line["who"], line["times"][:3], line["values"][:3]) == ("ann", [0, 10, 20], [0, 2, 4])
+    status, content, _ = ask(server, "signal?topic=pose&field=legz[0]")
+    assert status == 409
+    assert "legs[0]" in json.loads(content)["error"]
+
+
+def test_news_has_what_was_sent_and_how_it_ended(server: PageServer) -> None:
+    head, rows = told(ask(server, "news?rows=0")[1])
+    assert len(rows) == 50
+    assert head["losses"] == [["down", 10]]
+    assert head["status"]["phase"] == "over"
+    assert head["notes"][0][0] == 77
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "headers"),
+    [
+        ("//wrong/", "GET", {}),
+        ("", "GET", {"Host": "evil.example"}),
+        ("news", "GET", {"Origin": "http://evil.example"}),
+        ("news", "GET", {"Sec_Fetch_Site": "cross-site"}),
+        ("order", "POST", {"body": "{}", "Content_Type": "application/json"}),
+        ("order", "POST", {"body": "{}", "Content_Type": "text/plain", "Origin": "http://evil.example"}),
+    ],
+)
+def test_strangers_are_refused(server: PageServer, path: str, method: str, headers: dict[str, str]) -> None:
+    assert ask(server, path, method, **headers)[0] == 403
+
+
+@pytest.mark.parametrize("path", ["message?row=nine", "message", "news?show=9", "signal?topic=x", "news?rows=-9"])
+def test_questions_that_mean_nothing_are_refused(server: PageServer, path: str) -> None:
+    status, content, _ = ask(server, path)
+    assert status in (200, 400, 409)
+    assert b"Traceback" not in content
+
+
+def test_a_recording_cannot_be_driven(server: PageServer) -> None:
+    origin = server.url.rpartition("/")[0].rpartition("/")[0]
+    status, content, _ = ask(
+        server, "order", "POST", body='{"order":"pause"}', Content_Type="application/json", Origin=origin
+    )
+    assert status == 409
+    assert "recording" in json.loads(content)["error"]
+
+
+def test_nothing_in_a_run_can_run_as_script(server: PageServer, recording: Recording) -> None:
+    status, content, headers = ask(server, "")
+    show = recorded_show(recording)
+    file = written_page([show.facts], {"packed": [packed(show)]})
+    assert status == 200
+    assert "'unsafe-inline'" not in headers["Content-Security-Policy"]
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'sha256-")
+    for page in (content.decode(), file):
+        assert HOSTILE not in page
+        assert page.count("<script") == 2  # The data, and the page's own.
+        assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in page
+
+
+def test_a_taken_port_is_replaced(recording: Recording) -> None:
+    with PageServer([recorded_show(recording)]) as first:
+        port = urlsplit(first.url).port or 0
+        with PageServer([recorded_show(recording)], port=port) as second:
+            assert urlsplit(second.url).port != port
+            assert ask(second, "")[0] == 200

@@ -1,0 +1,88 @@
+"""The tape: what a page is told, in pieces, is what was sent."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worldline.history.diff.account import Sending
+from worldline.watch.tape import Tape
+
+NAMES = st.sampled_from(["ann", "bob", "eve", "<b>", ""])
+FATES = st.lists(
+    st.tuples(st.integers(1, 9), NAMES, st.just(0), st.sampled_from([None, "lost on its way", "down"])), max_size=3
+)
+SENDINGS = st.lists(
+    st.tuples(
+        st.integers(0, 2**50), NAMES, st.sampled_from(["pose", "worldline/log"]), st.binary(max_size=9), FATES,
+        st.integers(0, 2**32 - 1),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+def told(news: bytes) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
+    """Read news as the page does."""
+    length = int.from_bytes(news[:4], "little")
+    head = json.loads(news[4 : 4 + length])
+    offset, columns = 4 + length, []
+    for _, code in head["columns"]:
+        column = array(code)
+        size = head["count"] * column.itemsize
+        column.frombytes(news[offset : offset + size])
+        columns.append(column)
+        offset += -(-size // 8) * 8
+    assert offset == len(news)
+    return head, list(zip(*columns, strict=True))
+
+
+@given(SENDINGS, st.integers(1, 30))
+def test_a_page_that_asks_again_and_again_gets_everything_once(sendings: list[Sending], at_once: int) -> None:
+    tape = Tape()
+    have = {"rows": 0, "notes": 0, "members": 0, "topics": 0, "reasons": 0}
+    names: dict[str, list[str]] = {"members": [], "topics": [], "reasons": []}
+    rows, notes = [], []
+    for start in range(0, len(sendings) + 1, at_once):
+        tape.add(sendings[start : start + at_once])
+        more = True
+        while more:
+            head, found = told(tape.since(have, {}, rows_max=7))
+            for name, known in names.items():
+                known += head[name]
+                have[name] = len(known)
+            rows += found
+            notes += head["notes"]
+            have |= {"rows": len(rows), "notes": len(notes)}
+            more = head["more"]
+    members, topics, reasons = names.values()
+    expected = [
+        (sent, sender, topic, number, *fate[:2], fate[3])
+        for sent, sender, topic, _, fates, number in sendings
+        for fate in fates or ([] if topic == "worldline/log" else [(sent, None, 0, None)])
+    ]
+    assert [
+        (
+            int(sent), members[sender], topics[topic], number, int(arrival),
+            None if receiver < 0 else members[receiver], None if lost < 0 else reasons[lost],
+        )
+        for sent, arrival, sender, receiver, topic, number, lost in rows
+    ] == expected  # fmt: skip
+    assert len(notes) == sum(not each[4] and each[2] == "worldline/log" for each in sendings)
+
+
+def test_a_long_tape_loses_its_beginning_and_keeps_its_counts() -> None:
+    tape = Tape(rows_max=100)
+    tape.add([(at, "ann", "pose", b"", [(at + 1, "bob", 0, "down")], at) for at in range(250)])
+    head, rows = told(tape.since({}, {}))
+    assert head["first"] + head["count"] == 250
+    assert 75 <= head["count"] <= 100
+    assert rows[-1][0] == 249
+    assert head["losses"] == [["down", 250]]
+    assert tape.row(0) is None
+    last = tape.row(249)
+    assert last is not None
+    assert last["receiver"] == "bob"
