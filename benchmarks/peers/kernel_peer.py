@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from worldline.kernel import Entity, Simulation, build, process
+from worldline.kernel import Entity, Interrupt, Resource, Signal, Simulation, Store, build, process
 from worldline.model import MS, SECOND, Network, link
 
 if __package__:
@@ -19,6 +19,7 @@ else:
 SEED = 1
 
 Facts = dict[str, Any]
+Steps = Generator[Any, Any, None]
 
 
 def race(simulation: Simulation, warm_up: int, until: int) -> Facts:
@@ -108,6 +109,198 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     for number, name in enumerate(everybody):
         simulation.add(name, Node(number))
     return race(simulation, warm_up, until)
+
+
+# -- Processes of one entity, and what they wait for. Times are the same as in the SimPy version, in milliseconds.
+
+
+def timed_run(entity: Entity, units: int) -> Facts:
+    simulation = filled({"a": entity})
+    seconds = apart.timed(simulation.run)
+    return {"seconds": seconds, "rate": units / seconds, "digest": simulation.result().digest.hex()}
+
+
+class Shop(Entity):
+    """M/M/1: customers come, wait for the one clerk, and are served."""
+
+    def __init__(self, customers: int) -> None:
+        self.customers = customers
+        self.clerk = Resource(1)
+        self.draw = random.Random(SEED).expovariate
+
+    def start(self) -> Steps:
+        for _ in range(self.customers):
+            yield int(self.draw(0.9) * MS)
+            self.process(self.customer())
+
+    def customer(self) -> Steps:
+        with self.clerk.acquire() as turn:
+            yield turn
+            yield int(self.draw(1.0) * MS)
+
+
+class ShopWithDraws(Shop):
+    """The same with the draws that every entity has."""
+
+    def start(self) -> Steps:
+        pause = MS / 0.9
+        for _ in range(self.customers):
+            yield self.random.exponential(pause)
+            self.process(self.customer())
+
+    def customer(self) -> Steps:
+        with self.clerk.acquire() as turn:
+            yield turn
+            yield self.random.exponential(MS)
+
+
+class Bank(Shop):
+    """The same with customers that leave if they aren't served in time."""
+
+    def customer(self) -> Steps:
+        with self.clerk.acquire() as turn:
+            if turn in (yield turn | int(self.draw(0.5) * MS)):
+                yield int(self.draw(1.0) * MS)
+
+
+class ShopWithStore(Shop):
+    """M/M/1 as a store of customers, and a clerk that takes one after the other."""
+
+    def start(self) -> Steps:
+        self.line = Store()
+        self.process(self.serve())
+        for number in range(self.customers):
+            yield int(self.draw(0.9) * MS)
+            self.line.put(number)
+
+    def serve(self) -> Steps:
+        while True:
+            yield self.line.get()
+            yield int(self.draw(1.0) * MS)
+
+
+class Rally(Entity):
+    """Two processes that fire signals for each other."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def start(self) -> None:
+        self.ping, self.pong = Signal(), Signal()
+        self.process(self.first())
+        self.process(self.second())
+
+    def first(self) -> Steps:
+        for _ in range(self.rounds):
+            self.ping.fire()
+            yield self.pong
+            self.pong = Signal()
+
+    def second(self) -> Steps:
+        for _ in range(self.rounds):
+            yield self.ping
+            self.ping = Signal()
+            self.pong.fire()
+
+
+class Crowd(Entity):
+    """A hundred processes that compete for five of something."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def start(self) -> None:
+        self.seats = Resource(5)
+        for _ in range(100):
+            self.process(self.compete())
+
+    def compete(self) -> Steps:
+        for _ in range(self.rounds):
+            with self.seats.acquire() as turn:
+                yield turn
+                yield MS
+
+
+class Patient(Entity):
+    """Waits for a thing or a time, whichever comes first; mostly it is the thing."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def start(self) -> None:
+        self.things = Store()
+        self.process(self.fill())
+        self.process(self.drain())
+
+    def fill(self) -> Steps:
+        for number in range(self.rounds):
+            yield MS
+            self.things.put(number)
+
+    def drain(self) -> Steps:
+        for _ in range(self.rounds):
+            yield self.things.get() | 3 * MS
+
+
+class Parent(Entity):
+    """Starts one process after the other, and waits for its end."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def start(self) -> Steps:
+        for _ in range(self.rounds):
+            yield self.process(self.child())
+
+    def child(self) -> Steps:
+        yield MS
+
+
+class Workshop(Entity):
+    """A machine that urgent jobs take from the ones that run."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def start(self) -> None:
+        self.machine = Resource(1)
+        self.process(self.work())
+        self.process(self.disturb())
+
+    def work(self) -> Steps:
+        for _ in range(self.rounds):
+            with self.machine.acquire(priority=2) as turn:
+                yield turn
+                try:
+                    yield 3 * MS
+                except Interrupt:
+                    pass
+
+    def disturb(self) -> Steps:
+        for _ in range(self.rounds):
+            yield MS
+            with self.machine.acquire(priority=1, preempt=True) as turn:
+                yield turn
+                yield MS
+
+
+def memory_signals(count: int) -> Facts:
+    """Signals, each with a process that waits for it."""
+
+    class Hall(Entity):
+        def start(self) -> None:
+            self.signals = [Signal() for _ in range(count)]
+            for number in range(count):
+                self.process(self.wait(number))
+
+        def wait(self, number: int) -> Steps:
+            yield self.signals[number]
+
+    gc.collect()
+    before = apart.resident()
+    simulation = filled({"hall": Hall()})
+    simulation.run(until=1)
+    return grown(before, count)
 
 
 def memory_entities(count: int) -> Facts:
@@ -245,6 +438,16 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "phold_kernel_draws": phold_kernel_draws,
     "tickers": tickers,
     "torus": torus,
+    "mm1": lambda units: timed_run(Shop(units), units),
+    "mm1_draws": lambda units: timed_run(ShopWithDraws(units), units),
+    "mm1_store": lambda units: timed_run(ShopWithStore(units), units),
+    "bank": lambda units: timed_run(Bank(units), units),
+    "rally": lambda units: timed_run(Rally(units // 2), units),
+    "crowd": lambda units: timed_run(Crowd(units // 100), units),
+    "any_of": lambda units: timed_run(Patient(units), units),
+    "children": lambda units: timed_run(Parent(units), units),
+    "preemption": lambda units: timed_run(Workshop(units), units),
+    "memory_signals": memory_signals,
     "memory_entities": memory_entities,
     "memory_addressees": memory_addressees,
     "memory_processes": memory_processes,

@@ -134,6 +134,178 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     return race(environment, warm_up, until)
 
 
+# -- Processes and what they wait for, each as SimPy's own documentation writes it; times in milliseconds.
+
+
+def timed_run(build: Callable[[simpy.Environment], None], units: int) -> Facts:
+    environment = simpy.Environment()
+    build(environment)
+    seconds = apart.timed(environment.run)
+    return {"seconds": seconds, "rate": units / seconds}
+
+
+def mm1(units: int, patience: bool = False) -> Facts:
+    """M/M/1: customers come, wait for the one clerk, and are served; with patience, they leave if it takes long."""
+    draw = random.Random(SEED).expovariate
+
+    def build(env: simpy.Environment) -> None:
+        clerk = simpy.Resource(env, 1)
+
+        def arrivals() -> Ticks:
+            for _ in range(units):
+                yield env.timeout(draw(0.9))
+                env.process(impatient() if patience else customer())
+
+        def customer() -> Ticks:
+            with clerk.request() as request:
+                yield request
+                yield env.timeout(draw(1.0))
+
+        def impatient() -> Ticks:
+            with clerk.request() as request:
+                if request in (yield request | env.timeout(draw(0.5))):
+                    yield env.timeout(draw(1.0))
+
+        env.process(arrivals())
+
+    return timed_run(build, units)
+
+
+def mm1_store(units: int) -> Facts:
+    draw = random.Random(SEED).expovariate
+
+    def build(env: simpy.Environment) -> None:
+        line = simpy.Store(env)
+
+        def arrivals() -> Ticks:
+            for number in range(units):
+                yield env.timeout(draw(0.9))
+                line.put(number)
+
+        def serve() -> Ticks:
+            while True:
+                yield line.get()
+                yield env.timeout(draw(1.0))
+
+        env.process(serve())
+        env.process(arrivals())
+
+    return timed_run(build, units)
+
+
+def rally(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        events = {"ping": env.event(), "pong": env.event()}
+
+        def first() -> Ticks:
+            for _ in range(units // 2):
+                events["ping"].succeed()
+                yield events["pong"]
+                events["pong"] = env.event()
+
+        def second() -> Ticks:
+            for _ in range(units // 2):
+                yield events["ping"]
+                events["ping"] = env.event()
+                events["pong"].succeed()
+
+        env.process(first())
+        env.process(second())
+
+    return timed_run(build, units)
+
+
+def crowd(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        seats = simpy.Resource(env, 5)
+
+        def compete() -> Ticks:
+            for _ in range(units // 100):
+                with seats.request() as request:
+                    yield request
+                    yield env.timeout(1)
+
+        for _ in range(100):
+            env.process(compete())
+
+    return timed_run(build, units)
+
+
+def any_of(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        things = simpy.Store(env)
+
+        def fill() -> Ticks:
+            for number in range(units):
+                yield env.timeout(1)
+                things.put(number)
+
+        def drain() -> Ticks:
+            for _ in range(units):
+                yield things.get() | env.timeout(3)
+
+        env.process(fill())
+        env.process(drain())
+
+    return timed_run(build, units)
+
+
+def children(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        def child() -> Ticks:
+            yield env.timeout(1)
+
+        def parent() -> Ticks:
+            for _ in range(units):
+                yield env.process(child())
+
+        env.process(parent())
+
+    return timed_run(build, units)
+
+
+def preemption(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        machine = simpy.PreemptiveResource(env, 1)
+
+        def work() -> Ticks:
+            for _ in range(units):
+                with machine.request(priority=2) as request:
+                    yield request
+                    try:
+                        yield env.timeout(3)
+                    except simpy.Interrupt:
+                        pass
+
+        def disturb() -> Ticks:
+            for _ in range(units):
+                yield env.timeout(1)
+                with machine.request(priority=1) as request:
+                    yield request
+                    yield env.timeout(1)
+
+        env.process(work())
+        env.process(disturb())
+
+    return timed_run(build, units)
+
+
+def memory_signals(count: int) -> Facts:
+    """Events, each with a process that waits for it."""
+    gc.collect()
+    before = apart.resident()
+    environment = simpy.Environment()
+    events = [environment.event() for _ in range(count)]
+
+    def wait(number: int) -> Ticks:
+        yield events[number]
+
+    for number in range(count):
+        environment.process(wait(number))
+    environment.run(until=1)
+    return grown(before, count)
+
+
 def memory_entities(count: int) -> Facts:
     """Objects with one attribute, each with a pending timeout that calls it."""
 
@@ -262,6 +434,16 @@ def ring(size: int, hops: int) -> Facts:
 
 
 SCENARIOS: dict[str, Callable[..., Facts]] = {
+    "mm1": mm1,
+    "mm1_draws": mm1,
+    "mm1_store": mm1_store,
+    "bank": lambda units: mm1(units, patience=True),
+    "rally": rally,
+    "crowd": crowd,
+    "any_of": any_of,
+    "children": children,
+    "preemption": preemption,
+    "memory_signals": memory_signals,
     "phold_callbacks": phold_callbacks,
     "phold_processes": phold_processes,
     "tickers": tickers,
