@@ -111,177 +111,180 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     return race(simulation, warm_up, until)
 
 
-# -- Processes of one entity, and what they wait for. Times are the same as in the SimPy version, in milliseconds.
+# -- Processes of one entity, and what they wait for, in the same form as in the SimPy version.
 
 
-def timed_run(entity: Entity, units: int) -> Facts:
-    simulation = filled({"a": entity})
+def timed_run(start: Callable[[Entity], Any], units: int) -> Facts:
+    """Run an entity that starts like this."""
+    simulation = filled({"a": type("Stage", (Entity,), {"start": start})()})
     seconds = apart.timed(simulation.run)
     return {"seconds": seconds, "rate": units / seconds, "digest": simulation.result().digest.hex()}
 
 
-class Shop(Entity):
-    """M/M/1: customers come, wait for the one clerk, and are served."""
+def mm1(units: int, *, patience: bool = False) -> Facts:
+    """M/M/1: customers come, wait for the one clerk, and are served; with patience, they leave if it takes long."""
+    draw = random.Random(SEED).expovariate
+    clerk = Resource(1)
+    arriving, serving, leaving = 0.9 / MS, 1.0 / MS, 0.5 / MS
 
-    def __init__(self, customers: int) -> None:
-        self.customers = customers
-        self.clerk = Resource(1)
-        self.draw = random.Random(SEED).expovariate
+    def arrivals(me: Entity) -> Steps:
+        for _ in range(units):
+            yield int(draw(arriving))
+            me.process(visit())
 
-    def start(self) -> Steps:
-        for _ in range(self.customers):
-            yield int(self.draw(0.9) * MS)
-            self.process(self.customer())
-
-    def customer(self) -> Steps:
-        with self.clerk.acquire() as turn:
+    def customer() -> Steps:
+        with clerk.acquire() as turn:
             yield turn
-            yield int(self.draw(1.0) * MS)
+            yield int(draw(serving))
+
+    def impatient() -> Steps:
+        with clerk.acquire() as turn:
+            if turn in (yield turn | int(draw(leaving))):
+                yield int(draw(serving))
+
+    visit = impatient if patience else customer
+    return timed_run(arrivals, units)
 
 
-class ShopWithDraws(Shop):
+def mm1_draws(units: int) -> Facts:
     """The same with the draws that every entity has."""
+    clerk = Resource(1)
+    pause = MS / 0.9
 
-    def start(self) -> Steps:
-        pause = MS / 0.9
-        for _ in range(self.customers):
-            yield self.random.exponential(pause)
-            self.process(self.customer())
+    def arrivals(me: Entity) -> Steps:
+        draw = me.random.exponential
+        for _ in range(units):
+            yield draw(pause)
+            me.process(customer(draw))
 
-    def customer(self) -> Steps:
-        with self.clerk.acquire() as turn:
+    def customer(draw: Callable[[int], int]) -> Steps:
+        with clerk.acquire() as turn:
             yield turn
-            yield self.random.exponential(MS)
+            yield draw(MS)
+
+    return timed_run(arrivals, units)
 
 
-class Bank(Shop):
-    """The same with customers that leave if they aren't served in time."""
-
-    def customer(self) -> Steps:
-        with self.clerk.acquire() as turn:
-            if turn in (yield turn | int(self.draw(0.5) * MS)):
-                yield int(self.draw(1.0) * MS)
-
-
-class ShopWithStore(Shop):
+def mm1_store(units: int) -> Facts:
     """M/M/1 as a store of customers, and a clerk that takes one after the other."""
+    draw = random.Random(SEED).expovariate
+    line = Store()
+    arriving, serving = 0.9 / MS, 1.0 / MS
 
-    def start(self) -> Steps:
-        self.line = Store()
-        self.process(self.serve())
-        for number in range(self.customers):
-            yield int(self.draw(0.9) * MS)
-            self.line.put(number)
+    def arrivals(me: Entity) -> Steps:
+        me.process(serve())
+        for number in range(units):
+            yield int(draw(arriving))
+            line.put(number)
 
-    def serve(self) -> Steps:
+    def serve() -> Steps:
         while True:
-            yield self.line.get()
-            yield int(self.draw(1.0) * MS)
+            yield line.get()
+            yield int(draw(serving))
+
+    return timed_run(arrivals, units)
 
 
-class Rally(Entity):
+def rally(units: int) -> Facts:
     """Two processes that fire signals for each other."""
+    ping, pong = Signal(), Signal()
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+    def start(me: Entity) -> None:
+        me.process(first())
+        me.process(second())
 
-    def start(self) -> None:
-        self.ping, self.pong = Signal(), Signal()
-        self.process(self.first())
-        self.process(self.second())
+    def first() -> Steps:
+        nonlocal pong
+        for _ in range(units // 2):
+            ping.fire()
+            yield pong
+            pong = Signal()
 
-    def first(self) -> Steps:
-        for _ in range(self.rounds):
-            self.ping.fire()
-            yield self.pong
-            self.pong = Signal()
+    def second() -> Steps:
+        nonlocal ping
+        for _ in range(units // 2):
+            yield ping
+            ping = Signal()
+            pong.fire()
 
-    def second(self) -> Steps:
-        for _ in range(self.rounds):
-            yield self.ping
-            self.ping = Signal()
-            self.pong.fire()
+    return timed_run(start, units)
 
 
-class Crowd(Entity):
+def crowd(units: int) -> Facts:
     """A hundred processes that compete for five of something."""
+    seats = Resource(5)
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
-
-    def start(self) -> None:
-        self.seats = Resource(5)
+    def start(me: Entity) -> None:
         for _ in range(100):
-            self.process(self.compete())
+            me.process(compete())
 
-    def compete(self) -> Steps:
-        for _ in range(self.rounds):
-            with self.seats.acquire() as turn:
+    def compete() -> Steps:
+        for _ in range(units // 100):
+            with seats.acquire() as turn:
                 yield turn
                 yield MS
 
+    return timed_run(start, units)
 
-class Patient(Entity):
-    """Waits for a thing or a time, whichever comes first; mostly it is the thing."""
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+def any_of(units: int) -> Facts:
+    """A process that waits for a thing or a time, whichever comes first; mostly it is the thing."""
+    things = Store()
 
-    def start(self) -> None:
-        self.things = Store()
-        self.process(self.fill())
-        self.process(self.drain())
+    def start(me: Entity) -> None:
+        me.process(fill())
+        me.process(drain())
 
-    def fill(self) -> Steps:
-        for number in range(self.rounds):
+    def fill() -> Steps:
+        for number in range(units):
             yield MS
-            self.things.put(number)
+            things.put(number)
 
-    def drain(self) -> Steps:
-        for _ in range(self.rounds):
-            yield self.things.get() | 3 * MS
+    def drain() -> Steps:
+        for _ in range(units):
+            yield things.get() | 3 * MS
+
+    return timed_run(start, units)
 
 
-class Parent(Entity):
-    """Starts one process after the other, and waits for its end."""
+def children(units: int) -> Facts:
+    """A process that starts one after the other, and waits for its end."""
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+    def parent(me: Entity) -> Steps:
+        for _ in range(units):
+            yield me.process(child())
 
-    def start(self) -> Steps:
-        for _ in range(self.rounds):
-            yield self.process(self.child())
-
-    def child(self) -> Steps:
+    def child() -> Steps:
         yield MS
 
+    return timed_run(parent, units)
 
-class Workshop(Entity):
-    """A machine that urgent jobs take from the ones that run."""
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+def preemption(units: int) -> Facts:
+    """A machine that urgent jobs take from the one that runs."""
+    machine = Resource(1)
 
-    def start(self) -> None:
-        self.machine = Resource(1)
-        self.process(self.work())
-        self.process(self.disturb())
+    def start(me: Entity) -> None:
+        me.process(work())
+        me.process(disturb())
 
-    def work(self) -> Steps:
-        for _ in range(self.rounds):
-            with self.machine.acquire(priority=2) as turn:
+    def work() -> Steps:
+        for _ in range(units):
+            with machine.acquire(priority=2) as turn:
                 yield turn
                 try:
                     yield 3 * MS
                 except Interrupt:
                     pass
 
-    def disturb(self) -> Steps:
-        for _ in range(self.rounds):
+    def disturb() -> Steps:
+        for _ in range(units):
             yield MS
-            with self.machine.acquire(priority=1, preempt=True) as turn:
+            with machine.acquire(priority=1, preempt=True) as turn:
                 yield turn
                 yield MS
+
+    return timed_run(start, units)
 
 
 def memory_signals(count: int) -> Facts:
@@ -438,15 +441,15 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "phold_kernel_draws": phold_kernel_draws,
     "tickers": tickers,
     "torus": torus,
-    "mm1": lambda units: timed_run(Shop(units), units),
-    "mm1_draws": lambda units: timed_run(ShopWithDraws(units), units),
-    "mm1_store": lambda units: timed_run(ShopWithStore(units), units),
-    "bank": lambda units: timed_run(Bank(units), units),
-    "rally": lambda units: timed_run(Rally(units // 2), units),
-    "crowd": lambda units: timed_run(Crowd(units // 100), units),
-    "any_of": lambda units: timed_run(Patient(units), units),
-    "children": lambda units: timed_run(Parent(units), units),
-    "preemption": lambda units: timed_run(Workshop(units), units),
+    "mm1": mm1,
+    "mm1_draws": mm1_draws,
+    "mm1_store": mm1_store,
+    "bank": lambda units: mm1(units, patience=True),
+    "rally": rally,
+    "crowd": crowd,
+    "any_of": any_of,
+    "children": children,
+    "preemption": preemption,
     "memory_signals": memory_signals,
     "memory_entities": memory_entities,
     "memory_addressees": memory_addressees,

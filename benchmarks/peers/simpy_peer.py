@@ -154,7 +154,7 @@ def mm1(units: int, patience: bool = False) -> Facts:
         def arrivals() -> Ticks:
             for _ in range(units):
                 yield env.timeout(draw(0.9))
-                env.process(impatient() if patience else customer())
+                env.process(visit())
 
         def customer() -> Ticks:
             with clerk.request() as request:
@@ -166,6 +166,7 @@ def mm1(units: int, patience: bool = False) -> Facts:
                 if request in (yield request | env.timeout(draw(0.5))):
                     yield env.timeout(draw(1.0))
 
+        visit = impatient if patience else customer
         env.process(arrivals())
 
     return timed_run(build, units)
@@ -195,19 +196,21 @@ def mm1_store(units: int) -> Facts:
 
 def rally(units: int) -> Facts:
     def build(env: simpy.Environment) -> None:
-        events = {"ping": env.event(), "pong": env.event()}
+        ping, pong = env.event(), env.event()
 
         def first() -> Ticks:
+            nonlocal pong
             for _ in range(units // 2):
-                events["ping"].succeed()
-                yield events["pong"]
-                events["pong"] = env.event()
+                ping.succeed()
+                yield pong
+                pong = env.event()
 
         def second() -> Ticks:
+            nonlocal ping
             for _ in range(units // 2):
-                yield events["ping"]
-                events["ping"] = env.event()
-                events["pong"].succeed()
+                yield ping
+                ping = env.event()
+                pong.succeed()
 
         env.process(first())
         env.process(second())

@@ -111,3 +111,4 @@ cdef class ScheduledEvent:
 
 
 cdef Engine acting(EntityBase entity)
+cdef ScheduledEvent new_timer(EntityBase owner, object topic, object payload, long long time)

@@ -590,7 +590,7 @@ class EntityBase:
     def _wl_schedule(self, topic: Any, payload: Any, delay: cython.longlong) -> object:
         if topic is not self._wl_engine._topic:
             self._wl_engine._learn(topic)
-        timer = ScheduledEvent(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
+        timer = new_timer(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
         self._wl_after(delay, timer)
         return timer
 
@@ -708,12 +708,23 @@ def _is_of_small(parts: tuple[Any, ...]) -> cython.bint:
 class ScheduledEvent:
     """An event that an entity has scheduled for itself."""
 
-    def __init__(self, owner: Any, topic: Text, payload: Any, time: int) -> None:
-        self._owner: EntityBase = owner
-        self.topic = topic
-        self.payload = payload
-        self.time = time
-        self.is_live = True
+    if not cython.compiled:
+        topic: Any
+        payload: Any
+        time: int
+        is_live: bool
+        _owner: EntityBase
 
     def __repr__(self) -> str:
         return f"<event {self.topic} of {self._owner.name}, at {format_time(self.time)}>"
+
+
+@cython.cfunc
+def new_timer(owner: EntityBase, topic: Any, payload: Any, time: cython.longlong) -> ScheduledEvent:
+    timer: ScheduledEvent = ScheduledEvent.__new__(ScheduledEvent)
+    timer._owner = owner
+    timer.topic = topic
+    timer.payload = payload
+    timer.time = time
+    timer.is_live = True
+    return timer

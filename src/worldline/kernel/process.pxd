@@ -6,7 +6,15 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from worldline.kernel._native cimport PYGEN_RETURN, PyIter_Send, hash_of_four, is_word
+from worldline.kernel._native cimport (
+    PYGEN_ERROR,
+    PYGEN_RETURN,
+    PyIter_Send,
+    PySendResult,
+    hash_of_four,
+    is_word,
+    raise_pending,
+)
 from worldline.kernel.engine cimport (
     ALIVE,
     ENDED,

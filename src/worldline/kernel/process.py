@@ -105,7 +105,7 @@ def _close(process: Process) -> cython.int:
 @cython.cfunc
 def _new_process(owner: EntityBase, generator: object) -> Process:
     global _looked_at, _was_suspect
-    process: Process = Process()
+    process: Process = Process.__new__(Process)
     process._owner = owner
     process._generator = generator
     process._ticket = _NEVER
@@ -178,20 +178,21 @@ def _resume(process: Process, value: object, error: object) -> cython.int:
     generator = process._generator
     owner: EntityBase = process._owner
     while True:
-        try:
-            if cython.compiled and error is None:  # A shorter way, on which the end isn't an exception.
-                given: cython.pointer(PyObject) = cython.NULL
-                if PyIter_Send(generator, value, cython.address(given)) == PYGEN_RETURN:
-                    return _finish(process, FIRED, _owned(given))
-                yielded = _owned(given)
-            else:
+        if cython.compiled and error is None:  # A shorter way, on which neither the end nor the rest is an exception.
+            given: cython.pointer(PyObject) = cython.NULL
+            sent: PySendResult = PyIter_Send(generator, value, cython.address(given))
+            if sent == PYGEN_RETURN:
+                return _finish(process, FIRED, _owned(given))
+            if sent == PYGEN_ERROR:
+                return _fail_pending(process)
+            yielded = _owned(given)
+        else:
+            try:
                 yielded = generator.send(value) if error is None else generator.throw(error)
-        except StopIteration as stop:
-            return _finish(process, FIRED, stop.value)
-        except Exception as raised:
-            if process._waiters is None or owner._wl_state != ALIVE or isinstance(raised, WorldlineError):
-                raise  # Nothing waits for the process that could catch it; and what the kernel refuses ends the run.
-            return _finish(process, FAILED, raised)
+            except StopIteration as stop:
+                return _finish(process, FIRED, stop.value)
+            except Exception as raised:
+                return _fail(process, raised)
         if owner._wl_state != ALIVE:
             return _close(process)
         if type(yielded) is int and ((not cython.compiled and 0 < yielded <= _LAST) or is_word(yielded)):
@@ -220,6 +221,28 @@ if cython.compiled:
         taken = cython.cast(object, given)
         Py_DECREF(taken)
         return taken
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _fail_pending(process: Process) -> cython.int:
+        """End a process with the exception that C code has left behind."""
+        try:
+            raise_pending()
+        except Exception as raised:
+            return _fail(process, raised)
+        return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _fail(process: Process, error: object) -> cython.int:
+    """End a process with an exception: whatever waits for it gets that. If nothing does, it ends the run.
+
+    What the kernel refuses always does, since it is about the model, and not something that happens in it.
+    """
+    if process._waiters is None or process._owner._wl_state != ALIVE or isinstance(error, WorldlineError):
+        raise error  # type: ignore[misc]
+    return _finish(process, FAILED, error)
 
 
 @cython.cfunc
@@ -311,7 +334,7 @@ def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cyt
         return _resume(process, None, Interrupt(payload[1]))
     if topic is LAPSES:
         part: Part = payload
-        return part._happen(FIRED, None)
+        return part._end(None)
     if topic == INTERRUPTION:
         if target._wl_main is None:
             engine.count_dropped(target._wl_name, topic, NOTHING_TO_INTERRUPT)
@@ -336,7 +359,7 @@ def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cyt
         return 0
     if type(reader) is not Process:
         part = reader
-        return part._happen(FIRED, message)
+        return part._end(message)
     process = reader
     process._waits_on = None
     stop_waiting(process)

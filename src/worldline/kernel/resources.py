@@ -192,7 +192,7 @@ def _name_of(owner: EntityBase, key: object) -> object:
 
 @cython.cfunc
 def _claim(stock: Stock, wanted: object, is_put: cython.bint) -> Claim:
-    claim: Claim = Claim()
+    claim: Claim = Claim.__new__(Claim)
     claim._of = stock
     claim._wanted = wanted
     claim._is_put = is_put

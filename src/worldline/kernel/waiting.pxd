@@ -2,7 +2,16 @@
 
 cimport cython
 
-from worldline.kernel.engine cimport ALIVE, INTERRUPTS, LAPSES, Engine, EntityBase, ScheduledEvent, acting
+from worldline.kernel.engine cimport (
+    ALIVE,
+    INTERRUPTS,
+    LAPSES,
+    Engine,
+    EntityBase,
+    ScheduledEvent,
+    acting,
+    new_timer,
+)
 
 
 # What has become of an Awaited.
@@ -48,6 +57,8 @@ cdef class EntityInbox(Awaited):
 @cython.final
 cdef class Part(Awaited):
     cdef object _source
+
+    cdef int _end(self, object value) except -1
 
 
 @cython.final

@@ -33,7 +33,7 @@ from worldline.kernel.engine import Engine, EntityBase, ScheduledEvent
 from worldline.kernel.trouble import refuse_combination, refuse_sharing, refuse_wait
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.reading import as_time, resembles_time
-from worldline.model.time import TimeLike
+from worldline.model.time import TIME_MAX, TimeLike
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -44,7 +44,7 @@ else:
         import worldline.uncompiled as cython
 
 if not cython.compiled:  # What isn't a class is imported by `waiting.pxd`.
-    from worldline.kernel.engine import ALIVE, INTERRUPTS, LAPSES, acting
+    from worldline.kernel.engine import ALIVE, INTERRUPTS, LAPSES, acting, new_timer
 
     PENDING, FIRED, FAILED = range(3)
 
@@ -413,15 +413,22 @@ class Part(Awaited):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _leave(self, waiter: Awaited) -> cython.int:
-        if type(self._source) is ScheduledEvent:
-            timer: ScheduledEvent = self._source
-            if timer.is_live:
-                timer.is_live = False
-                timer._owner._wl_engine._canceled += 1
-        else:
-            inbox: EntityInbox = self._source
+        source = self._source
+        self._source = None
+        if type(source) is ScheduledEvent:
+            timer: ScheduledEvent = source
+            timer.is_live = False
+            timer._owner._wl_engine._canceled += 1
+        elif source is not None:
+            inbox: EntityInbox = source
             inbox._leave(self)
         return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _end(self, value: object) -> cython.int:
+        self._source = None  # A timer knows its part: a cycle would wait for the garbage collector.
+        return self._happen(FIRED, value)
 
 
 @cython.final
@@ -542,9 +549,9 @@ def _part_of(thing: object, process: Process) -> Awaited:
     if isinstance(thing, Awaited):
         return thing
     owner: EntityBase = process._owner
-    part: Part = Part()
+    part: Part = Part.__new__(Part)
     if type(thing) is int:
-        timer: ScheduledEvent = ScheduledEvent(owner, LAPSES, part, owner._wl_engine.now + thing)
+        timer: ScheduledEvent = new_timer(owner, LAPSES, part, owner._wl_engine.now + thing)
         owner._wl_after(thing, timer)
         part._source = timer
         return part
@@ -552,7 +559,7 @@ def _part_of(thing: object, process: Process) -> Awaited:
     part._source = inbox
     message = inbox.take(thing.topic)  # type: ignore[attr-defined]
     if message is not None:
-        part._happen(FIRED, message)
+        part._end(message)
     else:
         inbox.readers.append((thing.topic, part))  # type: ignore[attr-defined]
     return part
@@ -569,22 +576,28 @@ def inbox_of(owner: EntityBase) -> EntityInbox:
 @cython.cfunc
 def _combined(first: object, second: object, is_all: cython.bint) -> object:
     """Return the condition that ``a | b`` or ``a & b`` is; ``a | b | c`` is one condition of three."""
-    return _condition([*_things_of(first, is_all), *_things_of(second, is_all)], is_all)
+    things: list[Any] = []
+    _collect(things, first, is_all)
+    _collect(things, second, is_all)
+    return _condition(things, is_all)
 
 
 @cython.cfunc
-def _things_of(thing: object, is_all: cython.bint) -> object:
+@cython.exceptval(-1, check=False)
+def _collect(things: list[Any], thing: object, is_all: cython.bint) -> cython.int:
     if type(thing) is Condition:
         condition: Condition = thing
         if condition._is_all == is_all and condition._state == PENDING and condition._parts is None:
-            return condition._things
-    return (_checked(thing),)
+            things.extend(condition._things)
+            return 0
+    things.append(_checked(thing))
+    return 0
 
 
 @cython.cfunc
-def _condition(things: object, is_all: cython.bint) -> Condition:
-    condition: Condition = Condition()
-    condition._things = things  # type: ignore[assignment]
+def _condition(things: list[Any], is_all: cython.bint) -> Condition:
+    condition: Condition = Condition.__new__(Condition)
+    condition._things = things
     condition._is_all = is_all
     return condition
 
@@ -592,7 +605,10 @@ def _condition(things: object, is_all: cython.bint) -> Condition:
 @cython.cfunc
 def _checked(thing: object) -> object:
     """Return a part of a condition, times as numbers; refuse what can't be one."""
-    if isinstance(thing, Awaited) or (type(thing) is Receive and thing.limit == NO_LIMIT):
+    if type(thing) is int:
+        if 0 <= thing <= TIME_MAX:
+            return thing
+    elif isinstance(thing, Awaited) or (type(thing) is Receive and thing.limit == NO_LIMIT):
         return thing
     if type(thing) is Receive or type(thing) is Wait:
         refuse_combination(thing)
