@@ -123,9 +123,7 @@ def waiting(console: Console, runs: int, scale: float, only: str, core: int) -> 
     for scenario, (title, goal) in PROCESSES_GOALS.items():
         if only not in f"processes: {title}":
             continue
-        found = race(
-            console, title, theirs(SIMPY, scenario, units, core=core) | ours(scenario, units, core=core), runs
-        )
+        found = race(console, title, theirs(SIMPY, scenario, units, core=core) | ours(scenario, units, core=core), runs)
         span = ratio_range(found, COMPILED, SIMPY)
         rates = (median(found, name) for name in (SIMPY, COMPILED, UNCOMPILED))
         table.add_row(

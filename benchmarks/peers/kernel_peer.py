@@ -6,6 +6,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 from worldline.kernel import Entity, Interrupt, Resource, Signal, Simulation, Store, build, process
@@ -272,10 +273,8 @@ def preemption(units: int) -> Facts:
         for _ in range(units):
             with machine.acquire(priority=2) as turn:
                 yield turn
-                try:
+                with suppress(Interrupt):
                     yield 3 * MS
-                except Interrupt:
-                    pass
 
     def disturb() -> Steps:
         for _ in range(units):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -275,10 +276,8 @@ def preemption(units: int) -> Facts:
             for _ in range(units):
                 with machine.request(priority=2) as request:
                     yield request
-                    try:
+                    with suppress(simpy.Interrupt):
                         yield env.timeout(3)
-                    except simpy.Interrupt:
-                        pass
 
         def disturb() -> Ticks:
             for _ in range(units):

@@ -421,9 +421,10 @@ def _is_dead(event: Any, order: int) -> bool:
     return is_dead
 
 
-def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
+def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: Any) -> int:
     """Handle the events before `end`, at most `limit` of them, and return how many it were.
 
+    With something to `stop` at, the event during which that happens is the last.
     Compiled, the queue has the event at hand, and its entities by number; uncompiled it hands out whole events, since
     there the time goes into calls and attributes.
     """
@@ -440,6 +441,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
     process: Process
     timer: ScheduledEvent
     handlers: Handlers
+    last: Awaited | None = stop
     check_idle(engine)
     what = payload = None
     if cython.compiled:
@@ -448,6 +450,8 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
         events = engine.queue.until(end)
     try:
         while handled < limit:
+            if last is not None and last._state != PENDING:
+                break
             if cython.compiled:
                 if not queue.pop(end):
                     break

@@ -181,7 +181,7 @@ class Stock:
 
 
 @cython.cfunc
-def _name_of(owner: EntityBase, key: object) -> object:
+def _name_of(owner: EntityBase, key: object) -> Any:
     """Return the name of another entity by its key, which is needed so rarely that it is searched for."""
     for name, entity in owner._wl_engine.directory.items():
         core: EntityBase = entity
@@ -453,9 +453,13 @@ class Container(Stock):
 
     def __init__(self, capacity: Any = None, level: Any = 0) -> None:
         if capacity is not None and not _is_amount(capacity):
-            raise ConfigurationError(f"a container can't have a capacity of {shown(capacity)}", advice="use more than 0")
+            raise ConfigurationError(
+                f"a container can't have a capacity of {shown(capacity)}", advice="use more than 0"
+            )
         if level != 0 and not _is_amount(level):
-            raise ConfigurationError(f"a container can't begin with {shown(level)}", advice="use a number of at least 0")
+            raise ConfigurationError(
+                f"a container can't begin with {shown(level)}", advice="use a number of at least 0"
+            )
         if capacity is not None and level > capacity:
             raise ConfigurationError(f"a container of {capacity} can't begin with {shown(level)}")
         self.capacity = capacity
@@ -534,4 +538,4 @@ class Container(Stock):
 @cython.cfunc
 @cython.exceptval(check=False)
 def _is_amount(amount: object) -> cython.bint:
-    return (type(amount) is int or type(amount) is float) and 0 < amount < _INFINITE  # type: ignore[operator]
+    return (type(amount) is int or type(amount) is float) and 0 < amount < _INFINITE

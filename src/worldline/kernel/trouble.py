@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from types import CodeType, GeneratorType
 from typing import Any, NoReturn
 
+from worldline.model.blame import said_of
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.time import TIME_MAX, format_time
 from worldline.processes.failures import is_from_outside
@@ -87,7 +88,7 @@ def refuse_wait(yielded: object) -> NoReturn:
     raise ModelError(f"a process can't wait for {shown(yielded)}", advice=advice)
 
 
-def refuse_combination(thing: object) -> NoReturn:
+def refuse_combination() -> NoReturn:
     """Say what to write instead of a limit inside of a condition."""
     raise ModelError(
         "a limit is a part of its own where several things are combined by | or &",
@@ -97,12 +98,13 @@ def refuse_combination(thing: object) -> NoReturn:
 
 # -- Numbers without a unit
 #
-# Times are whole nanoseconds, and `yield 5` waits for 5 of them, which hardly an author means. A number that is computed
-# may be any, so that only one that is written out is refused. The bytecode tells the two apart: it is looked at once
-# for each function, and again only where a function yields such a number, or may be in the middle of another one.
+# Times are whole nanoseconds, and `yield 5` waits for 5 of them, which hardly an author means. A number that is
+# computed may be any, so that only one that is written out is refused. The bytecode tells the two apart: it is looked
+# at once for each function, and again only where a function yields such a number, or has another generator yield.
 
 _LITERAL_MAX = 1_000_000  # An author who writes more than that means nanoseconds.
-_yields_of: dict[int, tuple[CodeType, frozenset[int], bool]] = {}  # By the id of a code, which is kept for that.
+_Yields = tuple[CodeType, dict[int, int], bool]
+_yields_of: dict[int, _Yields] = {}  # By the id of a code, which is kept for that.
 
 
 def is_suspect(code: CodeType) -> bool:
@@ -115,33 +117,49 @@ def check_literal(generator: Any, yielded: int) -> None:
     """Refuse a number that is written out where it is yielded."""
     while type(generator.gi_yieldfrom) is GeneratorType:
         generator = generator.gi_yieldfrom
-    if generator.gi_yieldfrom is None and generator.gi_frame.f_lasti in _yields(generator.gi_code)[1]:
+    if generator.gi_yieldfrom is None and _yields(generator.gi_code)[1].get(generator.gi_frame.f_lasti) == yielded:
         raise ModelError(
             f"yield {yielded} would wait for {format_time(yielded)}",
-            advice=f'say the unit: yield "{yielded}s", or {yielded} * SECOND, or {yielded} * NS if that is what you mean',
+            advice=f'say the unit: yield "{yielded}s", or {yielded} * SECOND, or {yielded} * NS if that is meant',
         )
 
 
-def _yields(code: CodeType) -> tuple[CodeType, frozenset[int], bool]:
-    """Return where a function yields a number that is written out, and whether it has other generators yield."""
+def _yields(code: CodeType) -> _Yields:
+    """Return the numbers that a function yields written out, by place, and whether it has other generators yield."""
     found = _yields_of.get(id(code))
     if found is None:
         import dis
 
-        literals, delegates, before = [], False, None
+        literals: dict[int, int] = {}
+        delegates = False
+        before: Any = None
         for each in dis.get_instructions(code):
             delegates |= each.opname == "SEND"
-            if each.opname == "YIELD_VALUE" and before is not None and before.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
-                if type(before.argval) is int and 0 < before.argval < _LITERAL_MAX:
-                    literals.append(each.offset)
+            is_literal = before is not None and before.opname in ("LOAD_CONST", "LOAD_SMALL_INT")
+            if each.opname == "YIELD_VALUE" and is_literal:
+                number = before.argval
+                if type(number) is int and 0 < number < _LITERAL_MAX:
+                    literals[each.offset] = literals[each.offset + 2] = number  # Which it is depends on the Python.
             before = each
-        found = _yields_of[id(code)] = code, frozenset(literals), delegates
+        found = _yields_of[id(code)] = code, literals, delegates
     return found
 
 
 def check_idle(engine: Any) -> None:
     if engine.actor is not None:
         raise UsageError("the simulation is running already", advice="don't run it from inside a handler")
+
+
+def check_happened(stop: Any, now: int) -> None:
+    """Refuse the end of a run that was to go on until something happens, if that hasn't happened, or has failed."""
+    if not stop.fired:
+        raise Stuck(
+            f"nothing is left to happen, and {stop!r}, until which it runs, hasn't fired",
+            at=now,
+            advice="does a process wait for what never comes?",
+        )
+    if stop.error is not None:
+        raise ModelError(f"what it runs until has failed: {said_of(stop.error)}", at=now) from stop.error
 
 
 def fail(engine: Any, error: BaseException, target: Any, what: Any) -> None:

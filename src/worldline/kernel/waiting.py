@@ -229,7 +229,7 @@ class Process(Awaited):
         _owner: EntityBase
         _generator: Any
         _ticket: int = _NEVER  # The order of the event that wakes it; any other such event is stale.
-        _place: int  # Among the entity's processes.
+        _place: int = 0  # Among the entity's processes.
         _waits_on: Awaited | None = None
         _throws: bool = False  # Whether what it is to be given is an error.
         _is_suspect: bool = False  # Whether it may yield a number that was written without a unit.
@@ -341,7 +341,7 @@ class Wait:
         self.default = default
 
     def __or__(self, other: Any) -> Any:
-        refuse_combination(self)
+        refuse_combination()
 
     __ror__ = __and__ = __rand__ = __or__
 
@@ -516,24 +516,29 @@ class Condition(Awaited):
         return 0
 
     @cython.cfunc
-    def _happened(self) -> object:
+    def _happened(self) -> Any:
         """Return what has happened, by what was written; times aren't in it, since they have no value."""
         happened: dict[Any, Any] = {}
         part: Awaited
-        number: cython.Py_ssize_t = 0
-        for thing in self._things:
-            # Of any, those after the first that had happened weren't begun.
-            part = self._parts[number] if number < len(self._parts) else thing if isinstance(thing, Awaited) else None  # type: ignore[index, arg-type]
-            number += 1
+        begun: Any = self._parts
+        place: cython.Py_ssize_t
+        for place in range(len(self._things)):
+            thing = self._things[place]
+            if place < len(begun):
+                part = begun[place]
+            elif isinstance(thing, Awaited):  # Of any, what comes after the first that had happened wasn't begun.
+                part = thing
+            else:
+                continue
             if type(part) is Condition:
                 inner: Condition = part
                 happened.update(inner._value if inner._state == FIRED else inner._happened_so_far())
-            elif part is not None and part._state == FIRED and type(thing) is not int:
+            elif part._state == FIRED and type(thing) is not int:
                 happened[thing] = part._value
         return happened
 
     @cython.cfunc
-    def _happened_so_far(self) -> object:
+    def _happened_so_far(self) -> Any:
         return {} if self._parts is None else self._happened()
 
     def __repr__(self) -> str:
@@ -611,7 +616,7 @@ def _checked(thing: object) -> object:
     elif isinstance(thing, Awaited) or (type(thing) is Receive and thing.limit == NO_LIMIT):
         return thing
     if type(thing) is Receive or type(thing) is Wait:
-        refuse_combination(thing)
+        refuse_combination()
     if not resembles_time(thing):
         refuse_wait(thing)
     return as_time(thing, "a delay")  # type: ignore[arg-type]

@@ -42,6 +42,7 @@ from worldline.kernel.model import Model, Sending, WorkerReport
 from worldline.kernel.packing import fingerprint
 from worldline.kernel.process import advance
 from worldline.kernel.roster import Roster, monitors_of
+from worldline.kernel.waiting import Awaited
 from worldline.model.errors import InternalError, WorldlineError
 from worldline.model.time import FOREVER, format_time
 from worldline.processes.failures import Failure, begin_run
@@ -157,9 +158,9 @@ class Worker:
             sent = min(self.engine.now, sending.at - 1)
             self.engine.accept(sending.at, sent, self._outside, 2 * number, receiver, sending.topic, sending.payload)
 
-    def advance(self, end: int, limit: int = FOREVER) -> int:
+    def advance(self, end: int, limit: int = FOREVER, stop: Awaited | None = None) -> int:
         self._past = end
-        return int(advance(self.engine, end, limit))
+        return int(advance(self.engine, end, limit, stop))
 
     def key(self) -> Key:
         """Return the place of the event at hand, or of the last one, in the order of all events of all workers.
@@ -243,6 +244,8 @@ class DistributedWorker:
                 heard = self._channel.poll()
             else:
                 self._tell(pacing.progress_at(base, bound))
+                if min(base, bound) < FOREVER:
+                    look(min(base, bound, end), worker.engine.events)
                 heard = self._channel.wait()
             for other, frame in heard:
                 end = min(end, self._hear(other, frame))
