@@ -86,7 +86,7 @@ Text = str  # Under its own name, Cython takes `str` for exactly that class, and
 # Messages that only the engine sends: their topics are these objects.
 STARTS = object()
 INTERRUPTS = object()
-LAPSES = object()  # Of a timer, when a time has passed that is part of a condition.
+LAPSES = object()  # Of a timer, when a time has passed that is part of a combination.
 
 INTERRUPTION = "interrupt!"  # The topic of an interruption from another entity; no handler can have that name.
 

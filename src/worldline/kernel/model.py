@@ -75,6 +75,16 @@ def state_of(entity: Any, base: type = Entity) -> dict[str, Any]:
     return state
 
 
+def quicken(entity: Entity) -> None:
+    """Give an entity a dict of attributes of its own, which takes more memory.
+
+    Objects of one class share the keys of their dicts. If the class is built on one that C knows, as these are, Python
+    then reads and writes attributes half as fast as it could.
+    """
+    if vars(entity):
+        entity.__dict__ = {**vars(entity)}
+
+
 def restored(entity: Made, state: dict[str, Any]) -> Made:
     """Give an entity the attributes of a state, and no others; return it."""
     for name in list(vars(entity)):

@@ -339,7 +339,7 @@ class Store(Stock):
 
     First in, first out; with a `key`, the thing with the least key comes out first. With a capacity, a put waits until
     there is room. A put or get that no process waits for any more, because of a limit, an interrupt or another part of
-    a condition, is withdrawn.
+    a combination, is withdrawn.
     """
 
     def __init__(self, capacity: Any = None, key: Any = None) -> None:

@@ -190,12 +190,6 @@ def grouped(names: Sequence[str], links: Iterable[tuple[float, str, str]], count
 TOO_LATE = "arrived after its receiver had ended"
 
 _LAST_RANK = 2**30
-
-# Of objects whose class is built on C, Python reads attributes half as fast as it could as long as their dicts share
-# their keys. A dict of its own is larger, so this is for simulations of few entities.
-_FEW = 10_000
-
-
 _PATHS_MAX = 1_000
 
 
@@ -252,8 +246,6 @@ class Roster:
 
     def add(self, name: str, entity: EntityBase) -> None:
         """Let an entity of the roster enter."""
-        if len(self._names) <= _FEW and vars(entity):
-            entity.__dict__ = {**vars(entity)}  # type: ignore[misc] # Of `Entity`, which has one.
         place = bisect_left(self._names, name)
         self._enter(entity, name, 2 * place, place, since=self.engine.now - 1)
 

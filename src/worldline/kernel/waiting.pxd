@@ -62,7 +62,7 @@ cdef class Part(Awaited):
 
 
 @cython.final
-cdef class Condition(Awaited):
+cdef class Combination(Awaited):
     cdef bint _is_all
     cdef list _things
     cdef list _parts

@@ -10,7 +10,7 @@ Theory of operation
 There is one mechanism. Whatever can be waited for is an `Awaited`, which happens once: it fires with a value, or it
 fails with an error. To wait is to `_begin`: if it has happened already, that says so, and nothing is noted; otherwise
 the waiter is noted, and `_told` when it happens. A waiter that goes on for another reason, such as a limit or an
-interrupt, `_leaves`. Waiters are processes and conditions, which are themselves awaited: so conditions nest, and what
+interrupt, `_leaves`. Waiters are processes and combinations, which are themselves awaited: so combinations nest, and what
 isn't needed any more is left from the outside in.
 
 What a `Process` is told doesn't run it. It gets an event of its own at the present moment, so that the one that fires a
@@ -21,7 +21,7 @@ Invariants
 W1. The waiters of one thing are told in the order in which they came. Each process gets the entity's next number, so
     that they go on in that order, after what the entity had planned for this moment before.
 W2. A process waits for one thing at a time, `_waits_on`. What tells it anything else comes too late, and is ignored.
-W3. A condition is noted at its parts while, and only while, a process waits for it.
+W3. A combination is noted at its parts while, and only while, a process waits for it.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ def wait(what: Any, *, limit: TimeLike | None = None, default: Any = None) -> Wa
 @cython.final
 @cython.cclass
 class EntityInbox(Awaited):
-    """The messages that no handler takes, and those who wait for one: processes, and parts of conditions."""
+    """The messages that no handler takes, and those who wait for one: processes, and parts of combinations."""
 
     def __init__(self) -> None:
         self.messages: deque[EntityMessage] = deque()
@@ -405,7 +405,7 @@ class EntityInbox(Awaited):
 @cython.final
 @cython.cclass
 class Part(Awaited):
-    """What a condition makes of a time or of `receive()`: happens when that has passed, or when a message has come."""
+    """What a combination makes of a time or of `receive()`: happens when that has passed, or when a message has come."""
 
     if not cython.compiled:
         _source: Any = None  # The timer or the inbox.
@@ -433,7 +433,7 @@ class Part(Awaited):
 
 @cython.final
 @cython.cclass
-class Condition(Awaited):
+class Combination(Awaited):
     """Any or all of several; happens with a dict of those that have happened, each with its value."""
 
     if not cython.compiled:
@@ -530,8 +530,8 @@ class Condition(Awaited):
                 part = thing
             else:
                 continue
-            if type(part) is Condition:
-                inner: Condition = part
+            if type(part) is Combination:
+                inner: Combination = part
                 happened.update(inner._value if inner._state == FIRED else inner._happened_so_far())
             elif part._state == FIRED and type(thing) is not int:
                 happened[thing] = part._value
@@ -545,7 +545,7 @@ class Condition(Awaited):
         return f"<{'all' if self._is_all else 'any'} of {len(self._things)}, {_standing(self)}>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a condition can't be copied or sent")
+        raise TypeError("a combination can't be copied or sent")
 
 
 @cython.cfunc
@@ -580,36 +580,36 @@ def inbox_of(owner: EntityBase) -> EntityInbox:
 
 @cython.cfunc
 def _combined(first: object, second: object, is_all: cython.bint) -> object:
-    """Return the condition that ``a | b`` or ``a & b`` is; ``a | b | c`` is one condition of three."""
+    """Return the combination that ``a | b`` or ``a & b`` is; ``a | b | c`` is one combination of three."""
     things: list[Any] = []
     _collect(things, first, is_all)
     _collect(things, second, is_all)
-    return _condition(things, is_all)
+    return _combination(things, is_all)
 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _collect(things: list[Any], thing: object, is_all: cython.bint) -> cython.int:
-    if type(thing) is Condition:
-        condition: Condition = thing
-        if condition._is_all == is_all and condition._state == PENDING and condition._parts is None:
-            things.extend(condition._things)
+    if type(thing) is Combination:
+        combination: Combination = thing
+        if combination._is_all == is_all and combination._state == PENDING and combination._parts is None:
+            things.extend(combination._things)
             return 0
     things.append(_checked(thing))
     return 0
 
 
 @cython.cfunc
-def _condition(things: list[Any], is_all: cython.bint) -> Condition:
-    condition: Condition = Condition.__new__(Condition)
-    condition._things = things
-    condition._is_all = is_all
-    return condition
+def _combination(things: list[Any], is_all: cython.bint) -> Combination:
+    combination: Combination = Combination.__new__(Combination)
+    combination._things = things
+    combination._is_all = is_all
+    return combination
 
 
 @cython.cfunc
 def _checked(thing: object) -> object:
-    """Return a part of a condition, times as numbers; refuse what can't be one."""
+    """Return a part of a combination, times as numbers; refuse what can't be one."""
     if type(thing) is int:
         if 0 <= thing <= TIME_MAX:
             return thing
@@ -622,13 +622,13 @@ def _checked(thing: object) -> object:
     return as_time(thing, "a delay")  # type: ignore[arg-type]
 
 
-def any_of(*things: Any) -> Condition:
+def any_of(*things: Any) -> Combination:
     """Wait for the first of several, as ``a | b | c`` does: ``happened = yield any_of(*signals)``."""
     if not things:
         raise ModelError("any of nothing never happens", advice="give any_of at least one thing to wait for")
-    return _condition([_checked(thing) for thing in things], False)
+    return _combination([_checked(thing) for thing in things], False)
 
 
-def all_of(*things: Any) -> Condition:
+def all_of(*things: Any) -> Combination:
     """Wait for all of several, as ``a & b & c`` does: ``happened = yield all_of(*processes)``."""
-    return _condition([_checked(thing) for thing in things], True)
+    return _combination([_checked(thing) for thing in things], True)

@@ -38,7 +38,7 @@ from worldline.history.observer import OUTSIDE
 from worldline.history.outcome import End
 from worldline.history.telling import Key
 from worldline.kernel.entity import Entity
-from worldline.kernel.model import Model, Sending, WorkerReport
+from worldline.kernel.model import Model, Sending, WorkerReport, quicken
 from worldline.kernel.packing import fingerprint
 from worldline.kernel.process import advance
 from worldline.kernel.roster import Roster, monitors_of
@@ -129,6 +129,8 @@ def _distances(lookahead: list[list[int]]) -> list[list[int]]:
     return shortest
 
 
+_FEW = 10_000  # Entities, whose memory doesn't matter.
+
 Letter = tuple[int, int, str, int, str, int, str, object]
 
 
@@ -141,6 +143,8 @@ class Worker:
         self.engine = self.roster.engine
         for place, name in enumerate(model.names):
             if not workers or workers[place] == me:
+                if len(model.names) <= _FEW:
+                    quicken(model.entities[name])
                 self.roster.add(name, model.entities[name])
         self._me = me
         self._outside = self.roster.outside()
