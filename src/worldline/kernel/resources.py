@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort_right
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -35,6 +36,7 @@ if not cython.compiled:  # What isn't a class is imported by `resources.pxd`.
     from worldline.kernel.waiting import FIRED, PENDING
 
 # Under their own names, Cython would take these for types of C.
+Whole = int
 Number = int | float
 Flag = bool
 
@@ -211,7 +213,7 @@ class Resource(Stock):
     with a worse priority, if all are held: the process of that one is interrupted, and the cause is a `Preempted`.
     """
 
-    def __init__(self, capacity: int = 1) -> None:
+    def __init__(self, capacity: Whole = 1) -> None:
         if type(capacity) is not int or capacity < 1:
             raise ConfigurationError(f"a resource can't have a capacity of {shown(capacity)}", advice="use at least 1")
         self.capacity = capacity
@@ -342,7 +344,7 @@ class Store(Stock):
     a combination, is withdrawn.
     """
 
-    def __init__(self, capacity: Any = None, key: Any = None) -> None:
+    def __init__(self, capacity: Whole | None = None, key: Callable[[Any], Any] | None = None) -> None:
         if capacity is not None and (type(capacity) is not int or capacity < 1):
             raise ConfigurationError(f"a store can't have a capacity of {shown(capacity)}", advice="use at least 1")
         if key is not None and not callable(key):
@@ -365,7 +367,7 @@ class Store(Stock):
         self._enter(claim)
         return claim
 
-    def get(self, matching: Any = None) -> Claim:
+    def get(self, matching: Callable[[Any], Any] | None = None) -> Claim:
         """Get the first thing, or the first for which ``matching(thing)`` is true; fires with it."""
         if matching is not None and not callable(matching):
             raise ModelError(f"{shown(matching)} can't match things", advice="give it a function: get(lambda x: ...)")
@@ -451,7 +453,7 @@ class Container(Stock):
     process waits for any more are withdrawn, as those of a `Store`.
     """
 
-    def __init__(self, capacity: Any = None, level: Any = 0) -> None:
+    def __init__(self, capacity: Number | None = None, level: Number = 0) -> None:
         if capacity is not None and not _is_amount(capacity):
             raise ConfigurationError(
                 f"a container can't have a capacity of {shown(capacity)}", advice="use more than 0"
@@ -463,13 +465,13 @@ class Container(Stock):
         if capacity is not None and level > capacity:
             raise ConfigurationError(f"a container of {capacity} can't begin with {shown(level)}")
         self.capacity = capacity
-        self.level = level
+        self.level: Any = level
 
-    def put(self, amount: Any) -> Claim:
+    def put(self, amount: Number) -> Claim:
         """Put an amount in; fires when there is room for all of it."""
         return self._ask(amount, True)
 
-    def get(self, amount: Any) -> Claim:
+    def get(self, amount: Number) -> Claim:
         """Take an amount out; fires when there is as much."""
         return self._ask(amount, False)
 
@@ -484,7 +486,7 @@ class Container(Stock):
         self._gets, self._puts = state
 
     @cython.cfunc
-    def _ask(self, amount: object, is_put: cython.bint) -> Claim:
+    def _ask(self, amount: Any, is_put: cython.bint) -> Claim:
         if not _is_amount(amount):
             raise ModelError(f"{shown(amount)} isn't an amount", advice="use a number that is greater than 0")
         if self.capacity is not None and amount > self.capacity:

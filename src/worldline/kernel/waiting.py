@@ -10,8 +10,8 @@ Theory of operation
 There is one mechanism. Whatever can be waited for is an `Awaited`, which happens once: it fires with a value, or it
 fails with an error. To wait is to `_begin`: if it has happened already, that says so, and nothing is noted; otherwise
 the waiter is noted, and `_told` when it happens. A waiter that goes on for another reason, such as a limit or an
-interrupt, `_leaves`. Waiters are processes and combinations, which are themselves awaited: so combinations nest, and what
-isn't needed any more is left from the outside in.
+interrupt, `_leaves`. Waiters are processes and combinations, which are themselves awaited: so combinations nest, and
+what isn't needed any more is left from the outside in.
 
 What a `Process` is told doesn't run it. It gets an event of its own at the present moment, so that the one that fires a
 signal is through with what it does before any other goes on. Where a process needn't wait, it goes on at once.
@@ -405,7 +405,7 @@ class EntityInbox(Awaited):
 @cython.final
 @cython.cclass
 class Part(Awaited):
-    """What a combination makes of a time or of `receive()`: happens when that has passed, or when a message has come."""
+    """What a combination makes of a time or of `receive()`: happens when that has passed, or a message has come."""
 
     if not cython.compiled:
         _source: Any = None  # The timer or the inbox.
