@@ -100,6 +100,42 @@ def speed(console: Console, runs: int, scale: float, only: str, core: int) -> No
     show(console, table)
 
 
+# Of each, SimPy's and our word for the unit that is timed, and how many times as fast ours should be.
+PROCESSES_GOALS: dict[str, tuple[str, float]] = {
+    "mm1": ("M/M/1 with a Resource, own random.Random", 6.0),
+    "mm1_draws": ("M/M/1 with a Resource, the kernel's draws", 7.5),
+    "mm1_store": ("M/M/1 with a Store", 5.0),
+    "bank": ("M/M/1, customers lose patience", 6.1),
+    "rally": ("signals back and forth", 6.0),
+    "crowd": ("100 processes compete for 5", 7.3),
+    "any_of": ("a Store's get, or a time", 7.4),
+    "children": ("start a process, await its end", 8.0),
+    "preemption": ("a preemptive resource", 3.0),
+}
+
+
+def waiting(console: Console, runs: int, scale: float, only: str, core: int) -> None:
+    """Compare what processes wait for; runs take turns, and what counts is the processor's time."""
+    units = max(2_000, round(100_000 * scale))
+    table = Table(title=f"Processes: µs for each of {units:,}, medians of {runs}")
+    for column in ("", SIMPY, COMPILED, UNCOMPILED, "× SimPy", "single runs", "uncompiled × SimPy"):
+        table.add_column(column, justify="right" if column else "left")
+    for scenario, (title, goal) in PROCESSES_GOALS.items():
+        if only not in f"processes: {title}":
+            continue
+        found = race(console, title, theirs(SIMPY, scenario, units, core=core) | ours(scenario, units, core=core), runs)
+        span = ratio_range(found, COMPILED, SIMPY)
+        rates = (median(found, name) for name in (SIMPY, COMPILED, UNCOMPILED))
+        table.add_row(
+            title,
+            *(f"{1e6 / rate:.2f}" if rate else "" for rate in rates),
+            judged(ratio(found, COMPILED, SIMPY), goal),
+            f"{span[0]:.2f} to {span[1]:.2f}" if span else "",
+            shown(ratio(found, UNCOMPILED, SIMPY)),
+        )
+    show(console, table)
+
+
 def memory(console: Console, runs: int, scale: float, only: str) -> None:
     count = max(20_000, round(100_000 * scale))
     table = Table(title=f"Bytes each, {count:,} of them, medians of {runs}")
@@ -110,6 +146,7 @@ def memory(console: Console, runs: int, scale: float, only: str) -> None:
         "memory of an addressee": ("memory_addressees", "memory_addressees"),
         "memory of a process": ("memory_processes", "memory_inner_processes"),
         "memory of a process with a name": ("memory_processes", "memory_processes"),
+        "memory of a signal with a process": ("memory_signals", "memory_signals"),
     }
     for title, (their, our) in contests.items():
         if only not in title:
@@ -163,6 +200,7 @@ def main() -> None:
     if builds[0]["build"] != "compiled":
         console.print("[red]the kernel isn't compiled here: both columns of ours show the plain build[/]")
     speed(console, given.runs, scale, given.only, core)
+    waiting(console, given.runs, scale, given.only, core)
     memory(console, min(given.runs, 3), scale, given.only)
     many(console, min(given.runs, 3), scale, given.only, core)
     parallel.compare(console, given.runs, scale, given.only)

@@ -38,7 +38,7 @@ ROOMS = {
 """Pages on one room alone: a name of another one, such as a federation's `Message`, is a mistake there."""
 FOR_ALL_ROOMS = ("worldline.errors", "worldline.history", "worldline.recording")
 FOREIGN = {
-    *("Container", "Environment", "FilterStore", "PreemptiveResource", "PriorityResource", "Store", "get", "succeed"),
+    *("Environment", "FilterStore", "PreemptiveResource", "PriorityResource", "PriorityStore", "get", "succeed"),
     *("AsyncVectorEnv", "SyncVectorEnv"),  # Gymnasium's; above, SimPy's
     *("AdvanceTo", "DrakeLcm", "Initialize", "Simulator", "reset_context"),  # Drake's
     *("lcm_handle", "set_queue_capacity", "_exit", "setblocking"),  # LCM's, Python's

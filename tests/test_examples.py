@@ -28,6 +28,7 @@ IN_PROCESS = ("--executor", "in-process")
 # What makes each simulation of the kernel small enough.
 SIMULATIONS: dict[str, tuple[str, ...]] = {
     "epidemic": ("--people", "100"),
+    "harbor": ("--until", "120h"),
     "job_shop": ("--until", "120h"),
     "million": ("--entities", "2000"),
     "packet_network": ("--until", "100ms"),
@@ -153,6 +154,7 @@ def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
 # What `worldline run` has to say of each example that isn't a federation, as it is, or as it is set to be small.
 DIGESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "epidemic/epidemic": ("72f346433122e6f8bb4ca478ea1ac6cd", ()),
+    "harbor/harbor": ("25d9d44d56c76a225e2e19f50b554705", ()),
     "job_shop/job_shop": ("549993e140fe920a7a26837e6c8b8950", ()),
     "million/million": ("3ce095c621cdcfdb1df338d8b8733450", ("--set", "entities=2000")),
     "packet_network/packet_network": ("fcc3a24eb2fbc2eeebc59400b0f7ddeb", ()),

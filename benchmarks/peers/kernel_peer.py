@@ -6,9 +6,10 @@ import gc
 import random
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any
 
-from worldline.kernel import Entity, Simulation, build, process
+from worldline.kernel import Entity, Interrupt, Resource, Signal, Simulation, Store, build, process
 from worldline.model import MS, SECOND, Network, link
 
 if __package__:
@@ -19,6 +20,7 @@ else:
 SEED = 1
 
 Facts = dict[str, Any]
+Steps = Generator[Any, Any, None]
 
 
 def race(simulation: Simulation, warm_up: int, until: int) -> Facts:
@@ -108,6 +110,199 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     for number, name in enumerate(everybody):
         simulation.add(name, Node(number))
     return race(simulation, warm_up, until)
+
+
+# -- Processes of one entity, and what they wait for, in the same form as in the SimPy version.
+
+
+def timed_run(start: Callable[[Entity], Any], units: int) -> Facts:
+    """Run an entity that starts like this."""
+    simulation = filled({"a": type("Stage", (Entity,), {"start": start})()})
+    seconds = apart.timed(simulation.run)
+    return {"seconds": seconds, "rate": units / seconds, "digest": simulation.result().digest.hex()}
+
+
+def mm1(units: int, *, patience: bool = False) -> Facts:
+    """M/M/1: customers come, wait for the one clerk, and are served; with patience, they leave if it takes long."""
+    draw = random.Random(SEED).expovariate
+    clerk = Resource(1)
+    arriving, serving, leaving = 0.9 / MS, 1.0 / MS, 0.5 / MS
+
+    def arrivals(me: Entity) -> Steps:
+        for _ in range(units):
+            yield int(draw(arriving))
+            me.process(visit())
+
+    def customer() -> Steps:
+        with clerk.acquire() as turn:
+            yield turn
+            yield int(draw(serving))
+
+    def impatient() -> Steps:
+        with clerk.acquire() as turn:
+            if turn in (yield turn | int(draw(leaving))):
+                yield int(draw(serving))
+
+    visit = impatient if patience else customer
+    return timed_run(arrivals, units)
+
+
+def mm1_draws(units: int) -> Facts:
+    """The same with the draws that every entity has."""
+    clerk = Resource(1)
+    pause = MS / 0.9
+
+    def arrivals(me: Entity) -> Steps:
+        draw = me.random.exponential
+        for _ in range(units):
+            yield draw(pause)
+            me.process(customer(draw))
+
+    def customer(draw: Callable[[int], int]) -> Steps:
+        with clerk.acquire() as turn:
+            yield turn
+            yield draw(MS)
+
+    return timed_run(arrivals, units)
+
+
+def mm1_store(units: int) -> Facts:
+    """M/M/1 as a store of customers, and a clerk that takes one after the other."""
+    draw = random.Random(SEED).expovariate
+    line = Store()
+    arriving, serving = 0.9 / MS, 1.0 / MS
+
+    def arrivals(me: Entity) -> Steps:
+        me.process(serve())
+        for number in range(units):
+            yield int(draw(arriving))
+            line.put(number)
+
+    def serve() -> Steps:
+        while True:
+            yield line.get()
+            yield int(draw(serving))
+
+    return timed_run(arrivals, units)
+
+
+def rally(units: int) -> Facts:
+    """Two processes that fire signals for each other."""
+    ping, pong = Signal(), Signal()
+
+    def start(me: Entity) -> None:
+        me.process(first())
+        me.process(second())
+
+    def first() -> Steps:
+        nonlocal pong
+        for _ in range(units // 2):
+            ping.fire()
+            yield pong
+            pong = Signal()
+
+    def second() -> Steps:
+        nonlocal ping
+        for _ in range(units // 2):
+            yield ping
+            ping = Signal()
+            pong.fire()
+
+    return timed_run(start, units)
+
+
+def crowd(units: int) -> Facts:
+    """A hundred processes that compete for five of something."""
+    seats = Resource(5)
+
+    def start(me: Entity) -> None:
+        for _ in range(100):
+            me.process(compete())
+
+    def compete() -> Steps:
+        for _ in range(units // 100):
+            with seats.acquire() as turn:
+                yield turn
+                yield MS
+
+    return timed_run(start, units)
+
+
+def any_of(units: int) -> Facts:
+    """A process that waits for a thing or a time, whichever comes first; mostly it is the thing."""
+    things = Store()
+
+    def start(me: Entity) -> None:
+        me.process(fill())
+        me.process(drain())
+
+    def fill() -> Steps:
+        for number in range(units):
+            yield MS
+            things.put(number)
+
+    def drain() -> Steps:
+        for _ in range(units):
+            yield things.get() | 3 * MS
+
+    return timed_run(start, units)
+
+
+def children(units: int) -> Facts:
+    """A process that starts one after the other, and waits for its end."""
+
+    def parent(me: Entity) -> Steps:
+        for _ in range(units):
+            yield me.process(child())
+
+    def child() -> Steps:
+        yield MS
+
+    return timed_run(parent, units)
+
+
+def preemption(units: int) -> Facts:
+    """A machine that urgent jobs take from the one that runs."""
+    machine = Resource(1)
+
+    def start(me: Entity) -> None:
+        me.process(work())
+        me.process(disturb())
+
+    def work() -> Steps:
+        for _ in range(units):
+            with machine.acquire(priority=2) as turn:
+                yield turn
+                with suppress(Interrupt):
+                    yield 3 * MS
+
+    def disturb() -> Steps:
+        for _ in range(units):
+            yield MS
+            with machine.acquire(priority=1, preempt=True) as turn:
+                yield turn
+                yield MS
+
+    return timed_run(start, units)
+
+
+def memory_signals(count: int) -> Facts:
+    """Signals, each with a process that waits for it."""
+
+    class Hall(Entity):
+        def start(self) -> None:
+            self.signals = [Signal() for _ in range(count)]
+            for number in range(count):
+                self.process(self.wait(number))
+
+        def wait(self, number: int) -> Steps:
+            yield self.signals[number]
+
+    gc.collect()
+    before = apart.resident()
+    simulation = filled({"hall": Hall()})
+    simulation.run(until=1)
+    return grown(before, count)
 
 
 def memory_entities(count: int) -> Facts:
@@ -245,6 +440,16 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "phold_kernel_draws": phold_kernel_draws,
     "tickers": tickers,
     "torus": torus,
+    "mm1": mm1,
+    "mm1_draws": mm1_draws,
+    "mm1_store": mm1_store,
+    "bank": lambda units: mm1(units, patience=True),
+    "rally": rally,
+    "crowd": crowd,
+    "any_of": any_of,
+    "children": children,
+    "preemption": preemption,
+    "memory_signals": memory_signals,
     "memory_entities": memory_entities,
     "memory_addressees": memory_addressees,
     "memory_processes": memory_processes,

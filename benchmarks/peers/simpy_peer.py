@@ -18,6 +18,7 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -132,6 +133,179 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
             start = timeout((number * messages + message) * spread // (width * width * messages), 0)
             start.callbacks.append(nodes[number // width][number % width].on_hop)
     return race(environment, warm_up, until)
+
+
+# -- Processes and what they wait for, each as SimPy's own documentation writes it; times in milliseconds.
+
+
+def timed_run(build: Callable[[simpy.Environment], None], units: int) -> Facts:
+    environment = simpy.Environment()
+    build(environment)
+    seconds = apart.timed(environment.run)
+    return {"seconds": seconds, "rate": units / seconds}
+
+
+def mm1(units: int, patience: bool = False) -> Facts:
+    """M/M/1: customers come, wait for the one clerk, and are served; with patience, they leave if it takes long."""
+    draw = random.Random(SEED).expovariate
+
+    def build(env: simpy.Environment) -> None:
+        clerk = simpy.Resource(env, 1)
+
+        def arrivals() -> Ticks:
+            for _ in range(units):
+                yield env.timeout(draw(0.9))
+                env.process(visit())
+
+        def customer() -> Ticks:
+            with clerk.request() as request:
+                yield request
+                yield env.timeout(draw(1.0))
+
+        def impatient() -> Ticks:
+            with clerk.request() as request:
+                if request in (yield request | env.timeout(draw(0.5))):
+                    yield env.timeout(draw(1.0))
+
+        visit = impatient if patience else customer
+        env.process(arrivals())
+
+    return timed_run(build, units)
+
+
+def mm1_store(units: int) -> Facts:
+    draw = random.Random(SEED).expovariate
+
+    def build(env: simpy.Environment) -> None:
+        line = simpy.Store(env)
+
+        def arrivals() -> Ticks:
+            for number in range(units):
+                yield env.timeout(draw(0.9))
+                line.put(number)
+
+        def serve() -> Ticks:
+            while True:
+                yield line.get()
+                yield env.timeout(draw(1.0))
+
+        env.process(serve())
+        env.process(arrivals())
+
+    return timed_run(build, units)
+
+
+def rally(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        ping, pong = env.event(), env.event()
+
+        def first() -> Ticks:
+            nonlocal pong
+            for _ in range(units // 2):
+                ping.succeed()
+                yield pong
+                pong = env.event()
+
+        def second() -> Ticks:
+            nonlocal ping
+            for _ in range(units // 2):
+                yield ping
+                ping = env.event()
+                pong.succeed()
+
+        env.process(first())
+        env.process(second())
+
+    return timed_run(build, units)
+
+
+def crowd(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        seats = simpy.Resource(env, 5)
+
+        def compete() -> Ticks:
+            for _ in range(units // 100):
+                with seats.request() as request:
+                    yield request
+                    yield env.timeout(1)
+
+        for _ in range(100):
+            env.process(compete())
+
+    return timed_run(build, units)
+
+
+def any_of(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        things = simpy.Store(env)
+
+        def fill() -> Ticks:
+            for number in range(units):
+                yield env.timeout(1)
+                things.put(number)
+
+        def drain() -> Ticks:
+            for _ in range(units):
+                yield things.get() | env.timeout(3)
+
+        env.process(fill())
+        env.process(drain())
+
+    return timed_run(build, units)
+
+
+def children(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        def child() -> Ticks:
+            yield env.timeout(1)
+
+        def parent() -> Ticks:
+            for _ in range(units):
+                yield env.process(child())
+
+        env.process(parent())
+
+    return timed_run(build, units)
+
+
+def preemption(units: int) -> Facts:
+    def build(env: simpy.Environment) -> None:
+        machine = simpy.PreemptiveResource(env, 1)
+
+        def work() -> Ticks:
+            for _ in range(units):
+                with machine.request(priority=2) as request:
+                    yield request
+                    with suppress(simpy.Interrupt):
+                        yield env.timeout(3)
+
+        def disturb() -> Ticks:
+            for _ in range(units):
+                yield env.timeout(1)
+                with machine.request(priority=1) as request:
+                    yield request
+                    yield env.timeout(1)
+
+        env.process(work())
+        env.process(disturb())
+
+    return timed_run(build, units)
+
+
+def memory_signals(count: int) -> Facts:
+    """Events, each with a process that waits for it."""
+    gc.collect()
+    before = apart.resident()
+    environment = simpy.Environment()
+    events = [environment.event() for _ in range(count)]
+
+    def wait(number: int) -> Ticks:
+        yield events[number]
+
+    for number in range(count):
+        environment.process(wait(number))
+    environment.run(until=1)
+    return grown(before, count)
 
 
 def memory_entities(count: int) -> Facts:
@@ -262,6 +436,16 @@ def ring(size: int, hops: int) -> Facts:
 
 
 SCENARIOS: dict[str, Callable[..., Facts]] = {
+    "mm1": mm1,
+    "mm1_draws": mm1,
+    "mm1_store": mm1_store,
+    "bank": lambda units: mm1(units, patience=True),
+    "rally": rally,
+    "crowd": crowd,
+    "any_of": any_of,
+    "children": children,
+    "preemption": preemption,
+    "memory_signals": memory_signals,
     "phold_callbacks": phold_callbacks,
     "phold_processes": phold_processes,
     "tickers": tickers,

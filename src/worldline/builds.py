@@ -42,6 +42,8 @@ COMPILED = (
     "worldline.kernel.draws",
     "worldline.kernel.heap",
     "worldline.kernel.engine",
+    "worldline.kernel.waiting",
+    "worldline.kernel.resources",
     "worldline.kernel.process",
     "worldline.spacetime.geometry",
     "worldline.spacetime.lanes",

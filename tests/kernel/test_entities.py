@@ -17,6 +17,7 @@ from tests.kernel.actors import Actor, Steps, burst_max, error_of, payloads, sta
 from worldline.kernel import Entity, EntityMessage, ScheduledEvent, Simulation, build, process, receive
 from worldline.model import (
     MS,
+    NS,
     TIME_MAX,
     ConfigurationError,
     ModelError,
@@ -122,7 +123,7 @@ def test_who_sent_it_and_when_is_known_while_it_is_handled() -> None:
         on_x = on_tick = see
 
     def act(me: Actor) -> Steps:
-        yield 3
+        yield 3 * NS
         me.send("curious", "x", delay=4)
 
     simulation = Simulation()
@@ -140,7 +141,7 @@ def test_a_timer_says_what_it_is_and_whether_it_will_ring() -> None:
     timers: list[ScheduledEvent] = []
 
     def act(me: Actor) -> Steps:
-        yield 10
+        yield 10 * NS
         timers.append(me.schedule("ring", {"a": 1}, delay=5))
         timers.append(me.schedule("ring", at="20ns"))
         assert [timer.is_live for timer in timers] == [True, True]
@@ -163,7 +164,7 @@ def test_a_canceled_timer_does_not_ring_and_can_be_canceled_once() -> None:
         first, second = me.schedule("x", 1, delay=5), me.schedule("x", 2, delay=5)
         told.append(me.cancel(first))
         told.append(me.cancel(first))
-        yield 10
+        yield 10 * NS
         told.append(me.cancel(second))
 
     simulation = stage(act)
@@ -201,7 +202,7 @@ def test_a_timer_is_the_entitys_own_so_its_payload_is_not_copied() -> None:
 )
 def test_times_are_delays_or_points_in_time(when: dict[str, Any], time: int) -> None:
     def act(me: Actor) -> Steps:
-        yield 7
+        yield 7 * NS
         me.schedule("x", **when)
 
     simulation = stage(act)
@@ -238,7 +239,7 @@ def test_times_are_delays_or_points_in_time(when: dict[str, Any], time: int) -> 
 )
 def test_a_time_that_is_none_is_refused_with_who_and_when(when: dict[str, Any], problem: str) -> None:
     def act(me: Actor) -> Steps:
-        yield 7
+        yield 7 * NS
         me.schedule("x", **when)
 
     simulation = stage(act)
@@ -291,7 +292,7 @@ def test_a_burst_without_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_a_message_takes_a_nanosecond_or_as_long_as_it_is_told(delay: Any, arrival: int) -> None:
     def act(me: Actor) -> Steps:
-        yield 7
+        yield 7 * NS
         me.send("b", "x", "hello", delay=delay)
 
     simulation = stage(act)
@@ -316,7 +317,7 @@ def test_a_message_takes_a_nanosecond_or_as_long_as_it_is_told(delay: Any, arriv
 )
 def test_a_message_into_the_past_or_beyond_all_times_is_refused(delay: Any, problem: str) -> None:
     def act(me: Actor) -> Steps:
-        yield 7
+        yield 7 * NS
         me.send("b", "x", delay=delay)
 
     simulation = stage(act)
@@ -355,7 +356,7 @@ def test_created_entities_have_their_creators_name_in_front_and_start_at_once() 
             me.create(Actor(child))
 
     def act(me: Actor) -> Steps:
-        yield 5
+        yield 5 * NS
         names = [me.create(Actor(child)), me.create(Actor(child), "kim"), me.create(Actor(child))]
         assert names == ["a/1", "a/kim", "a/2"]
 
@@ -386,7 +387,7 @@ def test_a_created_entity_gets_a_name_of_its_own_or_none(name: Any, problem: str
     def act(me: Actor) -> Steps:
         me.create(Actor(), "taken")
         me.create(Actor(lambda child: child.end()), "gone")
-        yield 1
+        yield 1 * NS
         me.create(Actor(), name)
 
     simulation = stage(act)
@@ -460,7 +461,7 @@ class Mother(Entity):
     def start(self) -> Steps:
         for _ in range(self.children):
             self.create(process(brief))
-            yield 20
+            yield 20 * NS
 
 
 def brief(me: Entity) -> Steps:
@@ -482,7 +483,7 @@ def families(children: int, generations: int) -> Simulation:
 
 
 def heir(me: Entity, left: int) -> Steps:
-    yield 20
+    yield 20 * NS
     if left:
         me.create(process(heir, left - 1))
 
@@ -512,11 +513,11 @@ def test_what_an_ended_entity_had_in_mind_does_not_happen() -> None:
         me.schedule("x", delay=5)
         me.schedule("x", delay=0)
         me.process(sleep(me))
-        yield 3
+        yield 3 * NS
         me.end()
 
     def sleep(me: Actor) -> Steps:
-        yield 5
+        yield 5 * NS
         raise AssertionError("it has ended")
 
     simulation = stage(act)
@@ -572,14 +573,14 @@ def test_messages_to_those_who_have_ended_vanish_and_are_counted() -> None:
         me.create(Actor(lambda child: child.end()), "brief")
         me.send("b", "early", delay=4)
         me.send("b", "late", delay=6)
-        yield 10
+        yield 10 * NS
         for _ in range(3):
             me.send("b", "very late")
             me.send("a/brief", "very late")
             me.interrupt("a/brief")
 
     def end(me: Actor) -> Steps:
-        yield 5
+        yield 5 * NS
         me.end()
 
     simulation = stage(act, b=end)
@@ -597,7 +598,7 @@ def test_messages_to_those_who_have_ended_vanish_and_are_counted() -> None:
 def test_a_message_finds_an_entity_that_was_created_after_it_was_sent() -> None:
     def act(me: Actor) -> Steps:
         me.send("a/kim", "x", "sent before there was one", delay=6)
-        yield 5
+        yield 5 * NS
         me.create(Actor(), "kim")
 
     simulation = stage(act)
@@ -619,14 +620,14 @@ def test_a_message_to_somebody_who_never_was_there_is_an_error_when_it_arrives(n
 def test_descendants_of_those_who_are_gone_are_known_to_have_been() -> None:
     def parent(me: Any) -> Steps:
         me.create(process(brief))
-        yield 1
+        yield 1 * NS
 
     def brief(me: Any) -> Steps:
-        yield 1
+        yield 1 * NS
 
     def act(me: Actor) -> Steps:
         me.create(process(parent))
-        yield 5
+        yield 5 * NS
         me.send("a/1", "x")
         me.send("a/1/1", "x")
 
@@ -636,7 +637,7 @@ def test_descendants_of_those_who_are_gone_are_known_to_have_been() -> None:
 
 def test_an_entity_made_of_a_process_ends_with_it() -> None:
     def steps(me: Any) -> Steps:
-        yield 5
+        yield 5 * NS
 
     simulation = Simulation()
     simulation.add("p", process(steps))
@@ -662,7 +663,7 @@ def test_nobody_acts_for_another(verb: str) -> None:
     victim = Actor(lambda me: setattr(me, "timer", me.schedule("x", delay=9)))
 
     def act(me: Actor) -> Steps:
-        yield 1
+        yield 1 * NS
         VERBS[verb](victim, victim.timer)  # type: ignore[attr-defined]
 
     simulation.add("a", Actor(act))
@@ -678,7 +679,7 @@ def test_nobody_cancels_anothers_timer() -> None:
     victim = Actor(lambda me: setattr(me, "timer", me.schedule("x", delay=9)))
 
     def act(me: Actor) -> Steps:
-        yield 1
+        yield 1 * NS
         me.cancel(victim.timer)  # type: ignore[attr-defined]
 
     simulation.add("a", Actor(act))
@@ -800,7 +801,7 @@ def test_names_that_start_with_an_underscore_are_the_models_too() -> None:
             def start(self) -> Steps:
                 self.record("x", self.random.random())
                 self.send("b", "x")
-                yield 5
+                yield 5 * NS
 
         try:
             simulation = Simulation()
@@ -824,7 +825,7 @@ def test_draws_are_fixed_by_seed_and_name() -> None:
 
         def act(me: Actor) -> Steps:
             me.random.random()
-            yield 1
+            yield 1 * NS
             kept.append([me.random.random(), me.stream("wind").random(), me.stream("waves").random()])
 
         for name in ("b", "a"):
@@ -856,7 +857,7 @@ LINE_OF_FAIL = f"test_entities.py, line {fail.__code__.co_firstlineno + 1}"
 
 
 def failing(me: Any) -> Steps:
-    yield 3
+    yield 3 * NS
     fail()
 
 
@@ -909,7 +910,7 @@ def test_exceptions_that_python_uses_itself_are_errors_like_others(raised: Excep
 
 def test_a_models_own_worldline_errors_keep_their_class_and_get_a_place() -> None:
     def act(me: Actor) -> Steps:
-        yield 2
+        yield 2 * NS
         raise Stuck("nothing left to do", advice="give it something", task=5)
 
     error = error_of(act, Stuck)

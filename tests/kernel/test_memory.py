@@ -14,7 +14,7 @@ import pytest
 
 from tests.kernel.actors import Actor, Steps, pending
 from worldline.kernel import Entity, EntityMessage, Interrupt, Resource, Signal, Simulation, process, receive, wait
-from worldline.model import HOUR, MS, ModelError, Network, link
+from worldline.model import HOUR, MS, NS, ModelError, Network, link
 
 
 def lazy(me: Any) -> Steps:
@@ -98,7 +98,7 @@ def test_a_simulation_that_wasnt_finished_goes_quietly(monkeypatch: pytest.Monke
         def customer(self) -> Steps:
             with self.counter.acquire() as turn:
                 yield turn
-                yield 100
+                yield 100 * NS
 
     complaints: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda complaint: complaints.append(str(complaint.exc_value)))
@@ -138,16 +138,16 @@ def test_whoever_was_created_and_has_ended_is_forgotten_while_the_simulation_goe
             if leaves_timers:
                 self.schedule("x", self.own, delay=HOUR)
             self.random.random()
-            yield 5
+            yield 5 * NS
             self.end()
 
         def other(self) -> Steps:
-            yield HOUR if leaves_timers else 4
+            yield HOUR if leaves_timers else 4 * NS
 
     def act(me: Actor) -> Steps:
         for _ in range(300):
             me.create(Brief())
-            yield 1
+            yield 1 * NS
 
     simulation = Simulation()
     simulation.add("a", Actor(act))
@@ -204,7 +204,7 @@ def busy() -> None:
                     self.cancel(timer)
                 victim = self.process(self.sleep())
                 self.send("boss", "report", {"number": number, "self": [self.name]})
-                yield 3
+                yield 3 * NS
                 victim.interrupt([number])
                 yield wait(victim, limit=5)
             if "/" not in self.name:
@@ -220,7 +220,7 @@ def busy() -> None:
                 yield HOUR
             except Interrupt as interrupt:
                 cycle.append(interrupt)
-            yield 1
+            yield 1 * NS
 
     class Boss(Entity):
         def on_report(self, report: Any) -> None:
@@ -282,7 +282,7 @@ def test_timers_that_are_always_canceled_do_not_pile_up() -> None:
     def act(me: Any) -> Steps:
         for _ in range(20_000):
             timer = me.schedule("x", delay=HOUR)
-            yield 1
+            yield 1 * NS
             me.cancel(timer)
 
     assert most_pending(act) < 5_000
@@ -301,12 +301,12 @@ def test_those_who_end_with_many_timers_do_not_pile_up() -> None:
     def child(me: Any) -> Steps:
         for _ in range(4):
             me.schedule("x", delay=HOUR)
-        yield 1
+        yield 1 * NS
 
     def act(me: Any) -> Steps:
         for _ in range(5_000):
             me.create(process(child))
-            yield 1
+            yield 1 * NS
 
     assert most_pending(act) < 10_000
 
@@ -320,7 +320,7 @@ def test_sleeps_that_are_always_interrupted_do_not_pile_up() -> None:
     def act(me: Any) -> Steps:
         victim = me.process(sleeper())
         for _ in range(20_000):
-            yield 1
+            yield 1 * NS
             victim.interrupt()
 
     assert most_pending(act) < 5_000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.kernel.actors import Actor, Steps, error_of, stage
 from worldline.kernel import Monitor, process
-from worldline.model import SECOND, ConfigurationError, ModelError, UsageError
+from worldline.model import NS, SECOND, ConfigurationError, ModelError, UsageError
 
 
 def monitor(*recorded: tuple[int, Any]) -> Monitor:
@@ -113,7 +113,7 @@ def test_monitors_compare_by_what_they_hold() -> None:
 def test_an_entity_records_values_as_of_now() -> None:
     def act(me: Actor) -> Steps:
         me.record("level", 1)
-        yield 5
+        yield 5 * NS
         me.record("level", 2)
         me.record("weather", "rain")
 
@@ -140,7 +140,7 @@ def test_what_somebody_recorded_who_was_created_and_has_ended_is_part_of_the_his
     def digest(value: int, name: str) -> bytes:
         def brief(me: Any) -> Steps:
             me.record("x", value)
-            yield 1
+            yield 1 * NS
 
         return stage(lambda me: me.create(process(brief), name) and None).run().digest
 
@@ -157,11 +157,11 @@ def test_what_cannot_be_part_of_the_history_is_refused() -> None:
 def test_a_created_entity_that_has_ended_leaves_its_monitors_too() -> None:
     def customer(me: Any) -> Steps:
         me.record("waited", 5)
-        yield 1
+        yield 1 * NS
 
     def act(me: Actor) -> Steps:
         me.create(process(customer), "ann")
-        yield 10
+        yield 10 * NS
 
     assert stage(act).run().monitors == {("a/ann", "waited"): monitor((0, 5))}
 
@@ -170,7 +170,7 @@ def test_results_of_a_run_that_goes_on_show_what_was_recorded_so_far() -> None:
     def act(me: Actor) -> Steps:
         while True:
             me.record("x", me.now)
-            yield 10
+            yield 10 * NS
 
     simulation = stage(act)
     assert len(simulation.run(until=25).monitors["a", "x"]) == 3
@@ -182,16 +182,16 @@ def test_results_of_a_run_that_goes_on_show_what_was_recorded_so_far() -> None:
 def test_a_mean_ends_with_the_run_or_with_the_entity() -> None:
     def brief(me: Any) -> Steps:
         me.record("x", 0)
-        yield 10
+        yield 10 * NS
         me.record("x", 8)
-        yield 10  # It ends at 20.
+        yield 10 * NS  # It ends at 20.
 
     def act(me: Actor) -> Steps:
         me.create(process(brief), "kim")
         me.record("x", 0)
-        yield 10
+        yield 10 * NS
         me.record("x", 8)
-        yield 70
+        yield 70 * NS
 
     def leave(me: Actor) -> Steps:
         yield from brief(me)

@@ -20,7 +20,7 @@ from tests.soaking import later
 from worldline.history.telling import Merging
 from worldline.kernel import Entity, Interrupt, Simulation, process
 from worldline.kernel.roster import TOO_LATE
-from worldline.model import FOREVER, MS, ModelError, Network, Rule, UsageError, link
+from worldline.model import FOREVER, MS, NS, ModelError, Network, Rule, UsageError, link
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,21 +84,21 @@ def test_messages_timers_and_values() -> None:
 def sleeper(me: Entity) -> Iterator[Any]:
     other = me.process(nap())
     try:
-        yield 10
+        yield 10 * NS
     except Interrupt:
         other.interrupt("up!")
-    yield 1
+    yield 1 * NS
 
 
 def nap() -> Iterator[Any]:
     try:
-        yield 100
+        yield 100 * NS
     except Interrupt:
-        yield 5
+        yield 5 * NS
 
 
 def alarm(me: Entity, to: str) -> Iterator[Any]:
-    yield 7
+    yield 7 * NS
     me.interrupt(to, "now", delay=1)
     me.interrupt(to, "again", delay=50)
 
@@ -150,7 +150,7 @@ class Parent(Entity):
 
 def child(me: Entity, parent: str) -> Iterator[Any]:
     me.send(parent, "bye", delay=4)
-    yield 2
+    yield 2 * NS
 
 
 class Mourner(Parent):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.kernel.actors import Actor, Steps, payloads
 from tests.kernel.actors import history as history_of
 from worldline.kernel import Entity, EntityMessage, Simulation, process
-from worldline.model import Network, link, uniform
+from worldline.model import NS, Network, link, uniform
 
 # An event as both simulators log it: when it happens, to whom, and its place in the order of arrivals.
 Event = tuple[int, str, int, str, int, Any]
@@ -40,7 +40,7 @@ def test_at_equal_times_the_senders_name_decides_whoever_was_added_first() -> No
 def test_an_event_without_delay_comes_after_all_that_has_arrived_at_the_moment() -> None:
     def act(me: Actor) -> Steps:
         me.schedule("first", delay=5)
-        yield 5
+        yield 5 * NS
         me.schedule("last", delay=0)
         yield 0
         me.schedule("very last", delay=0)
@@ -83,7 +83,7 @@ def test_events_of_every_kind_obey_names_among_those_created_during_the_run(own:
             return None
 
         def sleep(self) -> Steps:
-            yield 5
+            yield 5 * NS
             order.append(self.name)
 
         def on_tick(self, _: None) -> None:
@@ -106,15 +106,15 @@ def test_events_of_every_kind_obey_names_among_those_created_during_the_run(own:
 def test_a_message_outlives_its_sender_and_keeps_its_place() -> None:
     def brief(me: Any) -> Steps:
         me.send("r", "x", me.name, delay=50)
-        yield 1
+        yield 1 * NS
 
     def create(me: Actor) -> Steps:
         for name in ("y", "x", "z"):
             me.create(process(brief), name)
-        yield 10
+        yield 10 * NS
         for name in ("x2", "w"):  # These may be kept where the others were.
             me.create(process(brief), name)
-        yield 10
+        yield 10 * NS
         me.send("r", "x", "a", delay=30)
 
     simulation = Simulation()
@@ -337,7 +337,7 @@ class Stranger(Entity):
             self.schedule("x", delay=0)
             if number % 10 == 0:
                 self.create(Actor(lambda me: me.random.random()))
-            yield 1
+            yield 1 * NS
 
     def on_x(self, _: None) -> None:
         self.random.gauss(0, 1)

@@ -354,7 +354,7 @@ class Local(NamedTuple):
         ((x for x in [1]), "unsupported|pickle|others know it by its name"),
         (1j, "type complex is unsupported"),
         (range(3), "type range is unsupported"),
-        (Signal(), "type Signal is unsupported"),
+        (Signal(), r"type \S*Signal is unsupported"),
         (Actor(), "unsupported|pickle|others know it by its name"),
         (Actor, "unsupported"),
         (ValueError("x"), "type ValueError is unsupported"),

@@ -13,6 +13,7 @@ from worldline.history.outcome import Status
 from worldline.kernel import Entity, Interrupt, KernelOutcome, Resource, Signal, Simulation, inline, receive
 from worldline.model import (
     FOREVER,
+    NS,
     SECOND,
     TIME_MAX,
     ConfigurationError,
@@ -380,7 +381,7 @@ def test_a_simulation_is_not_run_by_those_in_it(verb: str) -> None:
     caught: list[str] = []
 
     def act(me: Actor) -> Steps:
-        yield 5
+        yield 5 * NS
         run: dict[str, Callable[[], Any]] = {
             "run": simulation.run,
             "step": simulation.step,
@@ -391,7 +392,7 @@ def test_a_simulation_is_not_run_by_those_in_it(verb: str) -> None:
         except UsageError as error:
             caught.append(str(error))
         me.schedule("x", delay=5)
-        yield 3
+        yield 3 * NS
         me.send("b", "x")
 
     simulation = stage(act)
@@ -408,7 +409,7 @@ def test_a_handler_can_run_another_simulation() -> None:
 
     def act(me: Actor) -> Steps:
         for _ in range(3):
-            yield 5
+            yield 5 * NS
             inner = ticking(ticks=4)
             digests.append(inner.run().digest)
             assert me.now == simulation.now
@@ -571,7 +572,7 @@ def test_public_objects_say_what_they_are() -> None:
         turns += [machine.acquire() for _ in range(3)]
         things = (me, me.process(receive() for _ in ()), me.schedule("x", delay=5), signal, turns[0], machine)
         said.extend(map(repr, things))
-        yield 1
+        yield 1 * NS
         said.append(repr(things[1]))
 
     simulation = stage(act)

@@ -16,6 +16,7 @@ from worldline.kernel.roster import KernelNetwork
 from worldline.model import (
     FOREVER,
     MS,
+    NS,
     SECOND,
     TIME_MAX,
     ConfigurationError,
@@ -387,7 +388,7 @@ def test_created_entities_are_reached_over_their_creators_links() -> None:
     assert [(message.arrival, message.payload) for message in simulation["a/kim"].got] == [(5 * MS, "hello")]
 
     def answer(me: Actor) -> Steps:
-        yield 1
+        yield 1 * NS
         me.send("b", "x")
 
     refused = Simulation(declared_only=True)

@@ -15,6 +15,7 @@ from worldline.spacetime.examples import NAMES as SPACETIMES
 # What makes some of them small enough.
 SMALLER: dict[str, tuple[str, ...]] = {
     "epidemic/epidemic.py": ("--set", "people=100"),
+    "harbor/harbor.py": ("--until", "120h"),
     "job_shop/job_shop.py": ("--until", "120h"),
     "million/million.py": ("--set", "entities=2000"),
     "packet_network/packet_network.py": ("--until", "100ms"),

@@ -5,22 +5,27 @@ from worldline.kernel.engine import ScheduledEvent
 from worldline.kernel.entity import Entity, process
 from worldline.kernel.model import KernelOutcome
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.process import Process
+from worldline.kernel.resources import Container, Preempted, Resource, Store
 from worldline.kernel.simulation import Simulation
-from worldline.kernel.waiting import EntityMessage, Interrupt, Resource, Signal, receive, wait
+from worldline.kernel.waiting import EntityMessage, Interrupt, Process, Signal, all_of, any_of, receive, wait
 from worldline.processes.executor import as_executor, inline, mpi, processes
 
 __all__ = [
+    "Container",
     "Entity",
     "EntityMessage",
     "Interrupt",
     "KernelOutcome",
     "Monitor",
+    "Preempted",
     "Process",
     "Resource",
     "ScheduledEvent",
     "Signal",
     "Simulation",
+    "Store",
+    "all_of",
+    "any_of",
     "as_executor",
     "build",
     "inline",

@@ -37,7 +37,13 @@ cdef extern from "Python.h":
         PYGEN_ERROR
         PYGEN_NEXT
 
-    PySendResult PyIter_Send(object iterator, object value, PyObject** result) except PYGEN_ERROR
+    # Cython isn't told that it may raise an exception: to be ready for one would cost each call something.
+    PySendResult PyIter_Send(object iterator, object value, PyObject** result) noexcept
+
+
+cdef inline int raise_pending() except -1:
+    """Let Cython see an exception that C code has left behind."""
+    return -1
 
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow

@@ -54,5 +54,10 @@ def tell_own(engine: Any, entity: Any, topic: str, what: Any) -> None:
         engine.observer.noted(entity.name, topic, engine.now, encoded(what))
 
 
+def told_of_timer(topic: Any, payload: Any) -> dict[str, Any]:
+    """Return what there is to tell of a timer; one without a topic ends a time that a process waits for."""
+    return {"topic": topic, "payload": payload} if isinstance(topic, str) else {"topic": None, "payload": None}
+
+
 def payload_told(carried: Any) -> bytes:
     return encoded(carried.open() if type(carried) is PackedCopy else carried)

@@ -5,8 +5,10 @@ A worker ends with a `WorkerReport` or a `Failure`; what is made of these is the
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
+from math import inf
 
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
@@ -27,7 +29,7 @@ from worldline.kernel.model import (
 )
 from worldline.kernel.roster import KernelNetwork, place
 from worldline.kernel.worker import DistributedWorker, Pacing, Worker
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, format_time
 from worldline.processes.executor import Executor
 from worldline.processes.failures import Failure, first_failure
 from worldline.processes.forking import check_guarded
@@ -37,6 +39,8 @@ from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling
 
 _CALLS_AT_ONCE = 4_000
+_ADVICE_AFTER_S = 1.0
+_WITHIN_LOOKAHEAD_MIN = 10  # Events for each worker: hearing from the others takes as long as dozens of small ones.
 _Reports = tuple[
     Sequence[WorkerReport | Failure], Merging | None
 ]  # And who has told the observer what happened, if any.
@@ -95,9 +99,12 @@ def _on_processes(
         here = [name for name, worker in zip(model.names, workers, strict=True) if worker == number]
         return some_of(here, "no entities")
 
+    advised = _Advice(executor, min(map(min, lookahead)))
+
     def reached(now: int, events: int) -> None:
         if events_max is not None and events > events_max:
             raise endless(events_max, now)
+        advised.look(now, events)
         tell(now, events)
 
     merging = None
@@ -111,6 +118,29 @@ def _on_processes(
 
     with WorkerPool(_work, tasks, describe) as pool:
         return pool.watch(reached, told), merging
+
+
+class _Advice:
+    """Says once that a run would be faster inline, if so little happens within a lookahead that workers only wait."""
+
+    def __init__(self, executor: Executor, lookahead: int) -> None:
+        self._executor = executor
+        self._lookahead = lookahead
+        self._is_due_at = time.monotonic() + _ADVICE_AFTER_S
+
+    def look(self, now: int, events: int) -> None:
+        if now <= 0 or time.monotonic() < self._is_due_at:
+            return
+        self._is_due_at = inf
+        within = events * self._lookahead / now
+        if within < _WITHIN_LOOKAHEAD_MIN * self._executor.count:
+            print(
+                f"worldline: {self._executor} waits more than it works: a worker may go on for "
+                f"{format_time(self._lookahead)} until it has to hear from the others, and in that time {within:.2g} "
+                "events happen (run it inline, or put the fixed part of delays into links: see Lookahead in the guide)",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerReport | Failure:

@@ -17,6 +17,7 @@ cdef enum:
 
 cdef object STARTS
 cdef object INTERRUPTS
+cdef object LAPSES
 
 
 @cython.final
@@ -84,6 +85,7 @@ cdef class EntityBase:
     cdef int _wl_number  # Its place in the engine's table, if it has one.
     cdef int _wl_pins  # How many waiting events name it, if it was created during the run.
     cdef int _wl_ahead  # How many timers and sleeping processes of its own are in the queue, dead ones included.
+    cdef int _wl_running  # How many processes it has besides the main one.
     cdef int _wl_burst
     cdef long long _wl_burst_at
     cdef long long _wl_order
@@ -109,3 +111,4 @@ cdef class ScheduledEvent:
 
 
 cdef Engine acting(EntityBase entity)
+cdef ScheduledEvent new_timer(EntityBase owner, object topic, object payload, long long time)

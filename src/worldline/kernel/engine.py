@@ -86,6 +86,7 @@ Text = str  # Under its own name, Cython takes `str` for exactly that class, and
 # Messages that only the engine sends: their topics are these objects.
 STARTS = object()
 INTERRUPTS = object()
+LAPSES = object()  # Of a timer, when a time has passed that is part of a combination.
 
 INTERRUPTION = "interrupt!"  # The topic of an interruption from another entity; no handler can have that name.
 
@@ -363,6 +364,7 @@ class EntityBase:
         "_wl_place",
         "_wl_random",
         "_wl_rank",
+        "_wl_running",
         "_wl_state",
     )
 
@@ -385,13 +387,14 @@ class EntityBase:
         _wl_place: int
         _wl_random: Any
         _wl_rank: Any
+        _wl_running: int
         _wl_state: int
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
             """Set up what an entity has before its own `__init__`, which then needn't call this one's."""
             core: Any = object.__new__(cls)
             core._wl_state = core._wl_burst = core._wl_burst_at = core._wl_order = core._wl_chain = core._wl_key = 0
-            core._wl_rank = core._wl_place = core._wl_number = core._wl_pins = core._wl_ahead = 0
+            core._wl_rank = core._wl_place = core._wl_number = core._wl_pins = core._wl_ahead = core._wl_running = 0
             core._wl_engine = core._wl_handlers = core._wl_inbox = core._wl_main = core._wl_others = core._wl_random = (
                 None
             )
@@ -587,7 +590,7 @@ class EntityBase:
     def _wl_schedule(self, topic: Any, payload: Any, delay: cython.longlong) -> object:
         if topic is not self._wl_engine._topic:
             self._wl_engine._learn(topic)
-        timer = ScheduledEvent(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
+        timer = new_timer(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
         self._wl_after(delay, timer)
         return timer
 
@@ -705,12 +708,23 @@ def _is_of_small(parts: tuple[Any, ...]) -> cython.bint:
 class ScheduledEvent:
     """An event that an entity has scheduled for itself."""
 
-    def __init__(self, owner: Any, topic: Text, payload: Any, time: int) -> None:
-        self._owner: EntityBase = owner
-        self.topic = topic
-        self.payload = payload
-        self.time = time
-        self.is_live = True
+    if not cython.compiled:
+        topic: Any
+        payload: Any
+        time: int
+        is_live: bool
+        _owner: EntityBase
 
     def __repr__(self) -> str:
         return f"<event {self.topic} of {self._owner.name}, at {format_time(self.time)}>"
+
+
+@cython.cfunc
+def new_timer(owner: EntityBase, topic: Any, payload: Any, time: cython.longlong) -> ScheduledEvent:
+    timer: ScheduledEvent = ScheduledEvent.__new__(ScheduledEvent)
+    timer._owner = owner
+    timer.topic = topic
+    timer.payload = payload
+    timer.time = time
+    timer.is_live = True
+    return timer

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 from worldline.history.observer import LOG
 from worldline.kernel.account import tell_own
-from worldline.kernel.engine import EntityBase
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.process import Process, begin_process, end_entity
+from worldline.kernel.process import EntityWithProcesses
 from worldline.kernel.roster import extras_of
 from worldline.kernel.trouble import METHODS, PROPERTIES, check_class
 from worldline.model.errors import UsageError, shown
@@ -18,7 +17,7 @@ from worldline.model.message import check_name
 from worldline.model.randomness import Stream
 
 
-class Entity(EntityBase):
+class Entity(EntityWithProcesses):
     """Something with a name, its own state and its own clock, which others reach only by messages.
 
     A message of the topic ``x`` goes to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if
@@ -40,14 +39,6 @@ class Entity(EntityBase):
             raise UsageError(f"{shown(entity)} isn't an Entity", advice="make one: create(Customer(...))")
         created: str = self._wl_roster.create(self, entity, name)
         return created
-
-    def process(self, generator: Generator[Any, Any, Any]) -> Process:
-        """Start a `Process` alongside what the entity does already: ``charging = self.process(self.charge())``."""
-        return begin_process(self, generator)
-
-    def end(self) -> None:
-        """Leave the simulation: processes are closed, timers canceled; messages under way to the entity vanish."""
-        end_entity(self)
 
     def record(self, what: str, value: Any) -> None:
         """Record a value in the monitor of that name, as of now."""

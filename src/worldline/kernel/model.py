@@ -75,6 +75,19 @@ def state_of(entity: Any, base: type = Entity) -> dict[str, Any]:
     return state
 
 
+def quicken(entity: Entity) -> None:
+    """Give an entity a dict of attributes of its own, which takes more memory.
+
+    Objects of one class share the keys of their dicts. If the class is built on one that C knows, as these are, Python
+    then reads and writes attributes half as fast as it could. Without attributes there is no dict yet; to ask for it
+    would make one, and that would slow down calls of methods.
+    """
+    kind = type(entity)
+    own = kind.__mro__[: kind.__mro__.index(Entity)]
+    if kind.__init__ is not object.__init__ and any("__slots__" not in each.__dict__ for each in own):
+        entity.__dict__ = {**vars(entity)}
+
+
 def restored(entity: Made, state: dict[str, Any]) -> Made:
     """Give an entity the attributes of a state, and no others; return it."""
     for name in list(vars(entity)):

@@ -6,11 +6,20 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from worldline.kernel._native cimport PYGEN_RETURN, PyIter_Send, hash_of_four, is_word
+from worldline.kernel._native cimport (
+    PYGEN_ERROR,
+    PYGEN_RETURN,
+    PyIter_Send,
+    PySendResult,
+    hash_of_four,
+    is_word,
+    raise_pending,
+)
 from worldline.kernel.engine cimport (
     ALIVE,
     ENDED,
     INTERRUPTS,
+    LAPSES,
     STARTS,
     Engine,
     EntityBase,
@@ -20,16 +29,21 @@ from worldline.kernel.engine cimport (
 )
 from worldline.kernel.heap cimport LADEN
 from worldline.kernel.heap cimport HeapQueue as Queue
+from worldline.kernel.waiting cimport (
+    FAILED,
+    FIRED,
+    PENDING,
+    Awaited,
+    EntityInbox,
+    Part,
+    Process,
+    inbox_of,
+    stop_waiting,
+)
 
 
-@cython.final
-cdef class Process:
-    cdef EntityBase _owner
-    cdef object _generator
-    cdef long long _ticket  # The order of the event that wakes it; any other such event is stale.
-    cdef object _waits_on
-    cdef object _value
-    cdef object _done
+cdef class EntityWithProcesses(EntityBase):
+    pass
 
 
 cdef int adopt(EntityBase owner, object result, bint is_main) except -1

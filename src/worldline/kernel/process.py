@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 # cython: annotation_typing=True
 # cython: embedsignature=True, embedsignature.format=clinic
-"""What entities do: the loop that hands them their events, and their processes, which are generators that wait.
+"""What entities do: the loop that hands them their events, and runs their processes from one wait to the next.
 
 In Cython's pure-Python mode, as `engine.py`, on which it stands: what is marked `cython.` means nothing uncompiled.
 """
@@ -11,21 +11,12 @@ from __future__ import annotations
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from worldline.kernel.account import PROCESS, TIMER, tell_own, tell_unheard
+from worldline.kernel.account import PROCESS, TIMER, tell_own, tell_unheard, told_of_timer
 from worldline.kernel.engine import INTERRUPTION, Engine, EntityBase, Handlers, ScheduledEvent
 from worldline.kernel.packing import PackedCopy
-from worldline.kernel.trouble import check_idle, fail
-from worldline.kernel.waiting import (
-    EntityInbox,
-    EntityMessage,
-    Interrupt,
-    Receive,
-    Signal,
-    Wait,
-    refuse,
-    refuse_combination,
-)
-from worldline.model.errors import ModelError, UsageError, shown
+from worldline.kernel.trouble import check_idle, check_literal, fail, is_suspect, refuse_wait
+from worldline.kernel.waiting import Awaited, EntityInbox, EntityMessage, Interrupt, Part, Process, Receive, Wait
+from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time, resembles_time
 from worldline.model.time import TIME_MAX
 
@@ -38,122 +29,127 @@ else:
         import worldline.uncompiled as cython
 
 if not cython.compiled:  # What isn't a class is imported by `process.pxd`.
-    from worldline.kernel.engine import ALIVE, ENDED, INTERRUPTS, STARTS, acting, is_word
+    from worldline.kernel.engine import ALIVE, ENDED, INTERRUPTS, LAPSES, STARTS, acting, is_word
+    from worldline.kernel.waiting import FAILED, FIRED, PENDING, inbox_of, stop_waiting
 
 NOTHING_TO_INTERRUPT = "had nothing to interrupt"
 
 _LAST = cython.declare(cython.longlong, TIME_MAX)
 _NEVER = cython.declare(cython.longlong, -1)  # No order is negative.
-_PENDING = cython.declare(object, object())
 _CANCELED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
+_GAPS_MAX = cython.declare(cython.Py_ssize_t, 8)
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _Parcel = cython.declare(object, PackedCopy)
 _Generator = cython.declare(object, GeneratorType)
 
 
-@cython.final
+_looked_at = cython.declare(object, None)  # The code of the process that was started last: mostly the next is the same.
+_was_suspect = cython.declare(cython.bint, False)
+
+
 @cython.cclass
-class Process:
-    """A generator that an entity runs: what it yields is what it waits for."""
+class EntityWithProcesses(EntityBase):
+    """The hot part of `Entity` that has to do with processes."""
 
-    if not cython.compiled:
-        _owner: EntityBase
-        _generator: Any
-        _ticket: int  # The order of the event that wakes it; any other such event is stale.
-        _waits_on: Any
-        _value: Any
-        _done: Signal | None
+    __slots__ = ()
 
-    @property
-    def has_ended(self) -> bool:
-        return self._generator is None
+    def process(self, generator: Any) -> Process:
+        """Start a `Process` alongside what the entity does already: ``charging = self.process(self.charge())``."""
+        acting(self)
+        if type(generator) is not _Generator:
+            raise UsageError(
+                f"{shown(generator)} isn't a generator",
+                advice="call a function with yield in it: self.process(self.f())",
+            )
+        process: Process = _new_process(self, generator)
+        _add_process(self, process)
+        process._ticket = self._wl_after(0, process)
+        return process
 
-    @property
-    def value(self) -> Any:
-        """What the generator has returned; None before that."""
-        return self._value if self._generator is None else None
-
-    def interrupt(self, cause: Any = None) -> None:
-        """Raise `Interrupt` in the process, at this moment, once the entity's present event has been handled."""
-        owner: EntityBase = self._owner
-        engine: Engine = acting(owner)
-        if self._generator is None:
-            raise ModelError("a process that has ended can't be interrupted", advice="look at has_ended first")
-        if self._generator.gi_running:
-            raise ModelError("a process can't interrupt itself", advice="raise an exception instead")
-        if self._generator.gi_suspended:  # From now on nothing else can wake it; one that is new starts before.
-            _stop_waiting(self)
-        owner._wl_order += 2
-        engine._push(engine.now, engine.now, owner._wl_order, owner, owner, INTERRUPTS, (self, cause))
-
-    def __repr__(self) -> str:
-        name = "that has ended" if self._generator is None else self._generator.__qualname__
-        return f"<process {name}, of {self._owner.name}>"
-
-    def __or__(self, other: object) -> Any:
-        refuse_combination()
-
-    def __ror__(self, other: object) -> Any:
-        refuse_combination()
-
-    def __and__(self, other: object) -> Any:
-        refuse_combination()
-
-    def __rand__(self, other: object) -> Any:
-        refuse_combination()
-
-    def _give(self, value: Any) -> None:
-        """Let the process go on with a value; what it waited for has happened."""
-        owner: EntityBase = self._owner
-        engine: Engine = owner._wl_engine
-        if engine.actor is not None:  # Otherwise a signal is fired from outside, or everything is being thrown away.
-            acting(owner)
-        if owner._wl_state == ALIVE and self._generator is not None:
-            self._waits_on = None
-            _stop_waiting(self)
-            self._value = value
-            self._ticket = owner._wl_after(0, self)
+    def end(self) -> None:
+        """Leave the simulation: processes are closed, timers canceled; messages under way to the entity vanish."""
+        _end(self)
 
 
 @cython.cfunc
+@cython.exceptval(-1, check=False)
+def _end(core: EntityBase) -> cython.int:
+    engine: Engine = acting(core)
+    processes = [process for process in (core._wl_main, *(core._wl_others or ())) if process is not None]
+    core._wl_main = core._wl_others = None
+    core._wl_running = 0
+    for process in processes:
+        _close(process)
+    if core._wl_state == ALIVE:  # What a process does when it is closed may have ended it already.
+        core._wl_state = ENDED
+        core._wl_inbox = None
+        engine.roster.ended(core)
+        engine._canceled += core._wl_ahead
+        if cython.compiled:
+            engine._leaving.append(core)
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
 def _close(process: Process) -> cython.int:
     """End a process where it waits. The one that is running ends when it waits next."""
     generator = process._generator
     if generator is not None and not generator.gi_running:
         process._generator = None
-        _stop_waiting(process)
+        stop_waiting(process)
         generator.close()
     return 0
 
 
 @cython.cfunc
 def _new_process(owner: EntityBase, generator: object) -> Process:
-    process: Process = Process()
+    global _looked_at, _was_suspect
+    process: Process = Process.__new__(Process)
     process._owner = owner
     process._generator = generator
     process._ticket = _NEVER
-    if not cython.compiled:
-        process._waits_on = process._value = process._done = None
+    code = generator.gi_code  # type: ignore[attr-defined]
+    if code is not _looked_at:
+        _was_suspect = is_suspect(code)
+        _looked_at = code
+    process._is_suspect = _was_suspect
     return process
 
 
+# An entity's processes besides the main one are in a list, in the order in which they were started, which is the one in
+# which they are closed. Each knows its place there, so that to end takes no search; what has ended leaves a gap.
+
+
 @cython.cfunc
+@cython.exceptval(-1, check=False)
 def _add_process(owner: EntityBase, process: Process) -> cython.int:
-    if owner._wl_others is None:
-        owner._wl_others = []
-    owner._wl_others.append(process)
+    others = owner._wl_others
+    if others is None:
+        others = owner._wl_others = []
+    elif len(others) > 2 * owner._wl_running + _GAPS_MAX:
+        owner._wl_others = others = [each for each in others if each is not None]
+        moved: Process
+        place: cython.Py_ssize_t
+        for place in range(len(others)):
+            moved = others[place]
+            moved._place = place
+    process._place = len(others)
+    others.append(process)
+    owner._wl_running += 1
     return 0
 
 
 @cython.cfunc
-def _stop_waiting(process: Process) -> cython.int:
-    if process._waits_on is not None:
-        process._waits_on.forget(process)
-        process._waits_on = None
-    if process._ticket != _NEVER:
-        process._ticket = _NEVER
-        process._owner._wl_engine._canceled += 1
-    process._value = None
+@cython.exceptval(-1, check=False)
+def _remove_process(owner: EntityBase, process: Process) -> cython.int:
+    others = owner._wl_others
+    if others is not None and process._place < len(others) and others[process._place] is process:
+        owner._wl_running -= 1
+        if owner._wl_running == 0:
+            others.clear()
+        else:
+            others[process._place] = None
     return 0
 
 
@@ -176,30 +172,43 @@ def adopt(owner: EntityBase, result: object, is_main: cython.bint) -> cython.int
 
 
 @cython.cfunc
-def _resume(process: Process, value: object, interrupt: object) -> cython.int:
+@cython.exceptval(-1, check=False)
+def _resume(process: Process, value: object, error: object) -> cython.int:
     """Run a process until it waits again."""
     generator = process._generator
     owner: EntityBase = process._owner
     while True:
-        if cython.compiled and interrupt is None:  # A shorter way, on which the end isn't an exception.
+        if cython.compiled and error is None:  # A shorter way, on which neither the end nor the rest is an exception.
             given: cython.pointer(PyObject) = cython.NULL
-            if PyIter_Send(generator, value, cython.address(given)) == PYGEN_RETURN:
-                return _finish(process, _owned(given))
+            sent: PySendResult = PyIter_Send(generator, value, cython.address(given))
+            if sent == PYGEN_RETURN:
+                return _finish(process, FIRED, _owned(given))
+            if sent == PYGEN_ERROR:
+                return _fail_pending(process)
             yielded = _owned(given)
         else:
             try:
-                yielded = generator.send(value) if interrupt is None else generator.throw(interrupt)
+                yielded = generator.send(value) if error is None else generator.throw(error)
             except StopIteration as stop:
-                return _finish(process, stop.value)
-            interrupt = None
+                return _finish(process, FIRED, stop.value)
+            except Exception as raised:
+                return _fail(process, raised)
         if owner._wl_state != ALIVE:
             return _close(process)
         if type(yielded) is int and ((not cython.compiled and 0 < yielded <= _LAST) or is_word(yielded)):
+            if process._is_suspect:
+                check_literal(generator, yielded)
             process._ticket = owner._wl_after(yielded, process)
             return 0
-        value = _wait(process, yielded)
-        if value is _PENDING:
+        if _wait(process, yielded) == PENDING:
             return 0
+        value = process._value
+        error = None
+        if process._throws:
+            error = value
+            value = None
+            process._throws = False
+        process._value = None
         owner._wl_check_burst(0)
 
 
@@ -213,69 +222,84 @@ if cython.compiled:
         Py_DECREF(taken)
         return taken
 
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _fail_pending(process: Process) -> cython.int:
+        """End a process with the exception that C code has left behind."""
+        try:
+            raise_pending()
+        except Exception as raised:
+            return _fail(process, raised)
+        return 0
+
 
 @cython.cfunc
-def _wait(process: Process, yielded: Any) -> Any:
-    """Return what a process waits for if it is there already; otherwise see to it that it is told."""
+@cython.exceptval(-1, check=False)
+def _fail(process: Process, error: object) -> cython.int:
+    """End a process with an exception: whatever waits for it gets that. If nothing does, it ends the run.
+
+    What the kernel refuses always does, since it is about the model, and not something that happens in it.
+    """
+    if process._waiters is None or process._owner._wl_state != ALIVE or isinstance(error, WorldlineError):
+        raise error  # type: ignore[misc]
+    return _finish(process, FAILED, error)
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _wait(process: Process, yielded: Any) -> cython.int:
+    """See to it that a process is told when it can go on; if that is now, leave what it is given in the process."""
     owner: EntityBase = process._owner
+    what: Awaited
+    inbox: EntityInbox
     limit: cython.longlong = -1
     default = None
-    if type(yielded) is Receive:
-        if owner._wl_inbox is None:
-            owner._wl_inbox = EntityInbox()
-        message = owner._wl_inbox.take(yielded.topic)
-        if message is not None:
-            return message
-        owner._wl_inbox.readers.append((yielded.topic, process))
-        process._waits_on = owner._wl_inbox
-        limit = yielded.limit
-    else:
+    if isinstance(yielded, Awaited):
         what = yielded
-        if type(yielded) is Wait:
-            what = yielded.what
-            limit = yielded.limit
-            default = yielded.default
-        if type(what) is Process:
-            what = _end_of(what)
-        if not isinstance(what, Signal):
-            if what is not yielded or not resembles_time(what):
-                raise refuse(what)
-            process._ticket = owner._wl_after(as_time(what, "a delay"), process)
-            return _PENDING
-        if what.fired:
-            return what.value
-        what.waiters.append(process)
-        process._waits_on = what
+    elif type(yielded) is Receive:
+        inbox = inbox_of(owner)
+        process._value = inbox.take(yielded.topic)
+        if process._value is not None:
+            return FIRED
+        inbox.readers.append((yielded.topic, process))
+        process._waits_on = inbox
+        if yielded.limit >= 0:
+            process._ticket = owner._wl_after(yielded.limit, process)
+        return PENDING
+    elif type(yielded) is Wait and isinstance(yielded.what, Awaited):
+        what = yielded.what
+        limit = yielded.limit
+        default = yielded.default
+    else:
+        if not resembles_time(yielded):
+            refuse_wait(yielded)
+        process._ticket = owner._wl_after(as_time(yielded, "a delay"), process)
+        return PENDING
+    if what._begin(process, process):
+        process._value = what._value
+        process._throws = what._state == FAILED
+        return what._state
+    process._waits_on = what
     if limit >= 0:
         process._ticket = owner._wl_after(limit, process)
         process._value = default
-    return _PENDING
+    return PENDING
 
 
 @cython.cfunc
-def _end_of(process: Process) -> object:
-    """Return the signal that fires when a process ends."""
-    if process._done is None:
-        process._done = Signal()
-        if process._generator is None:
-            process._done.fire(process._value)
-    return process._done
-
-
-@cython.cfunc
-def _finish(process: Process, value: object) -> cython.int:
+@cython.exceptval(-1, check=False)
+def _finish(process: Process, state: cython.int, value: object) -> cython.int:
     owner: EntityBase = process._owner
     process._generator = None
-    process._value = value
-    if process._done is not None and owner._wl_state == ALIVE:
-        process._done.fire(value)
+    if owner._wl_state == ALIVE:
+        process._happen(state, value)
     if owner._wl_main is process:
         owner._wl_main = None
         kind: Any = type(owner)
         if kind.ends_with_its_process and owner._wl_state == ALIVE:
-            end_entity(owner)
-    elif owner._wl_others is not None and process in owner._wl_others:
-        owner._wl_others.remove(process)
+            _end(owner)
+    else:
+        _remove_process(owner, process)
     return 0
 
 
@@ -285,8 +309,11 @@ def wake(process: Process) -> cython.int:
     """Let a process go on whose time has come: with what it was given, or because the limit of its wait has passed."""
     process._ticket = _NEVER
     value = process._value
+    if process._throws:
+        stop_waiting(process)
+        return _resume(process, None, value)
     if process._waits_on is not None:
-        _stop_waiting(process)
+        stop_waiting(process)
     process._value = None
     return _resume(process, value, None)
 
@@ -303,8 +330,11 @@ def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cyt
         if engine.observer is not None:
             told = {"process": process._generator.__qualname__, "interrupt": payload[1]}
             tell_own(engine, target, PROCESS, told)  # What others do is a message.
-        _stop_waiting(process)
+        stop_waiting(process)
         return _resume(process, None, Interrupt(payload[1]))
+    if topic is LAPSES:
+        part: Part = payload
+        return part._end(None)
     if topic == INTERRUPTION:
         if target._wl_main is None:
             engine.count_dropped(target._wl_name, topic, NOTHING_TO_INTERRUPT)
@@ -312,7 +342,7 @@ def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cyt
                 tell_unheard(engine, engine.sender, target, NOTHING_TO_INTERRUPT)
             return 0
         process = target._wl_main
-        _stop_waiting(process)
+        stop_waiting(process)
         return _resume(process, None, Interrupt(payload))
     order = engine.order
     message = EntityMessage(engine.now, max(engine.sent, 0), engine.sender.name, order >> 1, order & 1, topic, payload)
@@ -320,33 +350,20 @@ def deliver(engine: Engine, target: EntityBase, topic: Any, payload: Any) -> cyt
     if function is not None:
         result = function(target, message)
         return adopt(target, result, False) if result is not None else 0
-    if target._wl_main is None and not target._wl_others:
+    if target._wl_main is None and not target._wl_running:
         engine.roster.refuse_message(target, message)
-    if target._wl_inbox is None:
-        target._wl_inbox = EntityInbox()
-    reader = target._wl_inbox.reader(topic)
+    inbox: EntityInbox = inbox_of(target)
+    reader = inbox.reader(topic)
     if reader is None:
-        target._wl_inbox.messages.append(message)
+        inbox.messages.append(message)
         return 0
+    if type(reader) is not Process:
+        part = reader
+        return part._end(message)
     process = reader
     process._waits_on = None
-    _stop_waiting(process)
+    stop_waiting(process)
     return _resume(process, message, None)
-
-
-def begin_process(entity: Any, generator: Any) -> Process:
-    """Start a `Process` beside what the entity does already: ``charging = self.process(self.charge())``."""
-    owner: EntityBase = entity
-    acting(owner)
-    if type(generator) is not _Generator:
-        raise UsageError(
-            f"{shown(generator)} isn't a generator",
-            advice="call a function with yield in it: self.process(self.f())",
-        )
-    process: Process = _new_process(owner, generator)
-    _add_process(owner, process)
-    process._ticket = owner._wl_after(0, process)
-    return process
 
 
 def refused_generator(entity: Any) -> Any:
@@ -361,23 +378,6 @@ def refused_generator(entity: Any) -> Any:
             if process._ticket == _NEVER and process._waits_on is None:
                 return process._generator
     return None
-
-
-def end_entity(entity: Any) -> None:
-    """Be no more: processes are closed, timers void; what is still under way to the entity vanishes."""
-    core: EntityBase = entity
-    engine: Engine = acting(core)
-    processes = [process for process in (core._wl_main, *(core._wl_others or ())) if process is not None]
-    core._wl_main = core._wl_others = None
-    for process in processes:
-        _close(process)
-    if core._wl_state == ALIVE:  # What a process does when it is closed may have ended it already.
-        core._wl_state = ENDED
-        core._wl_inbox = None
-        engine.roster.ended(core)
-        engine._canceled += core._wl_ahead
-        if cython.compiled:
-            engine._leaving.append(core)
 
 
 @cython.cfunc
@@ -421,9 +421,10 @@ def _is_dead(event: Any, order: int) -> bool:
     return is_dead
 
 
-def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
+def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: Any) -> int:
     """Handle the events before `end`, at most `limit` of them, and return how many it were.
 
+    With something to `stop` at, the event during which that happens is the last.
     Compiled, the queue has the event at hand, and its entities by number; uncompiled it hands out whole events, since
     there the time goes into calls and attributes.
     """
@@ -440,6 +441,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
     process: Process
     timer: ScheduledEvent
     handlers: Handlers
+    last: Awaited | None = stop
     check_idle(engine)
     what = payload = None
     if cython.compiled:
@@ -448,6 +450,8 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
         events = engine.queue.until(end)
     try:
         while handled < limit:
+            if last is not None and last._state != PENDING:
+                break
             if cython.compiled:
                 if not queue.pop(end):
                     break
@@ -491,7 +495,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     timer.is_live = False
                     if is_observed and is_live:
                         engine.now = time
-                        tell_own(engine, target, TIMER, {"topic": what, "payload": payload})
+                        tell_own(engine, target, TIMER, told_of_timer(what, payload))
                 else:
                     if cython.compiled:
                         target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))

@@ -190,8 +190,6 @@ def grouped(names: Sequence[str], links: Iterable[tuple[float, str, str]], count
 TOO_LATE = "arrived after its receiver had ended"
 
 _LAST_RANK = 2**30
-
-
 _PATHS_MAX = 1_000
 
 

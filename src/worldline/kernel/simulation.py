@@ -23,6 +23,8 @@ from worldline.kernel.model import (
 )
 from worldline.kernel.packing import seal
 from worldline.kernel.roster import KernelNetwork
+from worldline.kernel.trouble import check_happened
+from worldline.kernel.waiting import Awaited
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, nearest, shown
 from worldline.model.latency import Latency
@@ -143,7 +145,7 @@ class Simulation:
 
     def run(
         self,
-        until: TimeLike | None = None,
+        until: TimeLike | Awaited | None = None,
         *,
         executor: Executor | str = "inline",
         watch: Watch | None = None,
@@ -151,6 +153,8 @@ class Simulation:
         observer: Observer | None = None,
     ) -> KernelOutcome:
         """Run all events before `until`, or all there are, and return the outcome.
+
+        `until` is a time, or, inline, a signal or process: then the event during which that happens is the last.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
         can be run further; the others run it once. `watch` is told the status now and then (under MPI, that of this
@@ -160,12 +164,18 @@ class Simulation:
         An observer is told what happens, from the start: the same, in the same order, whatever the executor. Inline, it
         is also told of further runs. Under MPI it is told everything at the end, on every rank that has given one.
         """
-        end = FOREVER if until is None else as_time(until, "the end")
+        stop = until if isinstance(until, Awaited) else None
+        end = FOREVER if until is None or isinstance(until, Awaited) else as_time(until, "the end")
         chosen = as_executor(executor, EXECUTORS)
         if observer is not None:
             self.observe(observer)
         if chosen.kind not in ("processes", "mpi"):
-            return self._run_inline(end, watch, events_max)
+            return self._run_inline(end, stop, watch, events_max)
+        if stop is not None:
+            raise UsageError(
+                f"{chosen} can't run until a signal: some workers are ahead of the one in which it fires",
+                advice="run it until a time, or inline",
+            )
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         from worldline.kernel.distributed import run_distributed
@@ -178,7 +188,7 @@ class Simulation:
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
         self._begun()
-        return self._advance(FOREVER, 1) == 1
+        return self._advance(FOREVER, 1, None) == 1
 
     def result(self) -> KernelOutcome:
         """Return the outcome so far."""
@@ -226,7 +236,7 @@ class Simulation:
         end = None if until is None else as_time(until, "the end")
         return Plan(roster=model.names, network=model.topology.network, seed=model.seed, end=end)
 
-    def _run_inline(self, end: int, watch: Watch | None, events_max: int | None) -> KernelOutcome:
+    def _run_inline(self, end: int, stop: Awaited | None, watch: Watch | None, events_max: int | None) -> KernelOutcome:
         worker = self._begun()
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
@@ -234,23 +244,25 @@ class Simulation:
         pause = look(worker.engine.now, worker.engine.events)
         left = FOREVER if events_max is None else events_max + 1
         stride = FOREVER if self._observer is None else _PASSES_AFTER
-        while left and (handled := self._advance(end, min(pause, left, stride))):
+        while left and (handled := self._advance(end, min(pause, left, stride), stop)):
             left -= handled
             pause = look(worker.engine.now, worker.engine.events)
         if events_max is not None and not left:
             raise endless(events_max, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
+        if stop is not None:
+            check_happened(stop, worker.engine.now)
         part = worker.part()
         if self._observer is not None:
             tell_end(self._observer, part.members, worker.engine.now)
         return combined([part], None)
 
-    def _advance(self, end: int, limit: int) -> int:
+    def _advance(self, end: int, limit: int, stop: Awaited | None) -> int:
         """Handle so many events; what was before them is final, also if one of them fails."""
         assert self._worker is not None
         try:
-            return self._worker.advance(end, limit)
+            return self._worker.advance(end, limit, stop)
         finally:
             if self._observer is not None:
                 self._observer.passed(self._worker.engine.now)

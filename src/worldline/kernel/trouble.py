@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from types import CodeType, GeneratorType
+from typing import Any, NoReturn
 
-from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
+from worldline.model.blame import said_of
+from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.time import TIME_MAX, format_time
 from worldline.processes.failures import is_from_outside
 
@@ -70,9 +72,94 @@ def refuse_burst(times: int) -> None:
     )
 
 
+def refuse_sharing(what: str, user: str, owner: str) -> NoReturn:
+    raise ModelError(
+        f"{user} uses {what} that belongs to {owner}",
+        advice="entities share nothing: make it an entity of its own, which the others ask by messages, or make those "
+        "that share it processes of one entity",
+    )
+
+
+def refuse_wait(yielded: object) -> NoReturn:
+    """Say why a process can't wait for this."""
+    advice = 'yield a time such as 5 * MS or "5ms", receive(), a signal or a process'
+    if isinstance(yielded, float):
+        advice = "times are whole nanoseconds: yield 5 * MS, or round(seconds * SECOND)"
+    raise ModelError(f"a process can't wait for {shown(yielded)}", advice=advice)
+
+
+def refuse_combination() -> NoReturn:
+    """Say what to write instead of a limit inside of a condition."""
+    raise ModelError(
+        "a limit is a part of its own where several things are combined by | or &",
+        advice='write signal | "5s", or receive() | signal | "5s"',
+    )
+
+
+# -- Numbers without a unit
+#
+# Times are whole nanoseconds, and `yield 5` waits for 5 of them, which hardly an author means. A number that is
+# computed may be any, so that only one that is written out is refused. The bytecode tells the two apart: it is looked
+# at once for each function, and again only where a function yields such a number, or has another generator yield.
+
+_LITERAL_MAX = 1_000_000  # An author who writes more than that means nanoseconds.
+_Yields = tuple[CodeType, dict[int, int], bool]
+_yields_of: dict[int, _Yields] = {}  # By the id of a code, which is kept for that.
+
+
+def is_suspect(code: CodeType) -> bool:
+    """Whether a process with this code may yield a number that is written out."""
+    _, literals, delegates = _yields(code)
+    return delegates or bool(literals)
+
+
+def check_literal(generator: Any, yielded: int) -> None:
+    """Refuse a number that is written out where it is yielded."""
+    while type(generator.gi_yieldfrom) is GeneratorType:
+        generator = generator.gi_yieldfrom
+    if generator.gi_yieldfrom is None and _yields(generator.gi_code)[1].get(generator.gi_frame.f_lasti) == yielded:
+        raise ModelError(
+            f"yield {yielded} would wait for {format_time(yielded)}",
+            advice=f'say the unit: yield "{yielded}s", or {yielded} * SECOND, or {yielded} * NS if that is meant',
+        )
+
+
+def _yields(code: CodeType) -> _Yields:
+    """Return the numbers that a function yields written out, by place, and whether it has other generators yield."""
+    found = _yields_of.get(id(code))
+    if found is None:
+        import dis
+
+        literals: dict[int, int] = {}
+        delegates = False
+        before: Any = None
+        for each in dis.get_instructions(code):
+            delegates |= each.opname == "SEND"
+            is_literal = before is not None and before.opname in ("LOAD_CONST", "LOAD_SMALL_INT")
+            if each.opname == "YIELD_VALUE" and is_literal:
+                number = before.argval
+                if type(number) is int and 0 < number < _LITERAL_MAX:
+                    literals[each.offset] = literals[each.offset + 2] = number  # Which it is depends on the Python.
+            before = each
+        found = _yields_of[id(code)] = code, literals, delegates
+    return found
+
+
 def check_idle(engine: Any) -> None:
     if engine.actor is not None:
         raise UsageError("the simulation is running already", advice="don't run it from inside a handler")
+
+
+def check_happened(stop: Any, now: int) -> None:
+    """Refuse the end of a run that was to go on until something happens, if that hasn't happened, or has failed."""
+    if not stop.fired:
+        raise Stuck(
+            f"nothing is left to happen, and {stop!r}, until which it runs, hasn't fired",
+            at=now,
+            advice="does a process wait for what never comes?",
+        )
+    if stop.error is not None:
+        raise ModelError(f"what it runs until has failed: {said_of(stop.error)}", at=now) from stop.error
 
 
 def fail(engine: Any, error: BaseException, target: Any, what: Any) -> None:

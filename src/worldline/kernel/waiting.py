@@ -1,23 +1,55 @@
-"""What a process can wait for, resources among it, and what it is then given.
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
+# cython: annotation_typing=True
+# cython: embedsignature=True, embedsignature.format=clinic
+"""What processes wait for: signals, other processes, messages, times, and any or all of several.
 
-`process._wait` looks at what was yielded. If it has happened already, the process goes on at once with its value.
-Otherwise the process is noted where that happens (a signal's `waiters`, an inbox's `readers`), which is then what it
-`_waits_on`: that calls `process._give(value)` when it happens, and forgets the process by `forget(process)` if the
-process goes on for another reason, such as a limit or an interruption. Whatever else is to be waited for needs just
-these two.
+In Cython's pure-Python mode, as `engine.py`, on which it stands; its C types are in `waiting.pxd`.
+
+Theory of operation
+-------------------
+There is one mechanism. Whatever can be waited for is an `Awaited`, which happens once: it fires with a value, or it
+fails with an error. To wait is to `_begin`: if it has happened already, that says so, and nothing is noted; otherwise
+the waiter is noted, and `_told` when it happens. A waiter that goes on for another reason, such as a limit or an
+interrupt, `_leaves`. Waiters are processes and combinations, which are themselves awaited: so combinations nest, and
+what isn't needed any more is left from the outside in.
+
+What a `Process` is told doesn't run it. It gets an event of its own at the present moment, so that the one that fires a
+signal is through with what it does before any other goes on. Where a process needn't wait, it goes on at once.
+
+Invariants
+----------
+W1. The waiters of one thing are told in the order in which they came. Each process gets the entity's next number, so
+    that they go on in that order, after what the entity had planned for this moment before.
+W2. A process waits for one thing at a time, `_waits_on`. What tells it anything else comes too late, and is ignored.
+W3. A combination is noted at its parts while, and only while, a process waits for it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from types import TracebackType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
-from worldline.model.reading import as_time
-from worldline.model.time import TimeLike
+from worldline.kernel.engine import Engine, EntityBase, ScheduledEvent
+from worldline.kernel.trouble import refuse_combination, refuse_sharing, refuse_wait
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.model.reading import as_time, resembles_time
+from worldline.model.time import TIME_MAX, TimeLike
 
-NO_LIMIT: Final = -1
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # What isn't a class is imported by `waiting.pxd`.
+    from worldline.kernel.engine import ALIVE, INTERRUPTS, LAPSES, acting, new_timer
+
+    PENDING, FIRED, FAILED = range(3)
+
+NO_LIMIT = -1
+_NEVER = cython.declare(cython.longlong, -1)  # No order is negative.
 
 
 class EntityMessage(NamedTuple):
@@ -40,28 +72,244 @@ class Interrupt(Exception):  # noqa: N818 - It isn't an error.
         self.cause = cause
 
 
-def refuse_combination() -> NoReturn:
-    """Say what to write instead of ``a | b`` and ``a & b``."""
+@cython.freelist(64)  # For signals, too, which have the same size.
+@cython.cclass
+class Awaited:
+    """What a process can wait for: ``value = yield signal``. It happens once; combine several by ``|`` and ``&``."""
+
+    if not cython.compiled:  # Compiled, these are 0 and None from the start.
+        _state: int = PENDING
+        _value: Any = None  # Of a failure, its error.
+        _waiters: Any = None  # None, or one, or a list of them.
+
+    @property
+    def fired(self) -> bool:
+        """Whether it has happened, well or not."""
+        return self._state != PENDING
+
+    @property
+    def value(self) -> Any:
+        """What it has fired with; None before that."""
+        return self._value if self._state == FIRED else None
+
+    @property
+    def error(self) -> Any:
+        """What it has failed with; None if it hasn't."""
+        return self._value if self._state == FAILED else None
+
+    def __or__(self, other: Any) -> Any:
+        return _combined(self, other, False)
+
+    def __ror__(self, other: Any) -> Any:
+        return _combined(other, self, False)
+
+    def __and__(self, other: Any) -> Any:
+        return _combined(self, other, True)
+
+    def __rand__(self, other: Any) -> Any:
+        return _combined(other, self, True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {_standing(self)}>"
+
+    def __reduce__(self) -> Any:
+        if self._waiters is not None:
+            raise TypeError(f"a {type(self).__name__} that a process waits for can't be copied or sent")
+        return type(self), (), (self._state, self._value)
+
+    def __setstate__(self, state: Any) -> None:
+        self._state, self._value = state
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _begin(self, waiter: Awaited, process: Process) -> cython.int:
+        """Note a waiter, on behalf of a process; return whether it needn't wait, because this has happened."""
+        if self._state != PENDING:
+            return 1
+        self._note(waiter)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _note(self, waiter: Awaited) -> cython.int:
+        if self._waiters is None:
+            self._waiters = waiter
+        elif type(self._waiters) is list:
+            self._waiters.append(waiter)
+        else:
+            self._waiters = [self._waiters, waiter]
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leave(self, waiter: Awaited) -> cython.int:
+        """Forget a waiter, which goes on for another reason."""
+        if self._waiters is waiter:
+            self._waiters = None
+        elif type(self._waiters) is list and waiter in self._waiters:
+            self._waiters.remove(waiter)
+            if not self._waiters:
+                self._waiters = None
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _happen(self, state: cython.int, value: object) -> cython.int:
+        """Have this happened, and tell those who wait for it (W1)."""
+        self._state = state
+        self._value = value
+        waiters = self._waiters
+        if waiters is None:
+            return 0
+        self._waiters = None
+        waiter: Awaited
+        if type(waiters) is list:
+            for each in waiters:
+                waiter = each
+                waiter._told(self)
+        else:
+            waiter = waiters
+            waiter._told(self)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _told(self, what: Awaited) -> cython.int:
+        """Hear that something has happened that this waits for; for what waits itself."""
+        return 0
+
+
+@cython.cfunc
+def _standing(what: Awaited) -> object:
+    if what._state != PENDING:
+        return "failed" if what._state == FAILED else "fired"
+    count = len(what._waiters) if type(what._waiters) is list else int(what._waiters is not None)
+    return f"{count} waiting"
+
+
+@cython.cclass
+class Signal(Awaited):
+    """Something that happens once inside an entity, and that its processes can wait for: ``value = yield signal``."""
+
+    def fire(self, value: Any = None) -> None:
+        """Let all processes that wait go on, in the order in which they came; one that comes later doesn't wait."""
+        if self._state != PENDING:
+            _refuse_again("fired")
+        self._happen(FIRED, value)
+
+    def fail(self, error: Any) -> None:
+        """Raise an error in all processes that wait, where they wait, and in those that come later."""
+        if not isinstance(error, Exception):
+            raise ModelError(
+                f"a signal can't fail with {shown(error)}", advice='give it an exception: fail(ValueError("..."))'
+            )
+        if self._state != PENDING:
+            _refuse_again("failed")
+        self._happen(FAILED, error)
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _refuse_again(what: object) -> cython.int:
     raise ModelError(
-        "what a process waits for can't be combined by | or &",
-        advice="for both, yield one after the other; for either, let each fire the same signal, and yield that; for a "
-        'time limit, yield wait(signal, limit="5s")',
+        "a signal was fired twice" if what == "fired" else "a signal can't fail after it has fired",
+        advice="make a new one for the next time",
     )
 
 
-class Awaited:
-    """Whatever a process can wait for, besides a process."""
-
-    __slots__ = ()
-
-    def __or__(self, _: object) -> NoReturn:
-        refuse_combination()
-
-    __ror__ = __and__ = __rand__ = __or__
+# -- Processes, as what waits and as what is waited for
 
 
-class Receive(Awaited):
-    """The wish for a message; see `receive`."""
+@cython.final
+@cython.cclass
+class Process(Awaited):
+    """A generator that an entity runs: what it yields is what it waits for. It happens when it ends."""
+
+    if not cython.compiled:
+        _owner: EntityBase
+        _generator: Any
+        _ticket: int = _NEVER  # The order of the event that wakes it; any other such event is stale.
+        _place: int = 0  # Among the entity's processes.
+        _waits_on: Awaited | None = None
+        _throws: bool = False  # Whether what it is to be given is an error.
+        _is_suspect: bool = False  # Whether it may yield a number that was written without a unit.
+
+    @property
+    def has_ended(self) -> bool:
+        return self._generator is None
+
+    def interrupt(self, cause: Any = None) -> None:
+        """Raise `Interrupt` in the process, at this moment, once the entity's present event has been handled."""
+        owner: EntityBase = self._owner
+        engine: Engine = acting(owner)
+        if self._generator is None:
+            raise ModelError("a process that has ended can't be interrupted", advice="look at has_ended first")
+        if self._generator.gi_running:
+            raise ModelError("a process can't interrupt itself", advice="raise an exception instead")
+        if self._generator.gi_suspended:  # From now on nothing else can wake it; one that is new starts before.
+            stop_waiting(self)
+        owner._wl_order += 2
+        engine._push(engine.now, engine.now, owner._wl_order, owner, owner, INTERRUPTS, (self, cause))
+
+    def __repr__(self) -> str:
+        name = "that has ended" if self._generator is None else self._generator.__qualname__
+        return f"<process {name}, of {self._owner.name}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a process can't be copied or sent: it belongs to its entity")
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _begin(self, waiter: Awaited, process: Process) -> cython.int:
+        if process._owner is not self._owner:
+            refuse_sharing("a process", process._owner.name, self._owner.name)
+        if self._state != PENDING:
+            return 1
+        self._note(waiter)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _told(self, what: Awaited) -> cython.int:
+        """Let the process go on with what it waited for, once the present event has been handled."""
+        owner: EntityBase = self._owner
+        engine: Engine = owner._wl_engine
+        if self._waits_on is not what:  # W2
+            return 0
+        # Without an actor, a signal is fired from outside, or everything is being thrown away.
+        if engine.actor is not owner and engine.actor is not None:
+            refuse_sharing(f"a {type(what).__name__}", engine.actor.name, owner.name)
+        if owner._wl_state == ALIVE and self._generator is not None:
+            self._waits_on = None
+            if self._ticket != _NEVER:  # The limit of its wait.
+                engine._canceled += 1
+            self._value = what._value
+            self._throws = what._state == FAILED
+            self._ticket = owner._wl_after(0, self)
+        return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def stop_waiting(process: Process) -> cython.int:
+    """Let a process wait for nothing, and be given nothing."""
+    if process._waits_on is not None:
+        what: Awaited = process._waits_on
+        process._waits_on = None
+        what._leave(process)
+    if process._ticket != _NEVER:
+        process._ticket = _NEVER
+        process._owner._wl_engine._canceled += 1
+    process._value = None
+    process._throws = False
+    return 0
+
+
+# -- Messages
+
+
+class Receive:
+    """The wish for a message; see `receive`. It may be yielded again and again, by any number of processes."""
 
     __slots__ = ("limit", "topic")
 
@@ -69,9 +317,21 @@ class Receive(Awaited):
         self.topic = topic
         self.limit = limit
 
+    def __or__(self, other: Any) -> Any:
+        return _combined(self, other, False)
 
-class Wait(Awaited):
-    """The wish for a signal, or for the end of a process, with a limit; see `wait`."""
+    def __ror__(self, other: Any) -> Any:
+        return _combined(other, self, False)
+
+    def __and__(self, other: Any) -> Any:
+        return _combined(self, other, True)
+
+    def __rand__(self, other: Any) -> Any:
+        return _combined(other, self, True)
+
+
+class Wait:
+    """The wish for something with a limit; see `wait`."""
 
     __slots__ = ("default", "limit", "what")
 
@@ -79,6 +339,11 @@ class Wait(Awaited):
         self.what = what
         self.limit = limit
         self.default = default
+
+    def __or__(self, other: Any) -> Any:
+        refuse_combination()
+
+    __ror__ = __and__ = __rand__ = __or__
 
 
 def receive(topic: str | None = None, *, limit: TimeLike | None = None) -> Receive:
@@ -99,10 +364,10 @@ def wait(what: Any, *, limit: TimeLike | None = None, default: Any = None) -> Wa
     return Wait(what, NO_LIMIT if limit is None else as_time(limit, "a limit"), default)
 
 
-class EntityInbox:
-    """The messages that no handler takes, and the processes that wait for one."""
-
-    __slots__ = ("messages", "readers")
+@cython.final
+@cython.cclass
+class EntityInbox(Awaited):
+    """The messages that no handler takes, and those who wait for one: processes, and parts of combinations."""
 
     def __init__(self) -> None:
         self.messages: deque[EntityMessage] = deque()
@@ -120,128 +385,250 @@ class EntityInbox:
         return None
 
     def reader(self, topic: str) -> Any:
-        """Return the process that has waited longest for such a message, and let it go; None if there is none."""
-        for place, (wanted, process) in enumerate(self.readers):
+        """Return what has waited longest for such a message, and let it go; None if there is none."""
+        for place, (wanted, reader) in enumerate(self.readers):
             if wanted is None or wanted == topic:
                 del self.readers[place]
-                return process
+                return reader
         return None
 
-    def forget(self, process: Any) -> None:
-        self.readers = [reader for reader in self.readers if reader[1] is not process]
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leave(self, waiter: Awaited) -> cython.int:
+        self.readers = [reader for reader in self.readers if reader[1] is not waiter]
+        return 0
 
 
-class Signal(Awaited):
-    """Something that happens once inside an entity, and that its processes can wait for: ``value = yield signal``."""
+# -- Several at once
 
-    __slots__ = ("fired", "value", "waiters")
 
-    def __init__(self) -> None:
-        self.fired = False
-        self.value: Any = None
-        self.waiters: list[Any] = []
+@cython.final
+@cython.cclass
+class Part(Awaited):
+    """What a combination makes of a time or of `receive()`: happens when that has passed, or a message has come."""
 
-    def fire(self, value: Any = None) -> None:
-        """Let all processes that wait go on, in the order in which they came; one that comes later doesn't wait."""
-        if self.fired:
-            raise ModelError("a signal was fired twice", advice="make a new one for the next time")
-        self.fired = True
-        self.value = value
-        waiters, self.waiters = self.waiters, []
-        for process in waiters:
-            process._give(value)
+    if not cython.compiled:
+        _source: Any = None  # The timer or the inbox.
 
-    def forget(self, process: Any) -> None:
-        self.waiters = [waiter for waiter in self.waiters if waiter is not process]
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leave(self, waiter: Awaited) -> cython.int:
+        source = self._source
+        self._source = None
+        if type(source) is ScheduledEvent:
+            timer: ScheduledEvent = source
+            timer.is_live = False
+            timer._owner._wl_engine._canceled += 1
+        elif source is not None:
+            inbox: EntityInbox = source
+            inbox._leave(self)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _end(self, value: object) -> cython.int:
+        self._source = None  # A timer knows its part: a cycle would wait for the garbage collector.
+        return self._happen(FIRED, value)
+
+
+@cython.final
+@cython.cclass
+class Combination(Awaited):
+    """Any or all of several; happens with a dict of those that have happened, each with its value."""
+
+    if not cython.compiled:
+        _things: list[Any]  # As they were written.
+        _parts: list[Any] | None = None  # What is awaited of each, in that order, while a process waits.
+        _is_all: bool
+        _missing: int = 0  # How many have to happen yet.
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _begin(self, waiter: Awaited, process: Process) -> cython.int:
+        if self._state != PENDING:
+            return 1
+        if self._parts is None and self._begin_parts(process):
+            return 1
+        self._note(waiter)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _begin_parts(self, process: Process) -> cython.int:
+        """Wait for the parts; return whether that isn't needed, because enough of them have happened.
+
+        Once one of any has happened, the rest isn't begun: a message would be taken from the inbox for nothing.
+        """
+        part: Awaited
+        self._parts = []
+        self._missing = len(self._things) if self._is_all else 1
+        for thing in self._things:
+            part = _part_of(thing, process)
+            self._parts.append(part)
+            if part._begin(self, process):
+                if part._state == FAILED:
+                    return self._settle(FAILED, part._value)
+                self._missing -= 1
+                if self._missing == 0:
+                    break
+        return self._settle(FIRED, self._happened()) if self._missing == 0 else 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _told(self, what: Awaited) -> cython.int:
+        if self._state != PENDING or self._parts is None:
+            return 0
+        if what._state == FAILED:
+            self._settle(FAILED, what._value)
+        else:
+            self._missing -= 1
+            if self._missing == 0:
+                self._settle(FIRED, self._happened())
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leave(self, waiter: Awaited) -> cython.int:
+        Awaited._leave(self, waiter)
+        if self._waiters is None:
+            self._let_go()
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _settle(self, state: cython.int, value: object) -> cython.int:
+        self._let_go()
+        self._happen(state, value)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _let_go(self) -> cython.int:
+        """Leave the parts that haven't happened (W3)."""
+        part: Awaited
+        parts = self._parts
+        self._parts = None
+        if parts is not None:
+            for each in parts:
+                part = each
+                if part._state == PENDING:
+                    part._leave(self)
+        return 0
+
+    @cython.cfunc
+    def _happened(self) -> Any:
+        """Return what has happened, by what was written; times aren't in it, since they have no value."""
+        happened: dict[Any, Any] = {}
+        part: Awaited
+        begun: Any = self._parts
+        place: cython.Py_ssize_t
+        for place in range(len(self._things)):
+            thing = self._things[place]
+            if place < len(begun):
+                part = begun[place]
+            elif isinstance(thing, Awaited):  # Of any, what comes after the first that had happened wasn't begun.
+                part = thing
+            else:
+                continue
+            if type(part) is Combination:
+                inner: Combination = part
+                happened.update(inner._value if inner._state == FIRED else inner._happened_so_far())
+            elif part._state == FIRED and type(thing) is not int:
+                happened[thing] = part._value
+        return happened
+
+    @cython.cfunc
+    def _happened_so_far(self) -> Any:
+        return {} if self._parts is None else self._happened()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}, {'fired' if self.fired else f'{len(self.waiters)} waiting'}>"
+        return f"<{'all' if self._is_all else 'any'} of {len(self._things)}, {_standing(self)}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a combination can't be copied or sent")
 
 
-def refuse(yielded: object) -> ModelError:
-    """Say why a process can't wait for this."""
-    advice = "yield a number of nanoseconds, receive(), a signal or a process"
-    if isinstance(yielded, float):
-        advice = "times are whole nanoseconds: yield 5 * MS, or round(seconds * SECOND)"
-    return ModelError(f"a process can't wait for {shown(yielded)}", advice=advice)
+@cython.cfunc
+def _part_of(thing: object, process: Process) -> Awaited:
+    """Return what is awaited of what was written: itself, or the passing of a time, or a message."""
+    if isinstance(thing, Awaited):
+        return thing
+    owner: EntityBase = process._owner
+    part: Part = Part.__new__(Part)
+    if type(thing) is int:
+        timer: ScheduledEvent = new_timer(owner, LAPSES, part, owner._wl_engine.now + thing)
+        owner._wl_after(thing, timer)
+        part._source = timer
+        return part
+    inbox: EntityInbox = inbox_of(owner)
+    part._source = inbox
+    message = inbox.take(thing.topic)  # type: ignore[attr-defined]
+    if message is not None:
+        part._end(message)
+    else:
+        inbox.readers.append((thing.topic, part))  # type: ignore[attr-defined]
+    return part
 
 
-# -- Something of which there is only so much, for the processes of one entity
+@cython.cfunc
+def inbox_of(owner: EntityBase) -> EntityInbox:
+    if owner._wl_inbox is None:
+        owner._wl_inbox = EntityInbox()
+    inbox: EntityInbox = owner._wl_inbox
+    return inbox
 
 
-class Claim(Signal):
-    """A claim to a resource: fires when it is granted. As a context it gives back what was granted, or the claim up."""
-
-    __slots__ = ("_resource", "_was_awaited")
-
-    def __init__(self, resource: Resource) -> None:
-        super().__init__()
-        self._resource = resource
-        self._was_awaited = False  # By a process that doesn't wait any more.
-
-    def forget(self, process: object) -> None:
-        super().forget(process)
-        self._was_awaited = True
-
-    def __enter__(self) -> Claim:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and not self.fired and not self.waiters and not self._was_awaited:
-            self._resource.check_withdrawn(self)
-        self._resource.release(self)
+@cython.cfunc
+def _combined(first: object, second: object, is_all: cython.bint) -> object:
+    """Return the combination that ``a | b`` or ``a & b`` is; ``a | b | c`` is one combination of three."""
+    things: list[Any] = []
+    _collect(things, first, is_all)
+    _collect(things, second, is_all)
+    return _combination(things, is_all)
 
 
-class Resource:
-    """So many that can be held at a time, first come, first served: ``with machine.acquire() as turn: yield turn``."""
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _collect(things: list[Any], thing: object, is_all: cython.bint) -> cython.int:
+    if type(thing) is Combination:
+        combination: Combination = thing
+        if combination._is_all == is_all and combination._state == PENDING and combination._parts is None:
+            things.extend(combination._things)
+            return 0
+    things.append(_checked(thing))
+    return 0
 
-    def __init__(self, capacity: int = 1) -> None:
-        if type(capacity) is not int or capacity < 1:
-            raise ConfigurationError(f"a resource can't have a capacity of {shown(capacity)}", advice="use at least 1")
-        self.capacity = capacity
-        self._held: list[Claim] = []
-        self._waiting: deque[Claim] = deque()
 
-    @property
-    def held(self) -> int:
-        """How many are held."""
-        return len(self._held)
+@cython.cfunc
+def _combination(things: list[Any], is_all: cython.bint) -> Combination:
+    combination: Combination = Combination.__new__(Combination)
+    combination._things = things
+    combination._is_all = is_all
+    return combination
 
-    @property
-    def waiting(self) -> int:
-        """How many claims wait."""
-        return len(self._waiting)
 
-    def acquire(self) -> Claim:
-        """Claim one."""
-        turn = Claim(self)
-        self._waiting.append(turn)
-        self._grant()
-        return turn
+@cython.cfunc
+def _checked(thing: object) -> object:
+    """Return a part of a combination, times as numbers; refuse what can't be one."""
+    if type(thing) is int:
+        if 0 <= thing <= TIME_MAX:
+            return thing
+    elif isinstance(thing, Awaited) or (type(thing) is Receive and thing.limit == NO_LIMIT):
+        return thing
+    if type(thing) is Receive or type(thing) is Wait:
+        refuse_combination()
+    if not resembles_time(thing):
+        refuse_wait(thing)
+    return as_time(thing, "a delay")  # type: ignore[arg-type]
 
-    def release(self, turn: Claim) -> None:
-        """Give one back, or give up the claim if it isn't granted yet. A second time does nothing."""
-        if turn in self._held:
-            self._held.remove(turn)
-            self._grant()
-        elif turn in self._waiting:
-            self._waiting.remove(turn)
 
-    def check_withdrawn(self, turn: Claim) -> None:
-        """Refuse a claim that no process has ever waited for: what was done under it was done without it."""
-        if turn in self._waiting:
-            raise ModelError(
-                "a with block of a resource was left before its turn, and nothing has waited for it",
-                advice="write yield turn at its beginning, or resource.release(turn) to give it up",
-            )
+def any_of(*things: Any) -> Combination:
+    """Wait for the first of several, as ``a | b | c`` does: ``happened = yield any_of(*signals)``."""
+    if not things:
+        raise ModelError("any of nothing never happens", advice="give any_of at least one thing to wait for")
+    return _combination([_checked(thing) for thing in things], False)
 
-    def __repr__(self) -> str:
-        return f"<Resource, {self.held} of {self.capacity} held, {self.waiting} waiting>"
 
-    def _grant(self) -> None:
-        while self._waiting and len(self._held) < self.capacity:
-            turn = self._waiting.popleft()
-            self._held.append(turn)
-            turn.fire(turn)
+def all_of(*things: Any) -> Combination:
+    """Wait for all of several, as ``a & b & c`` does: ``happened = yield all_of(*processes)``."""
+    return _combination([_checked(thing) for thing in things], True)

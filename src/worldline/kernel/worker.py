@@ -38,10 +38,11 @@ from worldline.history.observer import OUTSIDE
 from worldline.history.outcome import End
 from worldline.history.telling import Key
 from worldline.kernel.entity import Entity
-from worldline.kernel.model import Model, Sending, WorkerReport
+from worldline.kernel.model import Model, Sending, WorkerReport, quicken
 from worldline.kernel.packing import fingerprint
 from worldline.kernel.process import advance
 from worldline.kernel.roster import Roster, monitors_of
+from worldline.kernel.waiting import Awaited
 from worldline.model.errors import InternalError, WorldlineError
 from worldline.model.time import FOREVER, format_time
 from worldline.processes.failures import Failure, begin_run
@@ -128,6 +129,8 @@ def _distances(lookahead: list[list[int]]) -> list[list[int]]:
     return shortest
 
 
+_FEW = 10_000  # Entities, whose memory doesn't matter.
+
 Letter = tuple[int, int, str, int, str, int, str, object]
 
 
@@ -140,6 +143,8 @@ class Worker:
         self.engine = self.roster.engine
         for place, name in enumerate(model.names):
             if not workers or workers[place] == me:
+                if len(model.names) <= _FEW:
+                    quicken(model.entities[name])
                 self.roster.add(name, model.entities[name])
         self._me = me
         self._outside = self.roster.outside()
@@ -157,9 +162,9 @@ class Worker:
             sent = min(self.engine.now, sending.at - 1)
             self.engine.accept(sending.at, sent, self._outside, 2 * number, receiver, sending.topic, sending.payload)
 
-    def advance(self, end: int, limit: int = FOREVER) -> int:
+    def advance(self, end: int, limit: int = FOREVER, stop: Awaited | None = None) -> int:
         self._past = end
-        return int(advance(self.engine, end, limit))
+        return int(advance(self.engine, end, limit, stop))
 
     def key(self) -> Key:
         """Return the place of the event at hand, or of the last one, in the order of all events of all workers.
@@ -243,6 +248,8 @@ class DistributedWorker:
                 heard = self._channel.poll()
             else:
                 self._tell(pacing.progress_at(base, bound))
+                if min(base, bound) < FOREVER:
+                    look(min(base, bound, end), worker.engine.events)
                 heard = self._channel.wait()
             for other, frame in heard:
                 end = min(end, self._hear(other, frame))

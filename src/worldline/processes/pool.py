@@ -137,7 +137,9 @@ class WorkerPool(Generic[Task, Report]):
                     raise self._end_of_run(other)
                 self._note(number, kind, said)
                 if kind == _REACHED:
-                    reached(min(now for now, _ in self._reached), sum(events for _, events in self._reached))
+                    # A worker that has nothing to do says nothing, and doesn't hold the others back.
+                    now = min((now for now, _ in self._reached if now), default=0)
+                    reached(now, sum(events for _, events in self._reached))
                 elif kind == _TOLD and told is not None:
                     told(number, said)
         self._is_over = True

@@ -29,14 +29,17 @@ class StatusTimer:
         self._looked = time.monotonic()
         self._told = -inf
         self._events = 1  # Each may take long; if not, it soon becomes more.
+        self._counted = 0
 
     def __call__(self, now: int, events: int) -> int:
         clock = time.monotonic()
-        if clock - self._looked > LOOK_EVERY_S:
-            self._events = max(1, self._events // 2)
-        elif clock - self._looked < LOOK_EVERY_S / 4:
-            self._events = min(2 * self._events, _EVENTS_MAX)
+        if events != self._counted:  # Otherwise it has only waited, which says nothing of events.
+            if clock - self._looked > LOOK_EVERY_S:
+                self._events = max(1, self._events // 2)
+            elif clock - self._looked < LOOK_EVERY_S / 4:
+                self._events = min(2 * self._events, _EVENTS_MAX)
         self._looked = clock
+        self._counted = events
         if clock - self._told >= LOOK_EVERY_S and events:
             if now:  # Until then nothing is known of how far it is, and the next look is told of as well.
                 self._told = clock
