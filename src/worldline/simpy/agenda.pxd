@@ -1,0 +1,53 @@
+# The C types of `agenda.pyx`.
+
+cimport cython
+
+# The key of an event, at equal times: its priority + 8 in the 4 highest bits, then its number, then two flags.
+cdef enum:
+    WHOLE = 1  # Its time is an int, otherwise a float.
+    STANDS_FOR = 2  # What is kept stands for the event: a process for its `Initialize`, a request for its `Release`.
+    FLAGS = 2  # How many bits that are.
+    PRIORITY = 60  # Where the priority begins.
+
+
+cdef struct Node:
+    double time
+    unsigned long long key
+    Py_ssize_t slot
+
+
+cdef struct Ring:
+    Node* nodes
+    Py_ssize_t first
+    Py_ssize_t size
+    Py_ssize_t room  # A power of two.
+
+
+@cython.final
+cdef class Agenda:
+    cdef double now
+    cdef unsigned long long key
+    cdef list _cells
+    cdef Node* _heap
+    cdef Py_ssize_t _size
+    cdef Py_ssize_t _room
+    cdef Py_ssize_t* _free
+    cdef Py_ssize_t _free_count
+    cdef Py_ssize_t _slots
+    cdef bint _hole
+    cdef Ring _urgent
+    cdef Ring _normal
+
+    cdef int push(self, double time, unsigned long long key, object cell) except -1
+    cdef int push_now(self, bint is_urgent, unsigned long long key, object cell) except -1
+    cdef object pop(self)
+    cdef bint is_empty(self) noexcept
+    cdef Node front(self) noexcept
+    cdef list drained(self)
+    cdef Py_ssize_t _keep(self, object cell) except -1
+    cdef object _taken(self, Py_ssize_t slot)
+    cdef int _grow_cells(self) except -1
+    cdef int _grow_ring(self, Ring* ring) except -1
+    cdef void _settle(self) noexcept
+    cdef void _sift_up(self, Node node) noexcept
+    cdef void _sift_down(self, Node node) noexcept
