@@ -70,4 +70,4 @@ cdef inline unsigned long long linked(unsigned long long chain, double time, uns
     """Return the next link of a chain: CPython's hash of the tuple (chain, high half of time, low half, code)."""
     cdef unsigned long long bits
     memcpy(&bits, &time, sizeof(double))
-    return hash_of_four(chain, bits >> 32, bits & 0xFFFFFFFF, code)
+    return hash_of_four(chain, bits >> 32, bits & 4294967295ULL, code)

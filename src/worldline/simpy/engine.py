@@ -613,7 +613,11 @@ _class_codes: dict[type, int] = {}
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _link_value(env: Environment, value: object) -> cython.int:
-    content: cython.ulonglong = _content(value, 0) & _CHAIN
+    content: cython.ulonglong
+    if cython.compiled and (type(value) is int or type(value) is float):
+        content = cython.cast(cython.ulonglong, hash(value)) & _CHAIN
+    else:
+        content = _content(value, 0) & _CHAIN
     if cython.compiled:
         env._wl_chain = hash_of_four(env._wl_chain, content, _VALUE, 0)
     else:
@@ -621,22 +625,16 @@ def _link_value(env: Environment, value: object) -> cython.int:
     return 0
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def _bare(number: object) -> cython.ulonglong:
-    return hash(number) & _CHAIN
-
-
 def _content(value: Any, depth: int) -> int:
     kind = type(value)
     if kind is int or kind is float or kind is bool:
-        return hash(value)
+        return hash(value) & 0xFFFFFFFFFFFFFFF
     if kind is str:
         return crc32(value.encode("utf-8", "surrogatepass"))
     if kind is bytes:
         return crc32(value)
     if isinstance(value, tuple) and depth < 4:
-        return hash(tuple([_content(part, depth + 1) for part in value]))
+        return hash(tuple([_content(part, depth + 1) for part in value])) & 0xFFFFFFFFFFFFFFF
     code = _class_codes.get(kind)
     if code is None:
         code = _class_codes[kind] = crc32(kind.__qualname__.encode("utf-8", "surrogatepass"))
@@ -943,9 +941,7 @@ class Process(Event):
     def target(self) -> Any:
         """The event that the process waits for; None if it has ended or is being interrupted."""
         if cython.compiled and self._wl_target is None and not self._wl_state & TRIGGERED:
-            if type(self._generator) is _Generator and self._generator.gi_frame is not None:
-                if not self._generator.gi_running and not self._generator.gi_suspended:
-                    self._wl_shown()
+            self._wl_shown()
         return self._wl_target
 
     @property
@@ -982,6 +978,9 @@ class Process(Event):
         if self._wl_target is None:
             start: Initialize = Initialize.__new__(Initialize)
             _initialize(start, self.env, self)
+            if self.env._active_proc is self:  # It is being started, and that is over.
+                start._wl_state |= PROCESSED
+                start._wl_waiter = None
             self._wl_target = start
         return self._wl_target  # type: ignore[no-any-return]
 

@@ -1,6 +1,7 @@
 # The C types of `shared.py`.
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 
 from worldline.simpy._native cimport PyObject_GenericDelAttr, PyObject_GenericSetAttr, empty, place_of, wl_give_dict
 from worldline.simpy.engine cimport (

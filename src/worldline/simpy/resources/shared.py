@@ -170,7 +170,7 @@ def _is_plain(resource: Any) -> bool:
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _serve_puts(resource: BaseResource) -> cython.int:
-    queue: list = resource.put_queue  # type: ignore[type-arg]
+    queue: list = cython.cast(list, resource.put_queue)  # type: ignore[type-arg] # Or a `SortedQueue`.
     place: cython.Py_ssize_t = 0
     goes_on: cython.bint = True
     while goes_on and place < len(queue):
@@ -186,7 +186,7 @@ def _serve_puts(resource: BaseResource) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _serve_gets(resource: BaseResource) -> cython.int:
-    queue: list = resource.get_queue  # type: ignore[type-arg]
+    queue: list = cython.cast(list, resource.get_queue)  # type: ignore[type-arg]
     place: cython.Py_ssize_t = 0
     goes_on: cython.bint = True
     while goes_on and place < len(queue):
@@ -295,7 +295,11 @@ def _get(event: Get, resource: BaseResource) -> cython.int:
     event.resource = resource
     event.proc = resource._env._active_proc
     event._wl_state |= LEADS
-    resource.get_queue.append(event)
+    queue = resource.get_queue
+    if type(queue) is list:
+        cython.cast(list, queue).append(event)
+    else:
+        queue.append(event)
     if resource._wl_is_plain:
         return _serve_gets(resource)
     event._wl_list()
@@ -307,6 +311,11 @@ def _get(event: Get, resource: BaseResource) -> cython.int:
 @cython.exceptval(-1, check=False)
 def _has_room(taken: cython.Py_ssize_t, resource: BaseResource) -> cython.bint:
     capacity = resource._capacity if resource._wl_is_plain else resource.capacity
+    if cython.compiled and type(capacity) is int:
+        overflow: cython.int = 0
+        whole: cython.longlong = PyLong_AsLongLongAndOverflow(capacity, cython.address(overflow))
+        if not overflow:
+            return taken < whole
     return taken < capacity
 
 
@@ -340,7 +349,7 @@ class Request(Put):
         if not self._wl_state & TRIGGERED:
             self.cancel()
         if kind is not GeneratorExit:
-            if resource._wl_is_plain and isinstance(resource, Resource) and not resource.get_queue:
+            if resource._wl_is_plain and isinstance(resource, Resource) and not len(resource.get_queue):
                 _give_back(resource, self)
             else:
                 resource.release(self)  # type: ignore[attr-defined]
@@ -405,7 +414,7 @@ class PriorityRequest(Request):
 def _request(event: PriorityRequest, resource: BaseResource, priority: object, preempt: object) -> cython.int:
     event.priority = priority
     event.preempt = preempt
-    event.time = resource._env.now
+    event.time = resource._env._wl_time()
     event.key = (priority, event.time, not preempt)
     return _put(event, resource)
 
@@ -477,7 +486,7 @@ class Resource(BaseResource):
 def _admit(resource: Resource, event: Request) -> cython.bint:
     if _has_room(len(resource.users), resource):
         resource.users.append(event)
-        event.usage_since = resource._env.now
+        event.usage_since = resource._env._wl_time()
         fulfil(event, None)
     return False
 
@@ -685,7 +694,7 @@ class Store(BaseResource):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _wl_put(self, event: Event) -> cython.bint:
-        if len(self.items) < self._capacity:
+        if _has_room(len(self.items), self):
             self.items.append(event._wl_about)
             fulfil(event, None)
         return False
@@ -715,7 +724,7 @@ class PriorityStore(Store):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _wl_put(self, event: Event) -> cython.bint:
-        if len(self.items) < self._capacity:
+        if _has_room(len(self.items), self):
             heappush(self.items, event._wl_about)
             fulfil(event, None)
         return False
