@@ -31,13 +31,14 @@ FOUNDATIONS: dict[str, set[str]] = {
     "kernel": {"model", "history", "processes"},
     "nodes": {"model", "history", "files", "processes", "kernel", "search"},
     "spacetime": {"model", "history", "files", "processes", "kernel"},
+    "simpy": {"model", "history", "processes", "kernel"},
     "world": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation"},
     "metasim": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation", "launch"},
     "learning": {"model", "history", "lock", "files", "processes", "federation", "launch"},
     "pictures": {"model", "history", "lock", "files", "nodes", "spacetime", "world"},
     "targets": {
         *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
-        *("kernel", "nodes", "spacetime", "world"),
+        *("kernel", "nodes", "simpy", "spacetime", "world"),
     },
     "conformance": {"model", "files", "nodes", "targets"},
     "cli": {

@@ -107,7 +107,7 @@ def machine_shop(count: int) -> Any:
 
     def parts() -> Any:
         while made[0] < count:
-            left = max(0.1, draw.gauss(10, 2))
+            left = draw.expovariate(1 / 10)
             while left:
                 start = env.now
                 try:
@@ -122,7 +122,7 @@ def machine_shop(count: int) -> Any:
 
     def breaks(working: Any) -> Any:
         while working.is_alive:
-            yield env.timeout(draw.expovariate(1 / 300))
+            yield env.timeout(draw.expovariate(1 / 100))
             if working.is_alive and working.target is not None and type(working.target).__name__ == "Timeout":
                 if repairer.count == 0:
                     working.interrupt()

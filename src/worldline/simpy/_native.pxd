@@ -1,7 +1,7 @@
 # What Python's C interface has and Cython can't say, and the bits of a time.
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memcpy
 
 from worldline.kernel._native cimport hash_of_four
@@ -37,6 +37,18 @@ cdef extern from "Python.h":
     PySendResult PyIter_Send(object iterator, object value, PyObject** result) noexcept
     int PyObject_GenericSetAttr(object thing, object name, object value) except -1
     int PyObject_GenericDelAttr "PyObject_GenericSetAttr"(object thing, object name, void* value) except -1
+    int PyList_DelSlice "PyList_SetSlice"(object items, Py_ssize_t begin, Py_ssize_t end, void* nothing) except -1
+    void PyException_SetCause(object error, PyObject* cause) noexcept  # Takes the reference over.
+
+
+cdef inline int remove_at(list items, Py_ssize_t place) except -1:
+    """Remove an item: what Cython makes of `del` and `pop` is a call of a method, if the list is short."""
+    return PyList_DelSlice(items, place, place + 1, NULL)
+
+
+cdef inline void set_cause(object error, object cause) noexcept:
+    Py_INCREF(cause)
+    PyException_SetCause(error, <PyObject*>cause)
 
 
 cdef inline Py_ssize_t place_of(object thing, object marker) noexcept:

@@ -17,12 +17,13 @@ from worldline.simpy._native cimport (
     linked,
     owned,
     place_of,
+    set_cause,
     wl_give_dict,
     wl_pending,
 )
 from worldline.simpy.agenda cimport FLAGS, PRIORITY, STANDS_FOR, WHOLE, Agenda, Node
 
-# What has become of an event. LEADS: its first callback is its own, `_lead`.
+# What has become of an event, and what it is. LEADS: its first callback is its own.
 cdef enum:
     TRIGGERED = 1
     OK_KNOWN = 2
@@ -30,6 +31,7 @@ cdef enum:
     DEFUSED = 8
     PROCESSED = 16
     LEADS = 32
+    IS_CONDITION = 64
 
     SUCCEEDED = 7
     FAILED = 3

@@ -41,7 +41,7 @@ else:
         import worldline.uncompiled as cython
 
 if not cython.compiled:  # Compiled, these are C's, in `engine.pxd`.
-    TRIGGERED, OK_KNOWN, OK, DEFUSED, PROCESSED, LEADS = 1, 2, 4, 8, 16, 32
+    TRIGGERED, OK_KNOWN, OK, DEFUSED, PROCESSED, LEADS, IS_CONDITION = 1, 2, 4, 8, 16, 32, 64
     SUCCEEDED, FAILED = TRIGGERED | OK_KNOWN | OK, TRIGGERED | OK_KNOWN
     URGENT_, NORMAL_ = 0, 1
 
@@ -60,6 +60,7 @@ ProcessGenerator = Generator[Any, Any, Any]
 
 _Generator = cython.declare(object, GeneratorType)
 _pending = cython.declare(object, PENDING)
+_Interrupt = cython.declare(object, Interrupt)
 _EXACT = cython.declare(cython.longlong, 2**53)  # Up to here, every int is a double.
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _VALUE = cython.declare(cython.ulonglong, 1)
@@ -80,11 +81,11 @@ def set_host(host: Any) -> None:
     _host = host
 
 
-class EmptySchedule(Exception):  # noqa: N818 - SimPy's name.
+class EmptySchedule(Exception):
     """There is nothing left to happen."""
 
 
-class StopSimulation(Exception):  # noqa: N818 - SimPy's name.
+class StopSimulation(Exception):
     """Ends `Environment.run`, which returns its argument."""
 
     @classmethod
@@ -503,7 +504,10 @@ def enqueue_now(env: Environment, event: Event) -> cython.int:
 def stand_in(env: Environment, kept: object, priority: cython.int) -> cython.int:
     """Put something into the queue that stands for an event of its own; returns 0 if that can't be done here (S2)."""
     if cython.compiled and env._wl_queue is None and not env._wl_schedules:
-        _push(env, kept, priority, 0, STANDS_FOR)
+        key: cython.ulonglong = cython.cast(cython.ulonglong, priority + 8) << PRIORITY
+        key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_whole | STANDS_FOR
+        env._wl_number += 1
+        env._wl_agenda.push_now(priority == 0, key, kept)
         return 1
     return 0
 
@@ -566,9 +570,9 @@ def _happen(env: Environment, event: Event) -> cython.int:
         event._wl_lead()
     if waiter is not None:
         if type(waiter) is Process:
-            _resume(waiter, event)
-        elif isinstance(waiter, Condition):
-            _check(waiter, event)
+            _resume(cython.cast(Process, waiter), event)
+        elif type(waiter) is not list and isinstance(waiter, Condition):
+            _check(cython.cast(Condition, waiter), event)
         else:
             _call_back(env, event, waiter)
     if event._wl_state & (OK | DEFUSED) == 0:
@@ -593,10 +597,16 @@ def _call_back(env: Environment, event: Event, callbacks: object) -> cython.int:
 
 
 @cython.cfunc
-def _copy_of(failure: object) -> object:
+def _copy_of(failure: Any) -> Any:
     """Return a failure for one of those that are told of it: each has a traceback of its own."""
-    copy = type(failure)(*failure.args)  # type: ignore[attr-defined]
-    copy.__cause__ = failure
+    if type(failure) is _Interrupt:
+        copy = _Interrupt.__new__(_Interrupt, *failure.args)
+    else:
+        copy = type(failure)(*failure.args)
+    if cython.compiled:
+        set_cause(copy, failure)
+    else:
+        copy.__cause__ = failure
     return copy
 
 
@@ -886,7 +896,7 @@ class Interruption(Event):
     def __init__(self, process: Process, cause: Any) -> None:
         self.env = process.env
         self._wl_state |= FAILED | DEFUSED | LEADS
-        self._wl_value = Interrupt(cause)
+        self._wl_value = _Interrupt.__new__(_Interrupt, cause)
         if process._wl_state & TRIGGERED:
             raise RuntimeError(f"{process} has terminated and cannot be interrupted.")
         if process is self.env._active_proc:
@@ -1041,8 +1051,8 @@ def _resume(process: Process, event: Event | None) -> cython.int:
                 return _end(process, stop.args[0] if stop.args else None)
             except BaseException as error:
                 return _break(process, error)
-        if isinstance(yielded, Event):
-            event = yielded
+        if type(yielded) is Timeout or isinstance(yielded, Event):
+            event = cython.cast(Event, yielded)
             if event._wl_state & PROCESSED:
                 continue
             if event._wl_waiter is None and type(process) is Process:
@@ -1190,7 +1200,8 @@ class Condition(Event):
     def _wl_lead(self) -> cython.int:
         _stop_checking(self)
         if self._wl_state & OK:
-            value: ConditionValue = ConditionValue()
+            value: ConditionValue = ConditionValue.__new__(ConditionValue)
+            value.events = []
             _collect(self, value.events)
             self._wl_value = value
         return 0
@@ -1244,11 +1255,14 @@ def _condition(condition: Condition, env: Environment, evaluate: object, events:
     if not events:
         return fulfil(condition, ConditionValue())
     for each in events:
-        if each.env is not env and each.env != env:
+        if (not isinstance(each, Event) or cython.cast(Event, each).env is not env) and each.env != env:
             raise ValueError("It is not allowed to mix events from different environments")
+        if not isinstance(each, Event):
+            raise TypeError(f"{each} is not an event")
     is_ours: cython.bint = type(condition) is Condition or type(condition) is AnyOf or type(condition) is AllOf
+    condition._wl_state |= IS_CONDITION
     for each in events:
-        event = each
+        event = cython.cast(Event, each)
         if event._wl_state & PROCESSED:
             condition._check(event)
         elif is_ours and event._wl_waiter is None:
@@ -1286,9 +1300,9 @@ def _check(condition: Condition, event: Event) -> cython.int:
 @cython.exceptval(-1, check=False)
 def _collect(condition: Condition, found: list) -> cython.int:  # type: ignore[type-arg]
     for each in condition._events:
-        event: Event = each
-        if isinstance(event, Condition):
-            _collect(event, found)
+        event: Event = cython.cast(Event, each)
+        if event._wl_state & IS_CONDITION:
+            _collect(cython.cast(Condition, event), found)
         elif event._wl_state & PROCESSED:
             found.append(event)
     return 0
@@ -1299,14 +1313,14 @@ def _collect(condition: Condition, found: list) -> cython.int:  # type: ignore[t
 def _stop_checking(condition: Condition) -> cython.int:
     """Let events that haven't happened forget a condition that has."""
     for each in condition._events:
-        event: Event = each
+        event: Event = cython.cast(Event, each)
         waiter = event._wl_waiter
         if waiter is condition:
             event._wl_waiter = None
         elif waiter is not None and not isinstance(waiter, Event) and condition._check in waiter:
             waiter.remove(condition._check)
-        if isinstance(event, Condition):
-            _stop_checking(event)
+        if event._wl_state & IS_CONDITION:
+            _stop_checking(cython.cast(Condition, event))
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class SimPyException(Exception):  # noqa: N818 - SimPy's name.
+class SimPyException(Exception):
     """The root of SimPy's own exceptions."""
 
 

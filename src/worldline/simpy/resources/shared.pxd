@@ -3,7 +3,7 @@
 cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
-from worldline.simpy._native cimport PyObject_GenericDelAttr, PyObject_GenericSetAttr, empty, place_of, wl_give_dict
+from worldline.simpy._native cimport PyObject_GenericDelAttr, PyObject_GenericSetAttr, empty, place_of, remove_at, wl_give_dict
 from worldline.simpy.engine cimport (
     LEADS,
     NORMAL_,
@@ -11,9 +11,6 @@ from worldline.simpy.engine cimport (
     TRIGGERED,
     Environment,
     Event,
-    Interruption,
-    Process,
-    enqueue_now,
     stand_in,
     fulfil,
 )

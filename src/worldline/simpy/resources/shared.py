@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worldline.simpy.engine import Environment, Event, Interruption, Process, SimTime
+from worldline.simpy.engine import Environment, Event, SimTime
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -28,7 +28,7 @@ else:
         import worldline.uncompiled as cython
 
 if not cython.compiled:  # What isn't a class is imported by `shared.pxd`.
-    from worldline.simpy.engine import LEADS, NORMAL_, SUCCEEDED, TRIGGERED, enqueue_now, fulfil, stand_in
+    from worldline.simpy.engine import LEADS, NORMAL_, SUCCEEDED, TRIGGERED, fulfil, stand_in
 
 _REPLACEABLE = ("_do_put", "_do_get", "_trigger_put", "_trigger_get", "capacity", "release")
 _key = cython.declare(object, attrgetter("key"))
@@ -50,7 +50,11 @@ class SortedQueue(list):  # type: ignore[type-arg]
         super().sort(key=_key)
 
 
-_SortedQueue = cython.declare(object, SortedQueue)
+if not cython.compiled:
+
+    def remove_at(items: list[Any], place: int) -> None:
+        del items[place]
+
 
 
 # -- What all resources have in common
@@ -178,8 +182,10 @@ def _serve_puts(resource: BaseResource) -> cython.int:
         goes_on = resource._wl_put(event)
         if not event._wl_state & TRIGGERED:
             place += 1
-        elif queue.pop(place) is not event:
+        elif place >= len(queue) or queue[place] is not event:
             raise RuntimeError("Put queue invariant violated")
+        else:
+            remove_at(queue, place)
     return 0
 
 
@@ -194,8 +200,10 @@ def _serve_gets(resource: BaseResource) -> cython.int:
         goes_on = resource._wl_get(event)
         if not event._wl_state & TRIGGERED:
             place += 1
-        elif queue.pop(place) is not event:
+        elif place >= len(queue) or queue[place] is not event:
             raise RuntimeError("Get queue invariant violated")
+        else:
+            remove_at(queue, place)
     return 0
 
 
@@ -242,10 +250,17 @@ def _put(event: Put, resource: BaseResource) -> cython.int:
     event.proc = resource._env._active_proc
     event._wl_state |= LEADS
     queue = resource.put_queue
+    is_first: cython.bint = resource._wl_is_plain and not len(cython.cast(list, queue))
+    if is_first:  # It needn't queue, if it is served at once.
+        resource._wl_put(event)
+        if event._wl_state & TRIGGERED:
+            return 0
     if type(queue) is list:
         cython.cast(list, queue).append(event)
     else:
         queue.append(event)
+    if is_first:
+        return 0
     if resource._wl_is_plain:
         return _serve_puts(resource)
     event._wl_list()  # Which method it calls then is found out now.
@@ -296,10 +311,17 @@ def _get(event: Get, resource: BaseResource) -> cython.int:
     event.proc = resource._env._active_proc
     event._wl_state |= LEADS
     queue = resource.get_queue
+    is_first: cython.bint = resource._wl_is_plain and not len(cython.cast(list, queue))
+    if is_first:
+        resource._wl_get(event)
+        if event._wl_state & TRIGGERED:
+            return 0
     if type(queue) is list:
         cython.cast(list, queue).append(event)
     else:
         queue.append(event)
+    if is_first:
+        return 0
     if resource._wl_is_plain:
         return _serve_gets(resource)
     event._wl_list()
@@ -389,7 +411,7 @@ def _give_back(resource: Resource, request: Request) -> cython.int:
 def _leave(resource: Resource, request: object) -> cython.int:
     users: list = resource.users  # type: ignore[type-arg]
     if len(users) and users[0] is request:
-        users.pop(0)
+        remove_at(users, 0)
     elif request in users:
         users.remove(request)
     return 0
@@ -483,10 +505,13 @@ class Resource(BaseResource):
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _admit(resource: Resource, event: Request) -> cython.bint:
+def _admit(resource: Resource, event: Event) -> cython.bint:
     if _has_room(len(resource.users), resource):
         resource.users.append(event)
-        event.usage_since = resource._env._wl_time()
+        if isinstance(event, Request):
+            cython.cast(Request, event).usage_since = resource._env._wl_time()
+        else:  # A model's own kind of put.
+            event.usage_since = resource._env.now  # type: ignore[attr-defined]
         fulfil(event, None)
     return False
 
@@ -511,13 +536,17 @@ class PreemptiveResource(PriorityResource):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _wl_put(self, event: Event) -> cython.bint:
-        asked: PriorityRequest = cython.cast(PriorityRequest, event)
+        asked: Any = event
         if asked.preempt and not _has_room(len(self.users), self):
             last = max(self.users, key=_key)
             if last.key > asked.key:
                 self.users.remove(last)
-                last.proc.interrupt(Preempted(asked.proc, last.usage_since, self))
-        return _admit(self, asked)
+                cause: Preempted = Preempted.__new__(Preempted)
+                cause.by = asked.proc
+                cause.usage_since = last.usage_since
+                cause.resource = self
+                last.proc.interrupt(cause)
+        return _admit(self, event)
 
 
 # -- Amounts
@@ -703,7 +732,9 @@ class Store(BaseResource):
     @cython.exceptval(-1, check=False)
     def _wl_get(self, event: Event) -> cython.bint:
         if self.items:
-            fulfil(event, self.items.pop(0))
+            item = self.items[0]
+            remove_at(self.items, 0)
+            fulfil(event, item)
         return False
 
 
