@@ -72,7 +72,6 @@ cdef class Event:
     cdef object _wl_about
     cdef unsigned char _wl_state
     cdef object _wl_dict
-    cdef object __weakref__
 
     cdef int _wl_lead(self) except -1
     cdef object _wl_leader(self)
@@ -93,7 +92,6 @@ cdef class Interruption(Event):
 
 
 cdef class Process(Event):
-    cdef public object _generator
     cdef object _wl_target
 
 

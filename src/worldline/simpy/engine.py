@@ -61,7 +61,7 @@ ProcessGenerator = Generator[Any, Any, Any]
 _Generator = cython.declare(object, GeneratorType)
 _pending = cython.declare(object, PENDING)
 _Interrupt = cython.declare(object, Interrupt)
-_EXACT = cython.declare(cython.longlong, 2**53)  # Up to here, every int is a double.
+_EXACT = cython.declare(cython.longlong, 2**53)  # Below it, every int is a double.
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _VALUE = cython.declare(cython.ulonglong, 1)
 _ANY, _ALL = cython.declare(cython.int, 1), cython.declare(cython.int, 2)
@@ -162,7 +162,7 @@ class Environment:
         if cython.compiled:
             empty(self, _environment_dict)
 
-    def __init__(self, initial_time: SimTime = 0, *, seed: int | None = None, unit: Any = None) -> None:
+    def __init__(self, initial_time: SimTime = 0, *, seed: Any = None, unit: Any = None) -> None:
         self._active_proc = None
         self.seed = 0 if seed is None else seed
         self.unit = "1s" if unit is None else unit
@@ -263,7 +263,7 @@ class Environment:
         _condition(condition, self, _any_events, tuple(events))
         return condition
 
-    def schedule(self, event: Event, priority: int = NORMAL, delay: SimTime = 0) -> None:
+    def schedule(self, event: Event, priority: Any = NORMAL, delay: SimTime = 0) -> None:
         """Put an event into the queue."""
         if cython.compiled and self._wl_queue is None and type(priority) is int and -8 <= priority < 8:
             _push(self, event, priority, delay, 0)
@@ -405,7 +405,7 @@ if cython.compiled:
         whole: cython.longlong
         if type(time) is int:
             whole = PyLong_AsLongLongAndOverflow(time, cython.address(overflow))
-            if overflow or not -_EXACT <= whole <= _EXACT:
+            if overflow or not -_EXACT < whole < _EXACT:
                 return 0
             env._wl_whole = True
             env._wl_agenda.now = whole
@@ -459,7 +459,7 @@ def _push(env: Environment, event: object, priority: cython.int, delay: object, 
                 time = now + whole
                 if env._wl_whole:
                     flags |= WHOLE
-                    is_plain = -_EXACT <= time <= _EXACT
+                    is_plain = -_EXACT < time < _EXACT
                 else:
                     is_plain = time >= now
         if is_plain:
@@ -796,17 +796,17 @@ class Event:
         fulfil(self, value)
         return self
 
-    def fail(self, exception: BaseException) -> Event:
+    def fail(self, exception: Any) -> Event:
         """Trigger the event with an exception, and return it: whoever waits for it is thrown that."""
         _fail(self, exception)
         return self
 
-    def __and__(self, other: Event) -> Condition:
+    def __and__(self, other: Any) -> Condition:
         condition: Condition = Condition.__new__(Condition)
         _condition(condition, self.env, _all_events, (self, other))
         return condition
 
-    def __or__(self, other: Event) -> Condition:
+    def __or__(self, other: Any) -> Condition:
         condition: Condition = Condition.__new__(Condition)
         _condition(condition, self.env, _any_events, (self, other))
         return condition
@@ -938,7 +938,6 @@ class Process(Event):
     """A generator that yields the events that it waits for, and an event itself: it happens when the generator ends."""
 
     if not cython.compiled:
-        _generator: Any = None
         _wl_target: Any = None
 
     def __init__(self, env: Environment, generator: ProcessGenerator) -> None:
@@ -963,9 +962,17 @@ class Process(Event):
         self._wl_target = target
 
     @property
+    def _generator(self) -> Any:
+        return self._wl_about
+
+    @_generator.setter
+    def _generator(self, generator: Any) -> None:
+        self._wl_about = generator
+
+    @property
     def name(self) -> str:
         """The name of the function that the process runs."""
-        return self._generator.__name__  # type: ignore[no-any-return]
+        return self._wl_about.__name__  # type: ignore[no-any-return]
 
     @property
     def is_alive(self) -> bool:
@@ -1001,7 +1008,7 @@ def _begin(process: Process, env: Environment, generator: object) -> cython.int:
     if type(generator) is not _Generator and not hasattr(generator, "throw"):
         raise ValueError(f"{generator} is not a generator.")
     process.env = env
-    process._generator = generator
+    process._wl_about = generator
     env._wl_processes += 1
     if env._wl_teller is not None:
         env._wl_teller.began(process)
@@ -1018,7 +1025,7 @@ def _resume(process: Process, event: Event | None) -> cython.int:
     env._active_proc = process
     if env._wl_teller is not None:
         env._wl_teller.resumed(process, event)
-    generator = process._generator
+    generator = process._wl_about
     value = None
     while True:
         if event is None or event._wl_state & OK:
@@ -1103,7 +1110,7 @@ def _wait_for_foreign(process: Process, yielded: object) -> cython.int:
     """Wait for what isn't an event of ours, but has callbacks; refuse anything else."""
     callbacks = getattr(yielded, "callbacks", None)
     if callbacks is None:
-        place = _described(process._generator.gi_frame)
+        place = _described(process._wl_about.gi_frame)
         raise RuntimeError(f'\n{place}Invalid yield value "{yielded}"')
     callbacks.append(process._resume)
     return 0
@@ -1131,7 +1138,7 @@ class ConditionValue:
     def __init__(self) -> None:
         self.events = []
 
-    def __getitem__(self, key: Event) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         if key not in self.events:
             raise KeyError(str(key))
         return key._value
@@ -1186,12 +1193,12 @@ class Condition(Event):
         return f"{type(self).__name__}({self._evaluate.__name__}, {self._events})"
 
     @staticmethod
-    def all_events(events: tuple[Event, ...], count: int) -> bool:
+    def all_events(events: Any, count: Any) -> bool:
         """Whether all have happened."""
         return len(events) == count
 
     @staticmethod
-    def any_events(events: tuple[Event, ...], count: int) -> bool:
+    def any_events(events: Any, count: Any) -> bool:
         """Whether one has happened, or there is none."""
         return count > 0 or len(events) == 0
 
