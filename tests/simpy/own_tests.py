@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import worldline.simpy
 from worldline.simpy import rt
 
 for name, module in list(sys.modules.items()):

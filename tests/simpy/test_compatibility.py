@@ -131,6 +131,7 @@ def test_attributes_that_models_set(s: Any) -> None:
         assert vars(thing)["mine"] == 5
         del thing.mine
         assert not hasattr(thing, "mine")
+        assert weakref.ref(thing)() is thing
 
 
 @BOTH

@@ -1,6 +1,7 @@
 # The C types of `agenda.pyx`.
 
 cimport cython
+from cpython.object cimport PyObject
 
 # The key of an event, at equal times: its priority + 8 in the 4 highest bits, then its number, then two flags.
 cdef enum:
@@ -13,7 +14,7 @@ cdef enum:
 cdef struct Node:
     double time
     unsigned long long key
-    Py_ssize_t slot
+    PyObject* kept  # A reference of its own.
 
 
 cdef struct Ring:
@@ -27,26 +28,21 @@ cdef struct Ring:
 cdef class Agenda:
     cdef double now
     cdef unsigned long long key
-    cdef list _cells
+    cdef object _nothing  # So that the garbage collector knows of it.
     cdef Node* _heap
     cdef Py_ssize_t _size
     cdef Py_ssize_t _room
-    cdef Py_ssize_t* _free
-    cdef Py_ssize_t _free_count
-    cdef Py_ssize_t _slots
     cdef bint _hole
     cdef Ring _urgent
     cdef Ring _normal
 
-    cdef int push(self, double time, unsigned long long key, object cell) except -1
-    cdef int push_now(self, bint is_urgent, unsigned long long key, object cell) except -1
+    cdef int push(self, double time, unsigned long long key, object kept) except -1
+    cdef int push_now(self, bint is_urgent, unsigned long long key, object kept) except -1
     cdef object pop(self)
     cdef bint is_empty(self) noexcept
     cdef Node front(self) noexcept
     cdef list drained(self)
-    cdef Py_ssize_t _keep(self, object cell) except -1
-    cdef object _taken(self, Py_ssize_t slot)
-    cdef int _grow_cells(self) except -1
+    cdef void _let_go(self) noexcept
     cdef int _grow_ring(self, Ring* ring) except -1
     cdef void _settle(self) noexcept
     cdef void _sift_up(self, Node node) noexcept

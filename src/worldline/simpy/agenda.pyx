@@ -9,26 +9,23 @@ first in, first out. The others are in a heap with four children per node. An ev
 has one for the same moment with a lesser key.
 
 While an event happens that was at the top of the heap, its place is a hole, and the next event that is pushed fills
-it: that saves half of the work. Objects are kept in a list, by slot, where the garbage collector can see them.
+it: that saves half of the work. Events are kept by C pointers, each with a reference of its own, so the garbage
+collector has to be told of them: `_traverse` and `_clear` at the end.
 """
 
 cimport cython
-from cpython.list cimport PyList_GET_ITEM, PyList_SET_ITEM
+from cpython.object cimport PyObject, PyTypeObject, inquiry, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc, realloc
+
+from worldline.simpy._native cimport owned
 
 
 cdef class Agenda:
     """Events that wait, and the time of the one that was taken last."""
 
-    def __cinit__(self):
-        self._cells = []
-
     def __dealloc__(self):
-        free(self._heap)
-        free(self._free)
-        free(self._urgent.nodes)
-        free(self._normal.nodes)
+        self._let_go()
 
     def __len__(self):
         return self._size - self._hole + self._urgent.size + self._normal.size
@@ -36,35 +33,39 @@ cdef class Agenda:
     cdef bint is_empty(self) noexcept:
         return self._size - self._hole + self._urgent.size + self._normal.size == 0
 
-    cdef int push(self, double time, unsigned long long key, object cell) except -1:
+    cdef int push(self, double time, unsigned long long key, object kept) except -1:
         """Add an event for later, or one for now whose priority is unusual."""
         cdef Node node
         cdef Node* heap
-        node.slot = self._keep(cell)
+        cdef Py_ssize_t room
+        if self._size == self._room:
+            room = self._room + self._room // 4 + 16
+            heap = <Node*>realloc(self._heap, room * sizeof(Node))
+            if heap == NULL:
+                raise MemoryError
+            self._heap = heap
+            self._room = room
+        node.kept = <PyObject*>kept
         node.time = time
         node.key = key
+        Py_INCREF(kept)
         if self._hole:
             self._hole = False
             self._sift_down(node)
             return 0
-        if self._size == self._room:
-            self._room = 2 * self._room if self._room else 16
-            heap = <Node*>realloc(self._heap, self._room * sizeof(Node))
-            if heap == NULL:
-                raise MemoryError
-            self._heap = heap
         self._size += 1
         self._sift_up(node)
         return 0
 
-    cdef int push_now(self, bint is_urgent, unsigned long long key, object cell) except -1:
+    cdef int push_now(self, bint is_urgent, unsigned long long key, object kept) except -1:
         """Add an event for this very moment."""
         cdef Ring* ring = &self._urgent if is_urgent else &self._normal
         if ring.size == ring.room:
             self._grow_ring(ring)
         cdef Node* node = &ring.nodes[(ring.first + ring.size) & (ring.room - 1)]
-        node.slot = self._keep(cell)
+        node.kept = <PyObject*>kept
         node.key = key
+        Py_INCREF(kept)
         ring.size += 1
         return 0
 
@@ -80,12 +81,12 @@ cdef class Agenda:
                 ring.first = (ring.first + 1) & (ring.room - 1)
                 ring.size -= 1
                 self.key = node.key
-                return self._taken(node.slot)
+                return owned(node.kept)
         node = self._heap[0]
         self._hole = True
         self.now = node.time
         self.key = node.key
-        return self._taken(node.slot)
+        return owned(node.kept)
 
     cdef Node front(self) noexcept:
         """Return the next event's time and key. There must be one."""
@@ -108,38 +109,24 @@ cdef class Agenda:
             found.append((self.now, self.key, kept))
         return found
 
-    cdef Py_ssize_t _keep(self, object cell) except -1:
-        if self._free_count == 0:
-            self._grow_cells()
-        self._free_count -= 1
-        slot: cython.Py_ssize_t = self._free[self._free_count]
-        Py_INCREF(cell)
-        PyList_SET_ITEM(self._cells, slot, cell)
-        Py_DECREF(None)  # What an empty cell holds.
-        return slot
-
-    cdef object _taken(self, Py_ssize_t slot):
-        cell = <object>(PyList_GET_ITEM(self._cells, slot))
-        Py_INCREF(None)
-        PyList_SET_ITEM(self._cells, slot, None)
-        Py_DECREF(cell)
-        self._free[self._free_count] = slot
-        self._free_count += 1
-        return cell
-
-    cdef int _grow_cells(self) except -1:
-        slots: cython.Py_ssize_t = 2 * self._slots if self._slots else 16
-        cdef Py_ssize_t* freed = <Py_ssize_t*>realloc(self._free, slots * sizeof(Py_ssize_t))
-        if freed == NULL:
-            raise MemoryError
-        self._free = freed
-        self._cells.extend([None] * (slots - self._slots))
-        slot: cython.Py_ssize_t
-        for slot in range(slots - 1, self._slots - 1, -1):
-            self._free[self._free_count] = slot
-            self._free_count += 1
-        self._slots = slots
-        return 0
+    cdef void _let_go(self) noexcept:
+        """Let everything go. The arrays are taken away first, because what is let go may look into them."""
+        cdef Node* heap = self._heap
+        cdef Ring urgent = self._urgent
+        cdef Ring normal = self._normal
+        cdef Py_ssize_t first = self._hole
+        cdef Py_ssize_t size = self._size
+        self._heap = self._urgent.nodes = self._normal.nodes = NULL
+        self._size = self._room = 0
+        self._urgent.size = self._urgent.room = self._urgent.first = 0
+        self._normal.size = self._normal.room = self._normal.first = 0
+        self._hole = False
+        cdef Py_ssize_t place
+        for place in range(first, size):
+            Py_DECREF(<object>heap[place].kept)
+        _empty(&urgent)
+        _empty(&normal)
+        free(heap)
 
     cdef int _grow_ring(self, Ring* ring) except -1:
         """Make room for twice as many; what had come round to the beginning is put behind the end."""
@@ -199,3 +186,42 @@ cdef class Agenda:
 
 cdef inline bint _precedes(Node* a, Node* b) noexcept:
     return a.time < b.time or (a.time == b.time and a.key < b.key)
+
+
+cdef void _empty(Ring* ring) noexcept:
+    cdef Py_ssize_t place
+    for place in range(ring.size):
+        Py_DECREF(<object>ring.nodes[(ring.first + place) & (ring.room - 1)].kept)
+    free(ring.nodes)
+
+
+cdef int _visit(Ring* ring, visitproc visit, void* argument) noexcept:
+    cdef Py_ssize_t place
+    cdef int found
+    for place in range(ring.size):
+        found = visit(ring.nodes[(ring.first + place) & (ring.room - 1)].kept, argument)
+        if found:
+            return found
+    return 0
+
+
+cdef int _traverse(PyObject* thing, visitproc visit, void* argument) noexcept:
+    """Tell the garbage collector what an agenda holds. In a hole there is nothing any more."""
+    cdef Agenda agenda = <Agenda>thing
+    cdef Py_ssize_t place
+    cdef int found
+    for place in range(agenda._hole, agenda._size):
+        found = visit(agenda._heap[place].kept, argument)
+        if found:
+            return found
+    return _visit(&agenda._urgent, visit, argument) or _visit(&agenda._normal, visit, argument)
+
+
+cdef int _clear(PyObject* thing) noexcept:
+    cdef Agenda agenda = <Agenda>thing
+    agenda._let_go()
+    return 0
+
+
+(<PyTypeObject*>Agenda).tp_traverse = <traverseproc>_traverse
+(<PyTypeObject*>Agenda).tp_clear = <inquiry>_clear

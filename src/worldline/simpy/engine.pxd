@@ -72,6 +72,7 @@ cdef class Event:
     cdef object _wl_about
     cdef unsigned char _wl_state
     cdef object _wl_dict
+    cdef object __weakref__
 
     cdef int _wl_lead(self) except -1
     cdef object _wl_leader(self)

@@ -56,6 +56,9 @@ Infinity: float = float("inf")
 SimTime = Any
 """Any number: times stay what the model makes of them."""
 
+INVALID_YIELD = "Invalid yield value"
+"""How the text begins that says that a process has yielded what isn't an event."""
+
 ProcessGenerator = Generator[Any, Any, Any]
 
 _Generator = cython.declare(object, GeneratorType)
@@ -63,7 +66,8 @@ _pending = cython.declare(object, PENDING)
 _Interrupt = cython.declare(object, Interrupt)
 _EXACT = cython.declare(cython.longlong, 2**53)  # Below it, every int is a double.
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
-_VALUE = cython.declare(cython.ulonglong, 1)
+_HALF = cython.declare(cython.ulonglong, 2**32 - 1)
+_VALUE = cython.declare(cython.ulonglong, 2**60)  # More than any number and priority.
 _ANY, _ALL = cython.declare(cython.int, 1), cython.declare(cython.int, 2)
 _halves = Struct("<II").unpack
 _bytes_of = Struct("<d").pack
@@ -77,7 +81,7 @@ _host: Any = None
 
 def set_host(host: Any) -> None:
     """Have an object look after all environments that are made from now on: it is told of each, and runs them."""
-    global _host  # noqa: PLW0603 - One per program, as the command line is.
+    global _host
     _host = host
 
 
@@ -311,9 +315,7 @@ class Environment:
         except EmptySchedule:
             if until is not None:
                 assert not until.triggered
-                raise RuntimeError(
-                    f'No scheduled events left but "until" event was not triggered: {until}'
-                ) from None
+                raise RuntimeError(f'No scheduled events left but "until" event was not triggered: {until}') from None
         return None
 
     # -- What SimPy doesn't have
@@ -625,26 +627,26 @@ _class_codes: dict[type, int] = {}
 def _link_value(env: Environment, value: object) -> cython.int:
     content: cython.ulonglong
     if cython.compiled and (type(value) is int or type(value) is float):
-        content = cython.cast(cython.ulonglong, hash(value)) & _CHAIN
+        content = cython.cast(cython.ulonglong, hash(value))
     else:
-        content = _content(value, 0) & _CHAIN
+        content = _content(value, 0)
     if cython.compiled:
-        env._wl_chain = hash_of_four(env._wl_chain, content, _VALUE, 0)
+        env._wl_chain = hash_of_four(env._wl_chain, content >> 32, content & _HALF, _VALUE)
     else:
-        env._wl_chain = hash((env._wl_chain, content, _VALUE, 0)) & _CHAIN
+        env._wl_chain = hash((env._wl_chain, content >> 32, content & _HALF, _VALUE)) & _CHAIN
     return 0
 
 
 def _content(value: Any, depth: int) -> int:
     kind = type(value)
     if kind is int or kind is float or kind is bool:
-        return hash(value) & 0xFFFFFFFFFFFFFFF
+        return hash(value) & 0xFFFFFFFFFFFFFFFF
     if kind is str:
         return crc32(value.encode("utf-8", "surrogatepass"))
     if kind is bytes:
         return crc32(value)
     if isinstance(value, tuple) and depth < 4:
-        return hash(tuple([_content(part, depth + 1) for part in value])) & 0xFFFFFFFFFFFFFFF
+        return hash(tuple([_content(part, depth + 1) for part in value])) & 0xFFFFFFFFFFFFFFFF
     code = _class_codes.get(kind)
     if code is None:
         code = _class_codes[kind] = crc32(kind.__qualname__.encode("utf-8", "surrogatepass"))
@@ -1111,7 +1113,7 @@ def _wait_for_foreign(process: Process, yielded: object) -> cython.int:
     callbacks = getattr(yielded, "callbacks", None)
     if callbacks is None:
         place = _described(process._wl_about.gi_frame)
-        raise RuntimeError(f'\n{place}Invalid yield value "{yielded}"')
+        raise RuntimeError(f'\n{place}{INVALID_YIELD} "{yielded}"')
     callbacks.append(process._resume)
     return 0
 
@@ -1339,7 +1341,7 @@ if cython.compiled:
     @cython.cfunc
     def _find_dicts() -> cython.int:
         """Find out where events and environments keep attributes that models set, and let Python know."""
-        global _event_dict, _environment_dict  # noqa: PLW0603 - C's variables.
+        global _event_dict, _environment_dict
         marker = object()
         event: Event = Event.__new__(Event)
         event._wl_dict = marker

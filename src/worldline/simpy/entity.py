@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from worldline.kernel.entity import Entity
-from worldline.model.errors import UsageError
+from worldline.model.errors import ModelError, UsageError
 from worldline.model.randomness import key_of
 from worldline.model.time import TimeLike
+from worldline.simpy.blaming import failure_in
 from worldline.simpy.border import nanoseconds, unit_of
 from worldline.simpy.engine import URGENT, Environment, Event, Infinity, chain_of
 from worldline.simpy.resources.store import FilterStore
@@ -68,8 +69,15 @@ class EnvironmentEntity(Entity):
     def _turn(self) -> None:
         """Let happen what is due, and see to it that the entity acts again when the next event is."""
         env = self.env
-        while (due := env.peek()) is not Infinity and nanoseconds(due, self._unit) <= self.now:
-            env.step()
+        try:
+            while (due := env.peek()) is not Infinity and nanoseconds(due, self._unit) <= self.now:
+                env.step()
+        except Exception as error:  # It is the model's code, and can raise anything.
+            failure = failure_in(env, error)
+            if failure is None or failure.process is None:
+                raise
+            said = f"its process {failure.process.name} has failed: {failure.said}"
+            raise ModelError(said, advice=failure.advice) from error
         self._wl_note((_DUE, int(chain_of(env))))
         if self._timer is not None:
             self.cancel(self._timer)

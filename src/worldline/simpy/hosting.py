@@ -20,6 +20,7 @@ from worldline.model.blame import described, said_of
 from worldline.model.errors import ModelError, WorldlineError
 from worldline.model.time import FOREVER
 from worldline.processes.status_timer import looks
+from worldline.simpy.blaming import failure_in, first_of
 from worldline.simpy.border import ENVIRONMENT, chain_bytes, check_tellable, nanoseconds, unit_of
 from worldline.simpy.engine import (
     URGENT,
@@ -27,7 +28,6 @@ from worldline.simpy.engine import (
     Event,
     Process,
     StopSimulation,
-    failed_in,
     look_after,
     run_events,
     set_host,
@@ -193,15 +193,16 @@ class Host:
         if isinstance(error, WorldlineError):
             return error
         for name, env in reversed(list(self._there.items())):
-            failed = failed_in(env)
-            if failed is not None:
-                at = nanoseconds(env.now, unit_of(env))
+            found = failure_in(env, error)
+            if found is not None:
                 teller = self._tellers.get(name)
-                if isinstance(failed, Process):
-                    who = failed.name if teller is None else teller.name_of(failed)
-                    return ModelError(_said_of_chain(error), participant=who, at=at)
-                return ModelError(f"{failed!r} failed: {_said_of_chain(error)}", at=at)
-        return ModelError(_said_of_chain(error))
+                who = None if found.process is None else found.process.name
+                if found.process is not None and teller is not None:
+                    who = teller.name_of(found.process)
+                return ModelError(
+                    found.said, participant=who, at=nanoseconds(env.now, unit_of(env)), advice=found.advice
+                )
+        return ModelError(said_of(first_of(error)))
 
     def conclude(self, failure: WorldlineError | None = None) -> SimpyOutcome:
         """Tell the end, and return what has come of all environments."""
@@ -239,10 +240,3 @@ def _stop_at(env: Environment, time: Any) -> None:
     stop._value = None
     stop.callbacks.append(StopSimulation.callback)
     env.schedule(stop, URGENT, time - env.now)
-
-
-def _said_of_chain(error: BaseException) -> str:
-    """Say what was raised where it was raised first: the run raises a copy, whose cause is the original."""
-    while type(error.__cause__) is type(error):
-        error = error.__cause__
-    return said_of(error)

@@ -10,7 +10,7 @@ from worldline.simpy.engine import EmptySchedule, Environment, Infinity, SimTime
 class RealtimeEnvironment(Environment):
     """An Environment of which a unit of time takes `factor` seconds. If `strict`, being late by one is an error."""
 
-    def __init__(self, initial_time: SimTime = 0, factor: float = 1.0, strict: bool = True) -> None:  # noqa: FBT001, FBT002 - SimPy's.
+    def __init__(self, initial_time: SimTime = 0, factor: float = 1.0, strict: bool = True) -> None:
         super().__init__(initial_time)
         self.env_start = initial_time
         self.real_start = monotonic()

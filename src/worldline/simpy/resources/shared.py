@@ -56,7 +56,6 @@ if not cython.compiled:
         del items[place]
 
 
-
 # -- What all resources have in common
 
 
@@ -795,7 +794,7 @@ if cython.compiled:
     @cython.cfunc
     def _find_dict() -> cython.int:
         """Find out where resources keep attributes that models set, and let Python know."""
-        global _resource_dict  # noqa: PLW0603 - C's variable.
+        global _resource_dict
         marker = object()
         resource: BaseResource = BaseResource.__new__(BaseResource)
         resource._wl_dict = marker
