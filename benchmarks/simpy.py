@@ -1,7 +1,7 @@
 """How fast and how small Worldline's SimPy is, beside SimPy: the same models, both in turn, in the same run.
 
-Speed: processor time per unit of work (a customer, a job, a message back and forth), the median of several runs, each in
-a fresh process on the same single core, after a warm-up. Both must come to the same time after the same number of
+Speed: processor time per unit of work (a customer, a job, a message back and forth), the median of several runs, each
+in a fresh process on the same single core, after a warm-up. Both must come to the same time after the same number of
 events. Memory: what a process grows by, per object. `peers/simpy_models.py` has the models.
 
 Worldline always keeps a digest: its figures include that.

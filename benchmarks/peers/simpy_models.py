@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 simpy: Any = None
@@ -123,9 +124,9 @@ def machine_shop(count: int) -> Any:
     def breaks(working: Any) -> Any:
         while working.is_alive:
             yield env.timeout(draw.expovariate(1 / 100))
-            if working.is_alive and working.target is not None and type(working.target).__name__ == "Timeout":
-                if repairer.count == 0:
-                    working.interrupt()
+            is_at_work = working.is_alive and type(working.target).__name__ == "Timeout"
+            if is_at_work and repairer.count == 0:
+                working.interrupt()
 
     def other_jobs() -> Any:
         while made[0] < count:
@@ -257,8 +258,7 @@ WORKLOADS: dict[str, Callable[[int], Any]] = {
 
 
 def _resident() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
 
 
 def memory_processes(count: int) -> list[Any]:

@@ -11,7 +11,7 @@ _STARTS = (0, 0, 0, 0.0, 5, 2.5, -3)
 _ADDRESS = re.compile("0x[0-9a-f]+")
 
 
-class Boom(Exception):
+class Boom(Exception):  # noqa: N818
     """What processes of these models raise."""
 
 

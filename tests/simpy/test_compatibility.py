@@ -88,13 +88,13 @@ def test_error_texts(s: Any) -> None:
         event.succeed()
     with pytest.raises(ValueError, match="Negative delay -1"):
         env.timeout(-1)
-    with pytest.raises(ValueError, match="5 is not a generator."):
+    with pytest.raises(ValueError, match="5 is not a generator"):
         env.process(5)
     with pytest.raises(AttributeError, match="is not yet available"):
         _ = env.event().value
-    with pytest.raises(TypeError, match="5 is not an exception."):
+    with pytest.raises(TypeError, match="5 is not an exception"):
         env.event().fail(5)
-    with pytest.raises(ValueError, match='"capacity" must be > 0.'):
+    with pytest.raises(ValueError, match='"capacity" must be > 0'):
         s.Resource(env, capacity=0)
     with pytest.raises(ValueError, match=r"until \(0\) must be greater than the current simulation time"):
         env.run(until=0)

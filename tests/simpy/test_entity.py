@@ -1,4 +1,4 @@
-"""SimPy models as entities of the kernel: one digest on every executor, and times that are rounded at the border only."""
+"""SimPy models as entities of the kernel: one digest on every executor, times rounded at the border only."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def failure_in(env: Environment, error: BaseException) -> Failure | None:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return what was raised first: whoever waits for a process, and at last the run, is given a copy of its failure."""
+    """Return what was raised first: those who wait for a process, and the run, are given copies of its failure."""
     while type(error.__cause__) is type(error):
         error = error.__cause__
     return error

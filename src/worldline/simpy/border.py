@@ -31,7 +31,7 @@ def nanoseconds(time: Any, unit: int) -> int:
     """Return a time of a model in nanoseconds."""
     if type(time) is float and not isfinite(time):
         return TIME_MAX
-    return min(max(round(time * unit), 0), TIME_MAX)
+    return int(min(max(round(time * unit), 0), TIME_MAX))
 
 
 def check_tellable(time: Any, unit: int) -> None:

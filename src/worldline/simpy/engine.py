@@ -202,7 +202,7 @@ class Environment:
             object.__delattr__(self, name)
 
     @cython.cfunc
-    def _wl_time(self) -> object:
+    def _wl_time(self) -> Any:
         """Return the time as an object, which is made when it is asked for."""
         if cython.compiled and self._wl_now is None:
             if self._wl_whole:
@@ -225,11 +225,12 @@ class Environment:
         self._wl_now = time
 
     @property
-    def active_process(self) -> Process | None:
+    def active_process(self) -> Any:
+        """The process that runs; None if none does."""
         return self._active_proc
 
     @property
-    def _queue(self) -> list[tuple[Any, int, int, Event]]:
+    def _queue(self) -> Any:
         _fall_back(self)
         return self._wl_queue
 
@@ -545,7 +546,7 @@ def _step(env: Environment) -> cython.int:
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _link(env: Environment, time: object, priority: object, number: object) -> cython.int:
+def _link(env: Environment, time: Any, priority: Any, number: Any) -> cython.int:
     """Add an event to the chain, as SimPy's queue has it."""
     try:
         high_and_low = _halves(_bytes_of(time))
@@ -578,16 +579,14 @@ def _happen(env: Environment, event: Event) -> cython.int:
         else:
             _call_back(env, event, waiter)
     if event._wl_state & (OK | DEFUSED) == 0:
-        if not event._wl_state & OK_KNOWN:
-            raise _unknown("_ok", event)
         env._wl_failed = event
-        raise _copy_of(event._wl_value)
+        raise _failure_of(event)
     return 0
 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _call_back(env: Environment, event: Event, callbacks: object) -> cython.int:
+def _call_back(env: Environment, event: Event, callbacks: Any) -> cython.int:
     try:
         for callback in callbacks:
             callback(event)
@@ -613,7 +612,14 @@ def _copy_of(failure: Any) -> Any:
 
 
 @cython.cfunc
-def _unknown(name: str, event: object) -> object:
+def _failure_of(event: Event) -> Any:
+    if not event._wl_state & OK_KNOWN:
+        raise _unknown("_ok", event)
+    return _copy_of(event._wl_value)
+
+
+@cython.cfunc
+def _unknown(name: str, event: object) -> Any:
     return AttributeError(f"{type(event).__name__!r} object has no attribute {name!r}")
 
 
@@ -706,13 +712,13 @@ class Event:
         """Return the list of callbacks, which is made when it is asked for (S2)."""
         waiter = self._wl_waiter
         if waiter is not None and not isinstance(waiter, Event):
-            return waiter
+            return waiter  # type: ignore[no-any-return]
         callbacks: list[Any] = []
         if self._wl_state & LEADS:
             self._wl_state &= ~LEADS
             callbacks.append(self._wl_leader())
         if waiter is not None:
-            callbacks.append(waiter._resume if isinstance(waiter, Process) else waiter._check)
+            callbacks.append(waiter._resume if isinstance(waiter, Process) else waiter._check)  # type: ignore[attr-defined]
         self._wl_waiter = callbacks
         return callbacks
 
@@ -1053,9 +1059,7 @@ def _resume(process: Process, event: Event | None) -> cython.int:
         else:
             event._wl_state |= DEFUSED
             try:
-                if not event._wl_state & OK_KNOWN:
-                    raise _unknown("_ok", event)
-                yielded = generator.throw(_copy_of(event._wl_value))
+                yielded = generator.throw(_failure_of(event))
             except StopIteration as stop:
                 return _end(process, stop.args[0] if stop.args else None)
             except BaseException as error:
@@ -1200,7 +1204,7 @@ class Condition(Event):
         return len(events) == count
 
     @staticmethod
-    def any_events(events: Any, count: Any) -> bool:
+    def any_events(events: Any, count: Any) -> Any:
         """Whether one has happened, or there is none."""
         return count > 0 or len(events) == 0
 

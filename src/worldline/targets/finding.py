@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from worldline.nodes.trial import Trial
 
 FORM = (
-    "a model is a Federation, a kernel Simulation, a SimPy Environment, an Algorithm, a ForwardSimulation, or a function "
-    "that makes one"
+    "a model is a Federation, a kernel Simulation, a SimPy Environment, an Algorithm, a ForwardSimulation, or a "
+    "function that makes one"
 )
 
 _FEDERATION = ("worldline.federation.participant.program", "Federation")

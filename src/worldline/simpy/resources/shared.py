@@ -337,7 +337,7 @@ def _has_room(taken: cython.Py_ssize_t, resource: BaseResource) -> cython.bint:
         whole: cython.longlong = PyLong_AsLongLongAndOverflow(capacity, cython.address(overflow))
         if not overflow:
             return taken < whole
-    return taken < capacity
+    return bool(taken < capacity)
 
 
 # -- Places that are requested and released
@@ -690,7 +690,7 @@ class FilterStoreGet(StoreGet):
     def filter(self) -> Any:
         return self._wl_about
 
-    @filter.setter
+    @filter.setter  # noqa: A003 - SimPy's name.
     def filter(self, accepts: Any) -> None:
         self._wl_about = accepts
 
