@@ -10,7 +10,7 @@ from worldline.simpy.engine import INVALID_YIELD, Environment, Process, failed_i
 _ADVICE = "a process yields events, such as env.timeout(5)"
 
 
-class Failure(NamedTuple):
+class ProcessFailure(NamedTuple):
     """What has ended a run, in words, and the process that it was; None if it was none."""
 
     process: Process | None
@@ -18,17 +18,17 @@ class Failure(NamedTuple):
     advice: str | None = None
 
 
-def failure_in(env: Environment, error: BaseException) -> Failure | None:
+def failure_in(env: Environment, error: BaseException) -> ProcessFailure | None:
     """Return what an environment's run has ended with; None if nothing has failed there."""
     failed = failed_in(env)
     if failed is None:
         return None
     if not isinstance(failed, Process):
-        return Failure(
+        return ProcessFailure(
             None,
             f"an event failed, {type(failed).__name__}, and no process has dealt with it: {said_of(first_of(error))}",
         )
-    return _invalid_yield(error, failed) or Failure(failed, said_of(first_of(error)))
+    return _invalid_yield(error, failed) or ProcessFailure(failed, said_of(first_of(error)))
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -38,11 +38,11 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
-def _invalid_yield(error: BaseException, process: Process) -> Failure | None:
+def _invalid_yield(error: BaseException, process: Process) -> ProcessFailure | None:
     """Say what a process has yielded that isn't an event, and where: SimPy's text has that on several lines."""
     lines = str(error).splitlines()
     frame = getattr(process._generator, "gi_frame", None)
     if not isinstance(error, RuntimeError) or not lines or not lines[-1].startswith(INVALID_YIELD) or frame is None:
         return None
     place = SourceLine(frame.f_code.co_filename, frame.f_lineno, "")
-    return Failure(process, f"{lines[-1]}, in {place}", _ADVICE)
+    return ProcessFailure(process, f"{lines[-1]}, in {place}", _ADVICE)

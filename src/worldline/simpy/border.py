@@ -13,13 +13,12 @@ from worldline.history.journal import run_digest
 from worldline.model.errors import UsageError, shown
 from worldline.model.reading import as_time
 from worldline.model.time import TIME_MAX
-from worldline.simpy.engine import Environment, chain_of
 
 ENVIRONMENT = "environment"
 """The member that stands for an Environment as a whole."""
 
 
-def unit_of(env: Environment) -> int:
+def unit_of(env: Any) -> int:
     """Return how long a unit of time is, in nanoseconds."""
     found = as_time(env.unit, "the unit of an Environment's time")
     if found == 0:
@@ -55,10 +54,10 @@ def units(text: str, unit: int) -> Any:
         return as_time(text, "a time for --until") / unit
 
 
-def digest_of(env: Environment) -> bytes:
+def digest_of(env: Any) -> bytes:
     """Return the digest of an environment by itself."""
     return run_digest([(ENVIRONMENT, nanoseconds(env.now, unit_of(env)), chain_bytes(env))])
 
 
-def chain_bytes(env: Environment) -> bytes:
-    return int(chain_of(env)).to_bytes(8, "big")
+def chain_bytes(env: Any) -> bytes:
+    return int(env.chain).to_bytes(8, "big")

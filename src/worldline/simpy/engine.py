@@ -342,6 +342,11 @@ class Environment:
         return digest_of(self)
 
     @property
+    def chain(self) -> int:
+        """The hash of all that has happened so far, of which the digest is made."""
+        return self._wl_chain
+
+    @property
     def events_processed(self) -> int:
         """How many events have happened."""
         return self._wl_events
@@ -352,11 +357,6 @@ class Environment:
 
 
 # -- For what looks after environments
-
-
-def chain_of(env: Environment) -> int:
-    """Return the hash of all that has happened."""
-    return env._wl_chain
 
 
 def failed_in(env: Environment) -> Any:
@@ -1199,7 +1199,7 @@ class Condition(Event):
         return f"{type(self).__name__}({self._evaluate.__name__}, {self._events})"
 
     @staticmethod
-    def all_events(events: Any, count: Any) -> bool:
+    def all_events(events: Any, count: Any) -> Any:
         """Whether all have happened."""
         return len(events) == count
 

@@ -21,7 +21,7 @@ from worldline.model.randomness import key_of
 from worldline.model.time import TimeLike
 from worldline.simpy.blaming import failure_in
 from worldline.simpy.border import nanoseconds, unit_of
-from worldline.simpy.engine import URGENT, Environment, Event, Infinity, chain_of
+from worldline.simpy.engine import URGENT, Environment, Event, Infinity
 from worldline.simpy.resources.store import FilterStore
 
 _DUE = "worldline/due"
@@ -78,7 +78,7 @@ class EnvironmentEntity(Entity):
                 raise
             said = f"its process {failure.process.name} has failed: {failure.said}"
             raise ModelError(said, advice=failure.advice) from error
-        self._wl_note((_DUE, int(chain_of(env))))
+        self._wl_note((_DUE, int(env.chain)))
         if self._timer is not None:
             self.cancel(self._timer)
             self._timer = None

@@ -40,7 +40,7 @@ PROCESS = "worldline/process"
 _PASSES_AFTER = 1_000  # Events, until an observer is told what is final.
 
 
-class Teller:
+class ProcessTeller:
     """Tells an observer what the processes of one environment do."""
 
     def __init__(self, env: Environment, name: str) -> None:
@@ -112,13 +112,13 @@ def _plain_value(value: Any) -> Any:
     return type(value).__name__
 
 
-class Host:
+class EnvironmentHost:
     """All environments of a program, as long as it `hosts`."""
 
     def __init__(self, seed: int, unit: Any = "1s") -> None:
         self._seed = seed
         self.unit = unit
-        self._tellers: dict[str, Teller] = {}
+        self._tellers: dict[str, ProcessTeller] = {}
         self._there: WeakValueDictionary[str, Environment] = WeakValueDictionary()
         self._ends: dict[str, tuple[End, int, int]] = {}
         self._count = 0
@@ -127,7 +127,7 @@ class Host:
         self._until: Any = None
         self._is_running = False
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> EnvironmentHost:
         set_host(self)
         return self
 
@@ -143,7 +143,7 @@ class Host:
         if self._is_running and self._observer is None:
             look_after(env, self, None)
             return
-        teller = self._tellers[name] = Teller(env, name)
+        teller = self._tellers[name] = ProcessTeller(env, name)
         look_after(env, self, teller)
         if self._observer is not None:
             self._observer.began(name, teller.now)

@@ -23,7 +23,7 @@ from worldline.model.text import counted
 from worldline.processes.executor import Kind, as_executor
 from worldline.simpy.border import ENVIRONMENT, unit_of, units
 from worldline.simpy.engine import Environment, host_of
-from worldline.simpy.hosting import Host, SimpyOutcome
+from worldline.simpy.hosting import EnvironmentHost, SimpyOutcome
 from worldline.targets.ready import Ready, RunOptions
 
 EXECUTORS: tuple[Kind, ...] = ("inline",)
@@ -44,7 +44,7 @@ class ReadySimpy(Ready):
     def __init__(
         self,
         name: str,
-        host: Host,
+        host: EnvironmentHost,
         options: RunOptions,
         *,
         seed: int,
@@ -89,11 +89,11 @@ class ReadySimpy(Ready):
 
 
 @contextmanager
-def hosted(options: RunOptions) -> Iterator[Host]:
+def hosted(options: RunOptions) -> Iterator[EnvironmentHost]:
     """While it lasts, `import simpy` means ours, its environments have the seed, and so has Python's own `random`."""
     seed = options.seed or 0
     random.seed(seed)
-    with Host(seed) as host, standing_in():
+    with EnvironmentHost(seed) as host, standing_in():
         yield host
 
 
@@ -162,7 +162,7 @@ def from_script(file: Path, options: RunOptions) -> ReadySimpy:
     unit = as_time(settings["unit"], "the unit of time")
     return ReadySimpy(
         file.stem,
-        Host(options.seed or 0, settings["unit"]),
+        EnvironmentHost(options.seed or 0, settings["unit"]),
         options,
         seed=options.seed or 0,
         unit=unit,

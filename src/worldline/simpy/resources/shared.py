@@ -771,7 +771,7 @@ class PriorityStore(Store):
 class FilterStore(Store):
     """Items that are got by what they are: a get takes the first that its function accepts."""
 
-    def get(self, filter: Callable[[Any], bool] = _any_item) -> FilterStoreGet:  # type: ignore[override] # noqa: A002 - SimPy's.
+    def get(self, filter: Callable[[Any], bool] = _any_item) -> FilterStoreGet:  # noqa: A002 - SimPy's.
         event: FilterStoreGet = FilterStoreGet.__new__(FilterStoreGet)
         event._wl_about = filter
         _get(event, self)
