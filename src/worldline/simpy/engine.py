@@ -201,6 +201,9 @@ class Environment:
         else:
             object.__delattr__(self, name)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("an Environment can't be copied or sent: its processes are generators")
+
     @cython.cfunc
     def _wl_time(self) -> Any:
         """Return the time as an object, which is made when it is asked for."""
