@@ -39,6 +39,8 @@ else:
         import cython
     except ImportError:
         import worldline.uncompiled as cython
+    if not cython.compiled:  # Cython's own stand-ins do more than nothing, and are called very often here.
+        import worldline.uncompiled as cython
 
 if not cython.compiled:  # Compiled, these are C's, in `engine.pxd`.
     TRIGGERED, OK_KNOWN, OK, DEFUSED, PROCESSED, LEADS, IS_CONDITION = 1, 2, 4, 8, 16, 32, 64
@@ -394,7 +396,7 @@ def run_events(env: Environment, limit: int) -> int:
 def _run(env: Environment, limit: cython.longlong) -> cython.longlong:
     done: cython.longlong = 0
     while done != limit:
-        if env._wl_steps:
+        if env._wl_steps or (not cython.compiled and "step" in env.__dict__):
             env.step()
         else:
             _step(env)
@@ -485,7 +487,7 @@ def _push(env: Environment, event: object, priority: cython.int, delay: object, 
 @cython.exceptval(-1, check=False)
 def enqueue(env: Environment, event: Event, priority: cython.int, delay: object) -> cython.int:
     """Put an event into the queue by the Environment's method, if a model has one of its own."""
-    if env._wl_schedules:
+    if env._wl_schedules or (not cython.compiled and "schedule" in env.__dict__):
         env.schedule(event, priority, delay)
         return 0
     return _push(env, event, priority, delay, 0)
@@ -499,7 +501,7 @@ def enqueue_now(env: Environment, event: Event) -> cython.int:
         key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_whole
         env._wl_number += 1
         return env._wl_agenda.push_now(False, key, event)
-    if env._wl_schedules:
+    if env._wl_schedules or (not cython.compiled and "schedule" in env.__dict__):
         env.schedule(event)
         return 0
     return _push(env, event, NORMAL_, 0, 0)
@@ -873,7 +875,7 @@ def _set_out(event: Timeout, env: Environment, delay: object, value: object) -> 
     event._wl_about = delay
     event._wl_value = value
     event._wl_state |= SUCCEEDED
-    if env._wl_schedules:
+    if env._wl_schedules or (not cython.compiled and "schedule" in env.__dict__):
         env.schedule(event, NORMAL, delay)
         return 0
     return _push(env, event, NORMAL_, delay, 0)
@@ -1342,6 +1344,9 @@ def _stop_checking(condition: Condition) -> cython.int:
 
 _schedule_of_ours = Environment.schedule
 _step_of_ours = Environment.step
+
+if not cython.compiled:  # Here an object's dict tells what was replaced, and every attribute would have to pass by.
+    del Environment.__setattr__, Environment.__delattr__
 
 if cython.compiled:
 

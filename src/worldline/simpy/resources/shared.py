@@ -26,6 +26,8 @@ else:
         import cython
     except ImportError:
         import worldline.uncompiled as cython
+    if not cython.compiled:  # Cython's own stand-ins do more than nothing, and are called very often here.
+        import worldline.uncompiled as cython
 
 if not cython.compiled:  # What isn't a class is imported by `shared.pxd`.
     from worldline.simpy.engine import LEADS, NORMAL_, SUCCEEDED, TRIGGERED, fulfil, stand_in
