@@ -7,6 +7,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
 TOOLS := .venv/.tools
+SIMPY := .venv/simpy-sdist
 TYPED := $(wildcard src/worldline/*/*.pxd src/worldline/*/*/*.pxd)
 HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(TYPED:.pxd=.pyx))
 COMMA := ,
@@ -32,17 +33,17 @@ run: $(STAMP)  ## run the example: a robot cell, four processes
 
 build: $(BUILT)  ## compile the hot modules: same digests, several times as fast
 
-test: $(BUILT) $(TOOLS)  ## run the tests
+test: $(BUILT) $(TOOLS) $(SIMPY)  ## run the tests
 	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3 -m 'not soak and not long'
 
-test-long: $(BUILT) $(TOOLS)  ## run those that take seconds each: whole pages, matrices of executors, long losses
+test-long: $(BUILT) $(TOOLS) $(SIMPY)  ## run those that take seconds each: whole pages, matrices of executors, long losses
 	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3 -m long
 
 # A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
 # under one build. The tests compare all combinations themselves where it matters most.
-test-plain: $(BUILT) $(TOOLS)  ## run those again where it can matter: plain Python, threads, another hash seed
+test-plain: $(BUILT) $(TOOLS) $(SIMPY)  ## run those again where it can matter: plain Python, threads, another hash seed
 	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 WORLDLINE_THREADS=1 $(PY) -m pytest -q -n 3 -m 'not soak and not once and not long' \
-	    $(addprefix tests/,kernel nodes spacetime test_examples.py lock wire federation)
+	    $(addprefix tests/,kernel simpy nodes spacetime test_examples.py lock wire federation)
 
 BARE := .venv/bare
 IS_BARE := from worldline.builds import build; from worldline.federation.inprocess.strand import strand_kind; \
@@ -77,6 +78,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/metasim.py
 	$(PY) benchmarks/world.py
 	$(PY) benchmarks/kernel.py
+	$(PY) benchmarks/simpy.py
 	$(PY) benchmarks/nodes.py
 	$(PY) benchmarks/spacetime.py
 	$(PY) benchmarks/parallel.py
@@ -168,6 +170,14 @@ $(STAMP): pyproject.toml requirements-run.lock Makefile
 $(TOOLS): requirements.lock | $(STAMP)
 	@echo "Installing what development needs"
 	@$(PIP) --require-hashes --requirement requirements.lock
+	@touch $@
+
+# SimPy's own tests come with its sources alone. Its tests are run against ours; nothing of it is installed from here.
+$(SIMPY): tests/simpy/sdist.txt | $(STAMP)
+	@echo "Fetching SimPy's own tests"
+	@rm -rf $@ && $(PY) -m pip download --quiet --disable-pip-version-check --no-deps --no-binary simpy --require-hashes \
+	    --requirement $< --dest $@
+	@tar -xzf $@/simpy-*.tar.gz -C $@ --strip-components 1
 	@touch $@
 
 # An editable installation doesn't notice that a module that is compiled has changed. Where it can't be compiled, it is

@@ -21,7 +21,7 @@ OBSERVERS = ("worldline.history.observer", "worldline.history.guarding", "worldl
 # Of these, what only Python calls is hot, too.
 CALLED_BY_PROGRAMS = (
     *("worldline.federation.participant.participant", "worldline.federation.inprocess.run"),
-    *("worldline.kernel.", "worldline.spacetime."),
+    *("worldline.kernel.", "worldline.simpy.", "worldline.spacetime."),
 )
 
 # With gcc, what -O2 gains here is mostly its inlining, and the rest of it takes as long again; the kernel, which is
@@ -85,7 +85,7 @@ def _extension(name):
         # No fused multiply-add: it would change the last bit of floats, and with it digests. Debug symbols would take a
         # quarter of the time, and warnings, which Python's own flags ask for, a sixth.
         extra_compile_args=[
-            *(("-O2",) if name.startswith("worldline.kernel.") else LEVEL),
+            *(("-O2",) if name.startswith(("worldline.kernel.", "worldline.simpy.")) else LEVEL),
             "-g0",
             "-Wno-all",
             "-ffp-contract=off",

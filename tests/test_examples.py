@@ -42,6 +42,9 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "channels": ("--seeds", "8", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
 }
 
+# SimPy models as they are.
+SIMPY_SCRIPTS = ("bank",)
+
 # What starts and kills processes by itself: tests/test_chaos.py tries it.
 DISTURBERS = ("chaos",)
 
@@ -93,7 +96,15 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_the_examples_are_there() -> None:
     assert {"beat", "chat", "clock_sync", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
-    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS}
+    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS, *SIMPY_SCRIPTS}
+
+
+@pytest.mark.parametrize("name", SIMPY_SCRIPTS)
+def test_a_simpy_script_tells_the_same_under_any_hash_seed(name: str, tmp_path: Path) -> None:
+    file = str(EXAMPLES / name / f"{name}.py")
+    first, second = (worldline(tmp_path, "simpy", file, seed=seed) for seed in ("1", "2"))
+    assert story(first.stdout, tmp_path) == story(second.stdout, tmp_path)
+    assert "digest " in first.stdout
 
 
 @pytest.mark.long

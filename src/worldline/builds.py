@@ -3,7 +3,8 @@
 The modules named here are ordinary Python. Each has a `.pxd` beside it that gives its classes C types, and `setup.py`
 compiles it in place, under its own name, which Python prefers to the source. Compiled classes are built into one
 another, so it's all of them or none: the sources are used if one of them isn't compiled for this Python, or if
-WORLDLINE_UNCOMPILED is set. One is Cython alone, a `.pyx`, and uncompiled nothing imports it: `kernel.heap`.
+WORLDLINE_UNCOMPILED is set. Two are Cython alone, a `.pyx`, and uncompiled nothing imports them: `kernel.heap` and
+`simpy.agenda`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ COMPILED = (
     "worldline.kernel.waiting",
     "worldline.kernel.resources",
     "worldline.kernel.process",
+    "worldline.simpy.agenda",
+    "worldline.simpy.engine",
+    "worldline.simpy.resources.shared",
     "worldline.spacetime.geometry",
     "worldline.spacetime.lanes",
     "worldline.spacetime.core",

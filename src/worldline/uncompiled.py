@@ -38,4 +38,8 @@ def declare(_: Any, value: T) -> T:
     return value
 
 
+def cast(_: Any, value: Any) -> Any:
+    return value
+
+
 __all__ = ["Py_ssize_t", "bint", "double", "int", "longlong", "ulonglong"]

@@ -141,7 +141,10 @@ def test_an_executor_that_cannot_run_it_is_refused(kind: str, executor: str, wor
         prepare(write(tmp_path, MODELS[kind]), RunOptions(executor=executor))
 
 
-FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
+FORM = (
+    "a model is a Federation, a kernel Simulation, a SimPy Environment, an Algorithm, a ForwardSimulation, or a "
+    "function that makes one"
+)
 
 
 @pytest.mark.parametrize(

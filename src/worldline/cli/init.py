@@ -16,6 +16,7 @@ from worldline.model import UsageError
 TEMPLATES = {
     "federation": ("federation.toml", "federation.py"),
     "kernel": ("kernel.py",),
+    "simpy": ("bank.py",),
     "nodes": ("nodes.py",),
     "spacetime": ("spacetime.py",),
     "world": ("world.sdf",),
@@ -29,6 +30,7 @@ class Layer(Struct, frozen=True, kw_only=True):
     """Which of them is wanted: at most one, and otherwise a federation."""
 
     kernel: bool = False
+    simpy: bool = False
     nodes: bool = False
     spacetime: bool = False
     world: bool = False
@@ -43,6 +45,7 @@ FEDERATION = Layer()
     """
     directory: FOLDER  Where to write it; created if missing.
     --kernel  Entities and processes in one program: a shop and its queue.
+    --simpy  A SimPy model: a bank whose customers lose patience.
     --nodes  A distributed algorithm, with what must hold.
     --spacetime  Agents that call each other at the speed of light.
     --world  A world in SDF: a box falls onto a ball.

@@ -169,8 +169,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
 @takes(
     """
-    TARGET  FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; FILE.sdf, a world; or the name of a
-        built-in algorithm or example: raft, relay.
+    TARGET  FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME, or is a SimPy script; FILE.sdf, a
+        world; or the name of a built-in algorithm or example: raft, relay.
     --seed
     --until
     --executor EXECUTOR  inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or
@@ -218,7 +218,7 @@ def run(
     paging: PageOptions,
     token_file: Path | None = None,
 ) -> None:
-    """Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.
+    """Run a federation, a kernel simulation, a SimPy model, a distributed algorithm, agents in spacetime or a world.
 
     Target, settings and seed determine the run; the executor doesn't affect it.
     """
@@ -251,6 +251,18 @@ def run(
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
                 raise
             failure = error
+    finish(target, ready, outcome, failure, shelf, shown)
+
+
+def finish(
+    target: str,
+    ready: Ready,
+    outcome: Outcome | None,
+    failure: WorldlineError | None,
+    shelf: Shelf | None,
+    shown: ReportOptions,
+) -> None:
+    """Say what has come of a run where that wasn't said yet, and end as the run has ended."""
     if not ready.is_main:
         raise typer.Exit(0 if failure is None else failure.exit_code)  # One rank says it.
     if shown.as_json:

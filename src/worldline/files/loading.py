@@ -96,6 +96,36 @@ def _imported(file: Path, root: Path) -> Iterator[str]:
             yield from (".".join(filter(None, (base, alias.name))) for alias in node.names)
 
 
+def imports_simpy(file: Path) -> bool:
+    """Whether a file imports SimPy, by its own name or ours."""
+    try:
+        if b"simpy" not in file.read_bytes():
+            return False
+    except OSError:  # What loads it says so.
+        return False
+    names = _imported(file.resolve(), file.resolve().parent)
+    return any(name.split(".")[0] == "simpy" or name.startswith("worldline.simpy") for name in names)
+
+
+def binds_model(file: Path) -> bool:
+    """Whether a file gives something the name of what is to be run, as far as that can be told without running it."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):  # The run that loads it says so.
+        return False
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == MODEL:
+            return True
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            if any((alias.asname or alias.name) == MODEL for alias in node.names):
+                return True
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            stored = (each for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+            if any(each.id == MODEL for each in stored):
+                return True
+    return False
+
+
 def _absolute(node: ast.ImportFrom, file: Path, root: Path) -> str:
     """Return the module that something is imported from, by its full name where that was given in dots."""
     if not node.level:

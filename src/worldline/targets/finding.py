@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from worldline.files.loading import MODEL, Definition, defines_model, definition_in, load_module, unfit
+from worldline.files.loading import (
+    MODEL,
+    Definition,
+    defines_model,
+    definition_in,
+    imports_simpy,
+    load_module,
+    unfit,
+)
 from worldline.files.parameters import pairs, parsed
 from worldline.model.draws.table import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -27,12 +35,16 @@ if TYPE_CHECKING:
     from worldline.nodes.algorithm import Algorithm
     from worldline.nodes.trial import Trial
 
-FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
+FORM = (
+    "a model is a Federation, a kernel Simulation, a SimPy Environment, an Algorithm, a ForwardSimulation, or a "
+    "function that makes one"
+)
 
 _FEDERATION = ("worldline.federation.participant.program", "Federation")
 _SIMULATION = ("worldline.kernel.simulation", "Simulation")
 _ALGORITHM, _TRIAL = ("worldline.nodes.algorithm", "Algorithm"), ("worldline.nodes.trial", "Trial")
 _AGENTS = ("worldline.spacetime.simulation", "ForwardSimulation")
+_ENVIRONMENT = ("worldline.simpy.engine", "Environment")
 _RECORDING = ".mcap"
 SEARCHED = "can be searched"
 
@@ -56,6 +68,17 @@ def _found(target: str, options: RunOptions) -> Ready:
         return world.from_file(file, options)
     if file.suffix != PYTHON:
         return _built_in(target, options)
+    if imports_simpy(file):
+        from worldline.targets import simpy
+
+        if not name and simpy.is_script(file):
+            return simpy.from_script(file, options)
+        with simpy.hosted(options):
+            return _defined(file, name, options)
+    return _defined(file, name, options)
+
+
+def _defined(file: Path, name: str, options: RunOptions) -> Ready:
     if not name and not defines_model(file):
         from worldline.nodes.trial import lone_algorithm
 
@@ -65,7 +88,7 @@ def _found(target: str, options: RunOptions) -> Ready:
     beside = file.with_suffix(TOML)
     form = f"the federation beside it is {beside}" if not name and beside.is_file() else FORM
     load_module(file)  # And with it the classes of what it defines.
-    kinds = _loaded(_FEDERATION, _SIMULATION, _ALGORITHM, _TRIAL, _AGENTS)
+    kinds = _loaded(_FEDERATION, _SIMULATION, _ALGORITHM, _TRIAL, _AGENTS, _ENVIRONMENT)
     return _made(definition_in(file, name or MODEL, kinds, form), options)
 
 
@@ -118,6 +141,10 @@ def _made(found: Definition, options: RunOptions) -> Ready:
         return models.ready_simulation(found, made, options)
     if _is(made, _AGENTS):
         return models.ready_agents(found, made, options)
+    if _is(made, _ENVIRONMENT):
+        from worldline.targets import simpy
+
+        return simpy.ready_environment(found, made, options)
     raise unfit(found.where, "what its model returns", made, FORM)
 
 

@@ -112,6 +112,7 @@ _KINDS: Mapping[str, _Ways] = {
     "spacetime": _Ways(
         members="agents", executors=("inline", "processes(2)", "processes(3)", "shuffled(1)", "shuffled(2)")
     ),
+    "simpy": _Ways(members="processes", executors=("inline",), has_mpi=False),
     "world": _Ways(members="models", own=_AHEAD, has_mpi=False, is_compiled=False),
 }
 _MEANINGS = {
