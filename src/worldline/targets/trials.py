@@ -92,6 +92,8 @@ def load_property(name: str, directory: Path) -> Property:
             f"{name} is {shown(found)}", advice='a property is a function of a story: @always("..."), @at_end("...")'
         )
     _check_arguments(name, check)
+    if isinstance(found, Property) and found.after is not None:
+        _check_arguments(f"{name}'s after", found.after)
     if isinstance(found, Property):
         return found
     said = (getattr(found, "__doc__", None) or attribute.replace("_", " ")).strip().partition("\n")[0].rstrip(".")

@@ -135,7 +135,8 @@ class FederationTrial:
                 TrialOutcome.failed(self.seed, error), day=(self.day or USUAL_DAY).felt_by(draws, self.kinds)
             )
             return failed, _up_to(error.at, told_by(journals))
-        story, failure = Story(), None
+        end = federation.plan().end
+        story, failure = Story(is_cut=end is not None and outcome.now >= end), None
         happenings = told_by(journals)
         try:
             with quietly():
