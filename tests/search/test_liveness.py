@@ -213,6 +213,6 @@ def test_nodes_are_judged_by_the_same_rule(within: str, fails_at: int | None) ->
     if fails_at is None:
         scheduler.run()
         return
-    with pytest.raises(Violation, match="^node 0 at 1ms: it is answered: that didn't come within 1ms") as raised:
+    with pytest.raises(Violation, match=r"^node 0 at 1ms: it is answered: that didn't come within 1ms") as raised:
         scheduler.run()
     assert raised.value.at == fails_at

@@ -408,7 +408,7 @@ class Story:
             if each.kind == "sent":
                 own[each.topic] = _value_of(each.text)
             elif each.kind == "noted":
-                own.update(_facts_in(each.text))
+                own.update(facts_in(each.text))
             elif each.kind == "befell" and _DIES.search(each.text):
                 own.clear()
         self._stated = len(self.happenings)
@@ -450,7 +450,7 @@ def _value_of(text: str) -> Any:
         return text
 
 
-def _facts_in(line: str) -> dict[str, Any]:
+def facts_in(line: str) -> dict[str, Any]:
     if line.startswith("{") and isinstance(found := _value_of(line), dict):
         return found
     return {name: _value_of(value) for name, value in _FACT.findall(line)}
