@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from worldline.federation.participant.client import connect
     from worldline.federation.participant.participant import Participant
     from worldline.federation.participant.program import Federation, Program, run_program
+    from worldline.federation.participant.sometimes import sometimes
     from worldline.federation.server.limits import Limits
     from worldline.federation.server.server import Server
     from worldline.history.observer import Observer
@@ -98,6 +99,7 @@ __all__ = [
     "plan",
     "run",
     "run_program",
+    "sometimes",
     "table",
     "uniform",
 ]
@@ -116,6 +118,7 @@ _HOMES = {
     "connect": "worldline.federation.participant.client",
     "connect_async": "worldline.federation.participant.aio",
     "run_program": "worldline.federation.participant.program",
+    "sometimes": "worldline.federation.participant.sometimes",
 }
 
 

@@ -18,7 +18,7 @@ from worldline.search import (
     NotLinearizable,
     NotSerializable,
     Operation,
-    Operations,
+    OperationLog,
     Story,
     Transaction,
     check_linearizable,
@@ -346,7 +346,7 @@ def test_hundreds_of_transactions_take_little_time() -> None:
 
 def test_operations_are_recorded_while_they_are_under_way() -> None:
     times = iter(range(100))
-    record = Operations(clock=lambda: next(times))
+    record = OperationLog(clock=lambda: next(times))
     with record.call("ann", "write", "x", 1) as outer:
         with record.call("bob", "read", "x") as call:
             call.result = 1

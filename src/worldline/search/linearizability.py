@@ -68,7 +68,7 @@ _Configuration = tuple[Hashable, int]
 """A state, and which slots' operations have taken effect, as bits."""
 
 
-class _Pending(NamedTuple):
+class _UnderWay(NamedTuple):
     """An operation under way, in its slot. `before` has the bit of what its process must have done before, or is 0."""
 
     bit: int
@@ -79,7 +79,7 @@ class _Pending(NamedTuple):
 class _Return:
     """An operation returns: it has to have taken effect by now, and others under way may have."""
 
-    def __init__(self, slot: int, pending: dict[int, _Pending]) -> None:
+    def __init__(self, slot: int, pending: dict[int, _UnderWay]) -> None:
         self.bit = 1 << slot
         self.operation = pending[slot].operation
         # It comes first: the fewer others take effect before it, the more is left open.
@@ -137,7 +137,7 @@ class _Linearization:
             events.append((each.called, False, place))
             if each.returned is not None:
                 events.append((each.returned, True, place))
-        pending: dict[int, _Pending] = {}
+        pending: dict[int, _UnderWay] = {}
         slots: dict[int, int] = {}
         last_of: dict[str, int] = {}
         for _, is_return, place in sorted(events):
@@ -145,17 +145,17 @@ class _Linearization:
             if is_return:
                 yield _Return(slots[place], pending)
                 gone = pending.pop(slots[place])
-                for slot, each in pending.items():
-                    if each.before == gone.bit:
-                        pending[slot] = each._replace(before=0)
+                for slot, later in pending.items():
+                    if later.before == gone.bit:
+                        pending[slot] = later._replace(before=0)
                 continue
             slot = slots[place] = next(number for number in range(len(pending) + 1) if number not in pending)
             last = last_of.get(operation.process)
             before = 0 if last is None else self._only_just_over(pending.get(slots[last]), last, operation)
-            pending[slot] = _Pending(1 << slot, operation, before)
+            pending[slot] = _UnderWay(1 << slot, operation, before)
             last_of[operation.process] = place
 
-    def _only_just_over(self, pending: _Pending | None, last: int, operation: Operation) -> int:
+    def _only_just_over(self, pending: _UnderWay | None, last: int, operation: Operation) -> int:
         """Return the bit of what a process did before, if that is under way though it returns by its next call."""
         before = self._operations[last]
         if pending is None or pending.operation is not before or before.returned is None:

@@ -1,4 +1,4 @@
-"""Operations on something shared, as its clients saw them: what they called, when, and what they were answered.
+"""OperationLog on something shared, as its clients saw them: what they called, when, and what they were answered.
 
 A client that gets no answer can't know whether its operation took place; it stays open. One that was refused for
 certain had no effect, and isn't part of the record.
@@ -72,7 +72,7 @@ class Transaction(Struct, frozen=True, kw_only=True):
     returned: int | None = None
 
 
-class Call:
+class OperationCall:
     """An operation that is under way: its caller sets the `result`, or says that it had no effect."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Call:
         self.has_failed = True
 
 
-class Operations:
+class OperationLog:
     """A record of operations, in the order in which they were called. `clock` tells the time in nanoseconds."""
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
@@ -98,7 +98,7 @@ class Operations:
         return len(self._recorded)
 
     @contextmanager
-    def call(self, process: str, name: str, key: Hashable = None, argument: Any = None) -> Iterator[Call]:
+    def call(self, process: str, name: str, key: Hashable = None, argument: Any = None) -> Iterator[OperationCall]:
         """Record an operation while it is under way; if it raises, it isn't known whether it took place.
 
         The caller sets the `result` of what this yields. ``call.fail()`` says that it had no effect.
@@ -106,7 +106,7 @@ class Operations:
         place = len(self._recorded)
         asked = Operation(process=process, name=name, key=key, argument=argument, called=self._now())
         self._recorded.append(asked)
-        call = Call()
+        call = OperationCall()
         try:
             yield call
         except BaseException:

@@ -263,7 +263,7 @@ def _fresh(each: Property, given: Any) -> Check:
     """Return a check of a property, with a memory of its own if it has one."""
     if remembers(given):
         memory: dict[Any, Any] = {}
-        return lambda run: given(run, memory)  # type: ignore[no-any-return]
+        return lambda run: given(run, memory)
     if not isinstance(given, type):
         found: Check = given
         return found

@@ -24,6 +24,7 @@ from worldline.federation.participant.connection import RedialingWire, SocketCon
 from worldline.federation.participant.conversation import GREETING_S, HUNG_UP, PULSE_S
 from worldline.federation.participant.participant import ClockName, Operations, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
+from worldline.federation.participant.sometimes import draw_for
 from worldline.federation.sockets import Encrypted, ForkedLock, remember
 from worldline.lock import Ledger, State
 from worldline.model import LossError, Message, UsageError, WorldlineError
@@ -61,6 +62,7 @@ class Client(Participant):
             report_own(error, self)
             self.close()
             raise
+        draw_for(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:

@@ -23,11 +23,13 @@ from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import Any, Literal
 
+from worldline.federation.participant.sometimes import CHANCE
 from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
 from worldline.model.clock import LocalClock, RunningClock
+from worldline.model.draws.names import SOMETIMES
 from worldline.model.errors import shown
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.reading import as_time_difference
@@ -320,6 +322,21 @@ class Operations:
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._ledger.stream(name)
+
+    def sometimes(self, branch: str, chance: float = CHANCE) -> bool:
+        """Return whether to take a rare branch, drawn by its name; if so, a line of the log says that."""
+        if not (isinstance(branch, str) and branch and isinstance(chance, int | float) and 0 <= chance <= 1):
+            raise UsageError(
+                f"sometimes({shown(branch)}, {shown(chance)}): it takes a name, and a chance from 0 to 1",
+                participant=self.name,
+                at=self.now,
+            )
+        if self._ledger.state is State.LEFT or self._ledger.ended:
+            return False
+        happens = self._ledger.stream(SOMETIMES, branch).happens(chance)
+        if happens:
+            self.log(f"sometimes: {branch}")
+        return happens
 
     def _has_unwound(self, error: BaseException | None) -> bool:
         """Whether the program was only unwound: the run has ended, it was stopped, or it has crashed for good."""

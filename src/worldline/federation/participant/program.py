@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from worldline.federation.participant.declaration import Declaration, check_durable
 from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.sometimes import draw_for
 from worldline.lock import Crashed, EmergencyStop, RunEnded
 from worldline.model import Network, Plan, plan
 from worldline.model.blame import said_of
@@ -68,6 +69,7 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
 
     A run that ends, and an emergency stop that the program doesn't catch, are ordinary ends of it.
     """
+    draw_for(participant)
     with suppress(RunEnded, EmergencyStop):
         while True:
             with suppress(Crashed):  # It may crash again before it is back.

@@ -35,6 +35,7 @@ CLOCK_DRIFT: Final = "clock-drift"
 CLOCK_WALK: Final = "clock-walk"
 RANDOM: Final = "random"
 STREAM: Final = "stream"
+SOMETIMES: Final = "sometimes"
 
 PATH_NAMES: Final = ("topic", "sender", "receiver")
 _PATH = (*PATH_NAMES, "number")
@@ -54,6 +55,7 @@ PURPOSES: Final[dict[str, tuple[str, ...]]] = {
     CLOCK_WALK: ("participant", "number"),
     RANDOM: ("participant", "number"),
     STREAM: ("participant", "stream", "number"),
+    SOMETIMES: ("participant", "branch", "number"),
 }
 """What the parts of a name mean after the purpose."""
 
@@ -240,6 +242,9 @@ def draw_in_words(name: str, value: DrawnValue) -> str:
             _, sender, receiver, number = parts
             what = "message" if purpose == CORRUPTION else "the copy of message"
             return f"{what} {int(number) + 1} of all that {sender} sends is corrupted for {receiver}"
+        if purpose == SOMETIMES and value is True:
+            participant, branch, number = parts
+            return f"{participant} takes the branch {branch!r} at its choice {int(number) + 1}"
         return str(fate_of(name, value) or "")
     off = f"{format_time(abs(value))} {'slow' if value < 0 else 'fast'}"
     said = {

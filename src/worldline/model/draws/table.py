@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from worldline.model.clock import LocalClock, RunningClock
 from worldline.model.draws.distributions import (
+    Chance,
     ClockOffset,
     ClockRate,
     Distribution,
@@ -294,11 +295,20 @@ class NamedStream(Stream):
         self._table = table
         self._time = time
         self._names = (participant, *names)
-        self._prefix = (STREAM if names else RANDOM, participant, *names)
+        # A branch has two names: `SOMETIMES`, and its own.
+        self._prefix = (names[0], participant, names[1]) if len(names) == 2 else self._of_stream(participant, names)
         self._source_key = ("stream", participant, *names)
+
+    @staticmethod
+    def _of_stream(participant: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        return (STREAM if names else RANDOM, participant, *names)
 
     def random(self) -> float:
         value: float = self._next(_UNIT)
+        return value
+
+    def happens(self, chance: float) -> bool:
+        value: bool = self._next(Chance(float(chance)))
         return value
 
     def getrandbits(self, k: int, /) -> int:
