@@ -1,4 +1,4 @@
-"""OperationLog on something shared, as its clients saw them: what they called, when, and what they were answered.
+"""Operations on something shared, as its clients saw them: what they called, when, and what they were answered.
 
 A client that gets no answer can't know whether its operation took place; it stays open. One that was refused for
 certain had no effect, and isn't part of the record.
