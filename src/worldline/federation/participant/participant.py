@@ -214,6 +214,11 @@ class Operations:
         return self._ledger.reach
 
     @property
+    def payload_max(self) -> int:
+        """How many bytes the payload of a message may have."""
+        return self._ledger.payload_max
+
+    @property
     def incarnation(self) -> int:
         """How often this participant has crashed and its program was started again."""
         return self._ledger.incarnation

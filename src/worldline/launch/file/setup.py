@@ -55,6 +55,7 @@ from worldline.model.links import (
 )
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
+from worldline.programs.entries import KINDS, read_machine, topics_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +175,8 @@ def _check_start(participant: TomlPlace, described: dict[str, Any]) -> None:
         return
     directory = described.get("directory", _home(participant.document.file))
     if entry := described.get("entry"):
-        participant.at("entry").read(lambda _: check_entry(entry, directory))
+        key = next(key for key in ("entry", *KINDS) if key in participant.value)
+        participant.at(key).read(lambda _: check_entry(entry, directory))
     if command := described.get("command"):
         search = search_path(described.get("environment", {}))
         participant.at("command").read(lambda _: check_command(command[0], directory, search))
@@ -354,6 +356,10 @@ def read_setup(
         raise UsageError(f"{shown(changes)} is one text, and settings are a list", advice=f"write [{changes!r}]")
     document = Document(Path(file), TABLES, changes, options)
     top = document.root.table(FILE)
+    for _, described in top.get("participants", ()):
+        for kind in KINDS:  # A machine's program is its entry.
+            if kind in described:
+                described["entry"] = described.pop(kind)
     if "name" not in document.root.value:
         top["name"] = document.file.stem
         try:
@@ -506,6 +512,7 @@ def _link(described: dict[str, Any]) -> Link:
 
 def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
     buffers = top.get("buffers", {})
+    names = tuple(sorted(name for _, described in top["participants"] for name, _ in _names_of(described)))
     parts = {}
     for _, described in top["participants"]:
         chosen = described.get("subscribes", {})
@@ -513,6 +520,12 @@ def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
             topic: buffers.get(topic, UNBOUNDED) if buffer is None else buffer for topic, buffer in chosen.items()
         }
         alike = {key: value for key, value in described.items() if key not in ("name", "names")}
+        machine = read_machine(described.get("entry"))
+        if machine is not None:
+            alike["entry"] = str(machine._replace(names=names))
         for name, _ in _names_of(described):
-            parts[name] = ParticipantSetup(**{"directory": home, **alike, "name": name, "subscribes": subscribes})
+            own = {} if machine is None else dict.fromkeys(topics_of(name), UNBOUNDED)
+            parts[name] = ParticipantSetup(
+                **{"directory": home, **alike, "name": name, "subscribes": {**subscribes, **own}}
+            )
     return parts

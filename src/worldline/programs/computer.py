@@ -1,0 +1,296 @@
+"""A computer in a run: it lets one program go on, in simulated time, with the network that its participant gives it.
+
+The program runs in its participant's flow of control. Whatever would make it wait on a real machine comes to `wait`,
+which lets time pass by the lock: everything that was written goes out, and the computer asks for its next message, or
+for the time at which one of its own timers runs out. Computing takes no time.
+
+K1. Between two waits, time stands still and nothing is sent. So nothing depends on how long a program computes.
+K2. When it is all over (the run has ended, or the machine's power has failed), every later call raises that again, and
+    nothing is sent any more: asyncio catches such errors in callbacks and goes on, and a program may do so, too.
+K3. A program that looks at the clock again and again without waiting is charged for it, so that time passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from random import Random
+from typing import Any, NoReturn, TypeVar
+
+from worldline.federation.participant.participant import Participant
+from worldline.lock import RunEnded
+from worldline.programs.reals import here
+from worldline.programs.stack import Directory, Stack
+from worldline.programs.workspace import LineLog, occupy
+
+EPOCH_S = 1_767_225_600
+"""What a computer's clock shows at the start of a run: 2026-01-01 in UTC."""
+
+_US, _MS = 1_000, 1_000_000
+_NEVER = 2**62
+_LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment.
+_TURNS_FREE = 100  # How often it may look whether anything is ready.
+_CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
+_PID = 1_000
+
+T = TypeVar("T")
+
+
+class ProgramKilled(BaseException):
+    """The program was ended by a signal; not an Exception, so that it can't catch that by accident."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"killed by {signal.Signals(number).name}")
+        self.number = number
+
+
+class ProgramThread:
+    """A thread of a program besides its main one: the strand that it lives on, and what it waits for."""
+
+    def __init__(self, strand: Any, thread: Any) -> None:
+        self.strand = strand
+        self.thread = thread  # Python's own object, if it has one.
+        self.ready: Callable[[], Any] | None = None  # None: it can go on.
+        self.found: Any = None
+        self.deadline: int | None = None
+
+    def wait(self, ready: Callable[[], T | None], deadline: int | None) -> T | None:
+        """Let the others go on until `ready` returns something, or until the deadline; in the thread itself."""
+        self.ready, self.deadline = ready, deadline
+        self.strand.pause()
+        self.ready = None
+        found: T | None = self.found
+        return found
+
+    def can_go_on(self, now: int) -> bool:
+        if self.ready is None:
+            return True
+        self.found = self.ready()
+        return self.found is not None or (self.deadline is not None and now >= self.deadline)
+
+
+class Computer:
+    """The computer of one participant, for one incarnation."""
+
+    def __init__(self, participant: Participant, names: tuple[str, ...], payload_max: int) -> None:
+        self.participant = participant
+        self.name = participant.name
+        self.stack = Stack(self.name, Directory(names), participant.incarnation, payload_max)
+        self.stack.now = participant.now
+        self.over: BaseException | None = None
+        self.signals = Signals()
+        self.random = Random(participant.stream("program").getrandbits(128))
+        self.importing: list[str] = []  # The libraries that are being loaded.
+        self.workspace: Any = None
+        self.output = LineLog()
+        self.loops: list[Any] = []
+        self.threads: list[ProgramThread] = []
+        self.held: set[Any] = set()  # The locks of libraries that the program holds.
+        self.choose_next: Any = None
+        self._counts = [0, 0]
+        self._looks = 0  # At the clock, since time has passed.
+        self._charges = 0  # For looks, since the program has waited.
+        self._loop: Any = None  # The event loop that runs, while another computer's program does.
+        self._hooks: Any = None
+
+    def __repr__(self) -> str:
+        return f"<computer of {self.name}>"
+
+    @property
+    def pid(self) -> int:
+        """The number of its program's process."""
+        return _PID + self.participant.incarnation
+
+    # --- Time ---
+
+    def monotonic_ns(self) -> int:
+        """Return the time since the start of the run, for a program that asks."""
+        self._looks += 1
+        if self._looks > _LOOKS_FREE:
+            self._charge()
+        return self.stack.now
+
+    def time_ns(self) -> int:
+        """Return what the computer's own clock shows."""
+        self.monotonic_ns()
+        return EPOCH_S * 1_000_000_000 + self.participant.clock.now
+
+    def sleep(self, seconds: float) -> None:
+        deadline = self.stack.now + max(round(seconds * 1e9), 0)
+        if deadline == self.stack.now:
+            self.glance()
+        self.wait(lambda: None, deadline)
+
+    def glance(self) -> None:
+        """The program looks whether anything is ready, and doesn't wait: that takes time if it goes on for long (K3)."""
+        self._looks += _LOOKS_FREE // _TURNS_FREE
+        if self._looks > _LOOKS_FREE:
+            self._charge()
+
+    def _charge(self) -> None:
+        self._charges = min(self._charges + 1, _CHARGES_MAX)
+        until = self.stack.now + (_US << self._charges)
+        if here.thread is not None:
+            here.thread.wait(lambda: None, until)
+        while self.stack.now < until:
+            self._go_on(until)
+
+    # --- Waiting ---
+
+    def wait(self, ready: Callable[[], T | None], deadline: int | None = None) -> T | None:
+        """Wait until `ready` returns something, and return that; or None when the deadline has come."""
+        if (thread := here.thread) is not None:
+            found: T | None = ready()
+            return thread.wait(ready, deadline) if found is None else found
+        while True:
+            if self.over is not None:
+                raise self.over
+            if (found := ready()) is not None:
+                return found
+            if self.threads and self._run_threads():
+                continue
+            if self.signals.pending:
+                self.signals.deliver()
+                continue
+            if deadline is not None and self.stack.now >= deadline:
+                return None
+            self._charges = 0
+            self._go_on(deadline)
+
+    def _run_threads(self) -> bool:
+        """Let the program's other threads go on that can; return whether any could."""
+        has_run = False
+        for thread in list(self.threads):
+            if thread.can_go_on(self.stack.now):
+                has_run = True
+                here.computer = None  # In this thread: how others are started and waited for is real.
+                thread.strand.resume()
+                here.computer = self
+                if thread.strand.finished:
+                    self.threads.remove(thread)
+                    if thread.strand.failure is not None and self.over is None:
+                        raise thread.strand.failure
+        return has_run
+
+    def _go_on(self, deadline: int | None) -> None:
+        """Let time pass until something arrives, a timer runs out or the deadline comes."""
+        if self.over is not None:
+            raise self.over
+        stack, participant = self.stack, self.participant
+        self._looks = 0
+        until = stack.due if deadline is None else min(deadline, stack.due)
+        for thread in self.threads:
+            if thread.deadline is not None:
+                until = min(until, thread.deadline)
+        self.leave()
+        try:
+            for line in self.output.lines:
+                participant.log(line)
+            self.output.lines.clear()
+            for protocol, receiver, payload in stack.take_outgoing():
+                participant.publish(f"{protocol}/{receiver}", payload, at_once=False)
+            if stack.due < until:  # What is sent sets timers.
+                until = stack.due
+            messages = participant.next(None if until >= _NEVER else until)
+            if not messages and until >= _NEVER:
+                raise RunEnded
+        except BaseException as error:
+            self.over = error
+            raise
+        finally:
+            self.enter()
+        stack.now = participant.now
+        for message in messages:
+            stack.hear(message.topic[:3], message.sender, message.payload)
+        stack.pass_time()
+
+    def serve_on(self) -> NoReturn:
+        """Go on without a program: connections are refused, and what is still to be said is said."""
+        self.stack.close_all()
+        while True:
+            self._go_on(None)
+
+    # --- What programs are given by number, or at random ---
+
+    def entropy(self) -> Random:
+        """Return what draws for the program; while a library is loaded, it draws by the library's name."""
+        return Random(self.importing[-1]) if self.importing else self.random
+
+    def count(self) -> int:
+        """Return a number for an object that is hashed by it."""
+        self._counts[0] += 1
+        return self._counts[0]
+
+    def count_task(self) -> int:
+        """Return the number of a task."""
+        self._counts[1] += 1
+        return self._counts[1]
+
+    # --- The end ---
+
+    def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
+        """Wait for the threads that a program doesn't end without."""
+        self.wait(lambda: None if any(map(awaited, self.threads)) else True)
+
+    def finish_output(self) -> None:
+        """Write down what was printed last."""
+        self.output.finish(sys.__stdout__)
+
+    def abandon(self) -> None:
+        """Let go of everything, now that all is over."""
+        if self.over is None:
+            self.over = RunEnded()
+        for thread in self.threads:
+            thread.strand.break_off()
+        here.computer = self
+        try:
+            for each in self.loops:
+                each.abandon()
+        finally:
+            here.computer = None
+
+    # --- Whose program runs in this thread ---
+
+    def enter(self) -> None:
+        """Let what the program's thread has be this program's."""
+        here.computer = self
+        occupy(self.workspace)
+        if self._loop is not None:
+            asyncio._set_running_loop(self._loop)
+            sys.set_asyncgen_hooks(*self._hooks)
+            self._loop = None
+
+    def leave(self) -> None:
+        """Let another program have the thread."""
+        here.computer = None
+        loop = asyncio._get_running_loop()
+        if loop is not None:
+            self._loop, self._hooks = loop, sys.get_asyncgen_hooks()
+            asyncio._set_running_loop(None)
+            sys.set_asyncgen_hooks(None, None)
+
+
+class Signals:
+    """What a program has said about signals, and those that have come and weren't delivered."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGPIPE: signal.SIG_IGN}
+        self.pending: list[int] = []
+        self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
+        self.descriptor = -1
+
+    def deliver(self) -> None:
+        """Do what the program has said, or what is done if it hasn't said anything."""
+        number = self.pending.pop(0)
+        handler = self.handlers.get(number, signal.SIG_DFL)
+        if handler is signal.SIG_IGN:
+            return
+        if handler is signal.SIG_DFL:
+            if number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT):
+                return
+            raise ProgramKilled(number)
+        if self.wake is not None:
+            self.wake(number)
+        handler(number, None)

@@ -1,0 +1,116 @@
+"""asyncio's own event loop on a computer: everything in it is stock but what depends on addresses in memory.
+
+Sets of tasks and futures are iterated in the order of hashes, which by default come from where an object lies in
+memory. Here they are numbers, in the order of creation. Tasks are named by the computer's count, not the process's.
+
+`choose_next` is the place for other orders: it is given the callbacks that are ready, and returns which one runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from worldline.programs.computer import Computer
+from worldline.programs.reals import here
+from worldline.programs.sockets import getaddrinfo
+
+_Stock: Any = asyncio.SelectorEventLoop
+
+Choose = Callable[[Sequence[asyncio.Handle]], int]
+"""Given the callbacks that are ready, in asyncio's own order, returns the place of the one that runs next."""
+
+
+class _NumberedTask(asyncio.Task):  # type: ignore[type-arg]
+    __slots__ = ("_number",)
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        made = super().__new__(cls)
+        made._number = here.computer.count()
+        return made
+
+    def __hash__(self) -> int:
+        return self._number  # type: ignore[attr-defined, no-any-return]
+
+
+class _NumberedFuture(asyncio.Future):  # type: ignore[type-arg]
+    __slots__ = ("_number",)
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        made = super().__new__(cls)
+        made._number = here.computer.count()
+        return made
+
+    def __hash__(self) -> int:
+        return self._number  # type: ignore[attr-defined, no-any-return]
+
+
+class ChosenOrder(deque):  # type: ignore[type-arg]
+    """The callbacks that are ready, from which each next one is chosen."""
+
+    def __init__(self, choose: Choose) -> None:
+        super().__init__()
+        self._choose = choose
+
+    def popleft(self) -> Any:
+        if len(self) < 2:
+            return super().popleft()
+        place = self._choose(tuple(self))
+        self.rotate(-place)
+        taken = super().popleft()
+        self.rotate(place)
+        return taken
+
+
+class Loop(_Stock):  # type: ignore[misc]
+    """The event loop of a computer's program."""
+
+    def __init__(self, selector: Any = None) -> None:
+        super().__init__(selector)
+        self._computer: Computer = here.computer
+        self._computer.loops.append(self)
+        if self._computer.choose_next is not None:
+            self._ready = ChosenOrder(self._computer.choose_next)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return _NumberedFuture(loop=self)
+
+    def create_task(self, coro: Any, *, name: Any = None, context: Any = None, **named: Any) -> Any:
+        if self._task_factory is not None:
+            return super().create_task(coro, name=name, context=context, **named)
+        self._check_closed()
+        name = f"Task-{self._computer.count_task()}" if name is None else name
+        task = _NumberedTask(coro, loop=self, name=name, context=context)
+        if task._source_traceback:  # type: ignore[attr-defined]
+            del task._source_traceback[-1]  # type: ignore[attr-defined]
+        return task
+
+    async def getaddrinfo(self, host: Any, port: Any, **named: Any) -> Any:
+        return getaddrinfo(host, port, **named)  # It needs no thread: no look-up takes time.
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._computer.over is None:  # Otherwise it is the end that a callback has met.
+            super().call_exception_handler(context)
+
+    def abandon(self) -> None:
+        """Let go of what is left when all is over, without a word about it."""
+        everything = asyncio.tasks
+        known = [getattr(everything, name, ()) for name in ("_scheduled_tasks", "_eager_tasks", "_all_tasks")]
+        for task in [task for tasks in known for task in list(tasks) if task.get_loop() is self]:
+            if not task.done():
+                task._log_destroy_pending = False
+                try:
+                    task.get_coro().close()
+                except BaseException:  # noqa: BLE001, S112 - whatever it says now, its computer is no more
+                    continue
+
+
+def _made(cls: Any, *_: Any, **__: Any) -> Any:
+    return object.__new__(Loop if cls is _Stock and here.computer is not None else cls)
+
+
+def install() -> None:
+    """Let programs' event loops be of this kind."""
+    _Stock.__new__ = _made

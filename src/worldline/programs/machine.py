@@ -1,0 +1,192 @@
+"""A participant that is a computer with one program: a script, a module or a function, as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import util
+from pathlib import Path
+from typing import Any, Unpack
+
+from worldline.federation.participant.declaration import Declared
+from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.program import Program, is_normal_end
+from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.programs import loop, standins, threads, workspace
+from worldline.programs.computer import Computer, ProgramKilled
+from worldline.programs.entries import MachineEntry, script_of, topics_of
+from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
+
+
+@dataclass(frozen=True)
+class Software:
+    """What a machine runs: a script's file, a module's name, or a function; with arguments."""
+
+    what: Path | str | Callable[[], Any]
+    arguments: tuple[str, ...]
+    directory: Path
+
+    def __str__(self) -> str:
+        what = getattr(self.what, "__name__", None) or str(self.what)
+        return " ".join((what, *self.arguments))
+
+    def run(self) -> None:
+        """Run it to its end, in the surroundings that are in place."""
+        if isinstance(self.what, Path):
+            _run_script(self.what)
+        elif isinstance(self.what, str):
+            _run_module(self.what)
+        elif inspect.iscoroutine(found := self.what()):
+            asyncio.run(found)
+
+
+@cache
+def _code(file: Path, _changed_ns: int) -> types.CodeType:
+    return compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
+
+
+def _run_script(file: Path) -> None:
+    code = _code(file, file.stat().st_mtime_ns)
+    main = _workspace().main(__file__=str(file), __spec__=None, __package__=None, __loader__=None)
+    exec(code, main.__dict__)  # noqa: S102 - that is what it is for
+
+
+def _run_module(name: str) -> None:
+    spec = util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = util.find_spec(f"{name}.__main__")
+    loader: Any = None if spec is None else spec.loader
+    if spec is None or loader is None or (code := loader.get_code(spec.name)) is None:
+        raise UsageError(f"there is no module {name} that can be run")
+    sys.argv[0] = spec.origin or name
+    main = _workspace().main(
+        __file__=spec.origin, __spec__=spec, __package__=spec.parent, __loader__=loader, __cached__=spec.cached
+    )
+    exec(code, main.__dict__)  # noqa: S102 - as with scripts
+
+
+def _workspace() -> Workspace:
+    from worldline.programs.reals import here
+
+    found: Workspace = here.computer.workspace
+    return found
+
+
+@dataclass(frozen=True)
+class MachineRun:
+    """A machine's part in a run: what a `Program` runs."""
+
+    software: Software
+    names: tuple[str, ...] = ()
+
+    def __call__(self, participant: Participant) -> None:
+        install()
+        computer = Computer(participant, self.names or (participant.name,), participant.payload_max)
+        try:
+            _live(computer, self.software)
+        finally:
+            computer.abandon()
+
+
+def _live(computer: Computer, software: Software) -> None:
+    """Run a program on its computer, and then the computer without a program."""
+    computer.workspace = Workspace(
+        software.directory,
+        [str(software.what), *software.arguments],
+        [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
+    )
+    show_output()
+    computer.enter()
+    try:
+        try:
+            software.run()
+            computer.wait_for_threads(threads.is_awaited)
+        except SystemExit as error:
+            if computer.over is None and not is_normal_end(error):
+                raise
+        except ProgramKilled:
+            pass
+        finally:
+            if computer.over is not None:
+                raise computer.over
+        computer.serve_on()
+    finally:
+        computer.finish_output()
+        computer.leave()
+        occupy(None)
+
+
+def install() -> None:
+    """Put everything in place that programs need, if it isn't."""
+    if not _installed:
+        _installed.append(True)
+        standins.install()
+        loop.install()
+        threads.install()
+        workspace.install()
+
+
+_installed: list[bool] = []
+
+
+class Machine(Program):
+    """A participant that is a computer, with a program that needn't know of it.
+
+    `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
+    or a function without parameters, which may be a coroutine function. The program finds the other participants by
+    their names, as hosts. Other keywords are those of a `Program`.
+    """
+
+    def __init__(
+        self,
+        what: str | Path | Callable[[], Any],
+        *arguments: str,
+        module: bool = False,
+        directory: str | Path = ".",
+        guest: bool = False,
+        **declared: Unpack[Declared],
+    ) -> None:
+        software = Software(_found(what, module, Path(directory)), _texts(arguments), Path(directory).resolve())
+        super().__init__(MachineRun(software), guest=guest, **declared)
+
+    def among(self, name: str, names: Sequence[str]) -> Program:
+        """Return its program as that of a certain participant, which knows the others' names."""
+        assert isinstance(self.run, MachineRun)
+        assert isinstance(self.subscribes, dict)
+        said = {**self.as_plain(), "subscribes": {**self.subscribes, **dict.fromkeys(topics_of(name), "unbounded")}}
+        return Program(replace(self.run, names=tuple(sorted(names))), guest=self.guest, **said)
+
+
+def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **declared: Any) -> Program:
+    """Return the program of a machine as a federation's file names it."""
+    what = script_of(entry, directory) or entry.words[0]
+    software = Software(what.resolve() if isinstance(what, Path) else what, entry.words[1:], directory.resolve())
+    return Program(MachineRun(software, entry.names), guest=guest, **declared)
+
+
+def _found(what: Any, module: bool, directory: Path) -> Path | str | Callable[[], Any]:
+    if callable(what):
+        return what  # type: ignore[no-any-return]
+    if not isinstance(what, str | Path):
+        raise ConfigurationError(f"{shown(what)} is neither a script nor a function")
+    if module:
+        return str(what)
+    file = directory / what
+    if not file.is_file():
+        raise ConfigurationError(f"there is no script {file}", advice="say in which directory it is")
+    return file.resolve()
+
+
+def _texts(arguments: Sequence[Any]) -> tuple[str, ...]:
+    for each in arguments:
+        if not isinstance(each, str):
+            raise ConfigurationError(f"a program's arguments are texts, not {shown(each)}", advice=f'write "{each}"')
+    return tuple(arguments)
+
+
+__all__ = ["Machine", "hide_output"]
