@@ -18,7 +18,7 @@ nothing to say, and keeps an answer until the next request.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import Any, Literal
@@ -29,7 +29,8 @@ from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
 from worldline.model.clock import LocalClock, RunningClock
-from worldline.model.draws.names import SOMETIMES
+from worldline.model.draws.names import SOMETIMES, TURN
+from worldline.model.draws.table import NamedStream
 from worldline.model.errors import shown
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.reading import as_time_difference
@@ -342,6 +343,15 @@ class Operations:
         if happens:
             self.log(f"sometimes: {branch}")
         return happens
+
+    def turns(self) -> Callable[[tuple[str, ...]], int] | None:
+        """Return what chooses between callbacks that are ready; None unless the run's table of draws says how."""
+        draws = self._ledger.draws
+        if not any(row.name.partition("/")[0] == TURN for row in draws.rows):
+            return None
+        stream = self._ledger.stream(TURN, "")
+        assert isinstance(stream, NamedStream)
+        return stream.turn
 
     def _has_unwound(self, error: BaseException | None) -> bool:
         """Whether the program was only unwound: the run has ended, it was stopped, or it has crashed for good."""

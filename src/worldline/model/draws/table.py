@@ -26,6 +26,7 @@ from worldline.model.draws.distributions import (
     Distribution,
     DrawnValue,
     RandomBits,
+    Turn,
     UnitInterval,
     checked_value,
 )
@@ -295,13 +296,13 @@ class NamedStream(Stream):
         self._table = table
         self._time = time
         self._names = (participant, *names)
-        # A branch has two names: `SOMETIMES`, and its own.
-        self._prefix = (names[0], participant, names[1]) if len(names) == 2 else self._of_stream(participant, names)
+        # What isn't a stream of the program has two names: `SOMETIMES` and the branch, or `TURN` and nothing.
+        self._prefix = (
+            (names[0], participant, *filter(None, names[1:]))
+            if len(names) == 2
+            else (STREAM if names else RANDOM, participant, *names)
+        )
         self._source_key = ("stream", participant, *names)
-
-    @staticmethod
-    def _of_stream(participant: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        return (STREAM if names else RANDOM, participant, *names)
 
     def random(self) -> float:
         value: float = self._next(_UNIT)
@@ -309,6 +310,11 @@ class NamedStream(Stream):
 
     def happens(self, chance: float) -> bool:
         value: bool = self._next(Chance(float(chance)))
+        return value
+
+    def turn(self, ready: tuple[str, ...]) -> int:
+        """Draw which of the callbacks that are ready runs next."""
+        value: int = self._next(Turn(ready))
         return value
 
     def getrandbits(self, k: int, /) -> int:
