@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         uniform,
     )
     from worldline.model.time import TimeLike
+    from worldline.programs.machine import Machine
 
 __version__ = "0.1.0"
 
@@ -72,6 +73,7 @@ __all__ = [
     "EmergencyStop",
     "Federation",
     "Limits",
+    "Machine",
     "Message",
     "Network",
     "Observer",
@@ -107,6 +109,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.participant.program"),
     "Limits": "worldline.federation.server.limits",
+    "Machine": "worldline.programs.machine",
     "Observer": "worldline.history.observer",
     "Outcome": "worldline.history.outcome",
     "Participant": "worldline.federation.participant.participant",
