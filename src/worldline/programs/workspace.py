@@ -127,7 +127,8 @@ class Output(io.TextIOBase):
         computer = here.computer
         if computer is None:
             return int(self.real.write(text))
-        computer.output.write(text, self.real)
+        if computer.over is None:  # Otherwise it is about the end of the run, which its author knows nothing of.
+            computer.output.write(text, self.real)
         return len(text)
 
     def writable(self) -> bool:
