@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         uniform,
     )
     from worldline.model.time import TimeLike
+    from worldline.programs.machine import Machine
 
 __version__ = "0.1.0"
 
@@ -73,6 +74,7 @@ __all__ = [
     "EmergencyStop",
     "Federation",
     "Limits",
+    "Machine",
     "Message",
     "Network",
     "Observer",
@@ -109,6 +111,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.participant.program"),
     "Limits": "worldline.federation.server.limits",
+    "Machine": "worldline.programs.machine",
     "Observer": "worldline.history.observer",
     "Outcome": "worldline.history.outcome",
     "Participant": "worldline.federation.participant.participant",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NoReturn, TypeVar
 
@@ -36,6 +36,9 @@ _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
 _PID = 1_000
 
 T = TypeVar("T")
+
+Choose = Callable[[Sequence[asyncio.Handle]], int]
+"""Given the steps of tasks that are ready, in asyncio's own order, returns the place of the one that runs next."""
 
 
 class ProgramKilled(BaseException):
@@ -74,10 +77,10 @@ class ProgramThread:
 class Computer:
     """The computer of one participant, for one incarnation."""
 
-    def __init__(self, participant: Participant, names: tuple[str, ...], payload_max: int) -> None:
+    def __init__(self, participant: Participant, names: tuple[str, ...], choose_next: Choose | None = None) -> None:
         self.participant = participant
         self.name = participant.name
-        self.stack = Stack(self.name, Directory(names), participant.incarnation, payload_max)
+        self.stack = Stack(self.name, Directory(names), participant.incarnation, participant.payload_max)
         self.stack.now = participant.now
         self.over: BaseException | None = None
         self.signals = Signals()
@@ -88,7 +91,7 @@ class Computer:
         self.loops: list[Any] = []
         self.threads: list[ProgramThread] = []
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
-        self.choose_next: Any = None
+        self.choose_next = choose_next
         self._counts = [0, 0]
         self._looks = 0  # At the clock, since time has passed.
         self._charges = 0  # For looks, since the program has waited.
@@ -168,6 +171,7 @@ class Computer:
                 here.computer = None  # In this thread: how others are started and waited for is real.
                 thread.strand.resume()
                 here.computer = self
+                self.output.show()
                 if thread.strand.finished:
                     self.threads.remove(thread)
                     if thread.strand.failure is not None and self.over is None:
@@ -235,8 +239,11 @@ class Computer:
         self.wait(lambda: None if any(map(awaited, self.threads)) else True)
 
     def finish_output(self) -> None:
-        """Write down what was printed last."""
-        self.output.finish(sys.__stdout__)
+        """Show and log what was printed last."""
+        self.output.finish(getattr(sys.stdout, "real", sys.stdout))
+        if self.over is None:
+            for line in self.output.lines:
+                self.participant.log(line)
 
     def abandon(self) -> None:
         """Let go of everything, now that all is over."""

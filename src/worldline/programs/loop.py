@@ -3,24 +3,21 @@
 Sets of tasks and futures are iterated in the order of hashes, which by default come from where an object lies in
 memory. Here they are numbers, in the order of creation. Tasks are named by the computer's count, not the process's.
 
-`choose_next` is the place for other orders: it is given the callbacks that are ready, and returns which one runs.
+A computer's `choose_next` is the place for other orders: it is given the steps of tasks that are ready, in asyncio's
+own order, and returns which one runs.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from worldline.programs.computer import Computer
+from worldline.programs.computer import Choose, Computer
 from worldline.programs.reals import here
 from worldline.programs.sockets import getaddrinfo
 
 _Stock: Any = asyncio.SelectorEventLoop
-
-Choose = Callable[[Sequence[asyncio.Handle]], int]
-"""Given the callbacks that are ready, in asyncio's own order, returns the place of the one that runs next."""
 
 
 class _NumberedTask(asyncio.Task):  # type: ignore[type-arg]
@@ -48,20 +45,29 @@ class _NumberedFuture(asyncio.Future):  # type: ignore[type-arg]
 
 
 class ChosenOrder(deque):  # type: ignore[type-arg]
-    """The callbacks that are ready, from which each next one is chosen."""
+    """The callbacks that are ready. Where a task's step comes next, it is chosen which of the steps that are ready.
+
+    Other callbacks stay where they are: asyncio's own rely on the order among them.
+    """
 
     def __init__(self, choose: Choose) -> None:
         super().__init__()
         self._choose = choose
 
     def popleft(self) -> Any:
-        if len(self) < 2:
+        if len(self) < 2 or not _is_step(self[0]):
             return super().popleft()
-        place = self._choose(tuple(self))
-        self.rotate(-place)
-        taken = super().popleft()
-        self.rotate(place)
+        steps = [place for place, handle in enumerate(self) if _is_step(handle)]
+        if len(steps) < 2:
+            return super().popleft()
+        place = steps[self._choose([self[each] for each in steps])]
+        taken = self[place]
+        del self[place]
         return taken
+
+
+def _is_step(handle: asyncio.Handle) -> bool:
+    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)  # type: ignore[attr-defined]
 
 
 class Loop(_Stock):  # type: ignore[misc]

@@ -18,7 +18,7 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.programs import loop, standins, threads, workspace
-from worldline.programs.computer import Computer, ProgramKilled
+from worldline.programs.computer import Choose, Computer, ProgramKilled
 from worldline.programs.entries import MachineEntry, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
 
@@ -79,14 +79,19 @@ def _workspace() -> Workspace:
 
 @dataclass(frozen=True)
 class MachineRun:
-    """A machine's part in a run: what a `Program` runs."""
+    """A machine's part in a run: what a `Program` runs.
+
+    `order` makes what decides which of the ready callbacks of an event loop runs next; by default, it is the first.
+    """
 
     software: Software
     names: tuple[str, ...] = ()
+    order: Callable[[Participant], Choose] | None = None
 
     def __call__(self, participant: Participant) -> None:
         install()
-        computer = Computer(participant, self.names or (participant.name,), participant.payload_max)
+        choose = None if self.order is None else self.order(participant)
+        computer = Computer(participant, self.names or (participant.name,), choose)
         try:
             _live(computer, self.software)
         finally:
@@ -139,7 +144,8 @@ class Machine(Program):
 
     `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
     or a function without parameters, which may be a coroutine function. The program finds the other participants by
-    their names, as hosts. Other keywords are those of a `Program`.
+    their names, as hosts. `order` decides which ready callback of an event loop runs next: it makes, for a participant,
+    a function of the callbacks that are ready. Other keywords are those of a `Program`.
     """
 
     def __init__(
@@ -149,10 +155,11 @@ class Machine(Program):
         module: bool = False,
         directory: str | Path = ".",
         guest: bool = False,
+        order: Callable[[Participant], Choose] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
         software = Software(_found(what, module, Path(directory)), _texts(arguments), Path(directory).resolve())
-        super().__init__(MachineRun(software), guest=guest, **declared)
+        super().__init__(MachineRun(software, order=order), guest=guest, **declared)
 
     def among(self, name: str, names: Sequence[str]) -> Program:
         """Return its program as that of a certain participant, which knows the others' names."""

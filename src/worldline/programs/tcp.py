@@ -292,7 +292,7 @@ class Connection:
             self._send_piece(out.next, size)
             out.next += size
             out.trip.time(out.next, now)
-        if out.is_ended and out.next == out.end:
+        if out.is_ended and not out.is_done and out.next == out.end:
             self._is_first = not self.incoming.is_ended
             self._say(FIN)
             out.next += 1

@@ -51,14 +51,17 @@ class Lock:
 
     def release(self) -> None:
         if self._is_shared:
-            here.computer.held.remove(self)
+            if here.computer is not None:
+                here.computer.held.remove(self)
             return
         if not self._locked:
             raise RuntimeError("release unlocked lock")
         self._locked = False
 
     def locked(self) -> bool:
-        return self in here.computer.held if self._is_shared else self._locked
+        if self._is_shared:
+            return here.computer is not None and self in here.computer.held
+        return self._locked
 
     def _take(self) -> bool:
         if self._is_shared:

@@ -127,7 +127,8 @@ class Output(io.TextIOBase):
         computer = here.computer
         if computer is None:
             return int(self.real.write(text))
-        computer.output.write(text, self.real)
+        if computer.over is None:  # Otherwise it is about the end of the run, which its author knows nothing of.
+            computer.output.write(text, self.real)
         return len(text)
 
     def writable(self) -> bool:
@@ -164,26 +165,35 @@ class _Bytes(io.RawIOBase):
 
 
 class LineLog:
-    """What a program prints, line by line."""
+    """What a program prints, line by line: to be shown, and to be logged."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self._unshown: list[tuple[Any, str]] = []
         self._rest = ""
 
     def write(self, text: str, shown_on: Any) -> None:
         *whole, self._rest = (self._rest + text).split("\n")
         self.lines += whole
-        if whole:
-            computer, here.computer = here.computer, None  # What shows it is real, with real locks.
-            try:
-                shown_on.write("".join(f"{line}\n" for line in whole))
-            finally:
-                here.computer = computer
+        self._unshown += [(shown_on, f"{line}\n") for line in whole]
+        if whole and here.thread is None:
+            self.show()
+
+    def show(self) -> None:
+        """Show what was printed, in the program's main thread: what shows it may look whose that is."""
+        unshown, self._unshown = self._unshown, []
+        computer, here.computer = here.computer, None  # It is real, with real locks.
+        try:
+            for shown_on, line in unshown:
+                shown_on.write(line)
+        finally:
+            here.computer = computer
 
     def finish(self, shown_on: Any) -> None:
         """Take what has no end yet for a line."""
         if self._rest:
             self.write("\n", shown_on)
+        self.show()
 
 
 def show_output() -> None:
