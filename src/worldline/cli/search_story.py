@@ -131,6 +131,8 @@ def processors() -> int:
 
 def _show_report(console: Console, room: Searched[T], report: Report, *, keeps_going: bool) -> None:
     tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
+    if report.schedules > report.tried:
+        tried += f", {counted(report.schedules, 'schedule')}"
     if room.tells_faults or report.faults:
         tried += f", {counted(report.faults, 'fault')}"
     if report.failure is not None:

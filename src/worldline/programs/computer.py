@@ -20,6 +20,7 @@ from random import Random
 from typing import Any, NoReturn, TypeVar
 
 from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.sometimes import CHANCE
 from worldline.lock import RunEnded
 from worldline.programs.reals import here
 from worldline.programs.stack import Directory, Stack
@@ -221,6 +222,13 @@ class Computer:
     def entropy(self) -> Random:
         """Return what draws for the program; while a library is loaded, it draws by the library's name."""
         return Random(self.importing[-1]) if self.importing else self.random
+
+    def sometimes(self, branch: str, chance: float = CHANCE) -> bool:
+        """Return whether to take a rare branch."""
+        happens = self.over is None and self.participant.draws_branch(branch, chance)
+        if happens:
+            self.output.lines.append(f"sometimes: {branch}")
+        return happens
 
     def count(self) -> int:
         """Return a number for an object that is hashed by it."""

@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
+from worldline.federation.participant.participant import Participant
 from worldline.programs.computer import Choose, Computer
 from worldline.programs.reals import here
 from worldline.programs.sockets import getaddrinfo
@@ -64,6 +65,19 @@ class ChosenOrder(deque):  # type: ignore[type-arg]
         taken = self[place]
         del self[place]
         return taken
+
+
+def turns_of(participant: Participant) -> Choose | None:
+    """Return what chooses between steps by draws of a participant, if its run's table says how."""
+    turn = participant.turns()
+    return None if turn is None else lambda steps: turn(tuple(map(_named, steps)))
+
+
+def _named(step: asyncio.Handle) -> str:
+    """Name a task and what it does: ``Task-3 (serve)``."""
+    task: Any = step._callback.__self__  # type: ignore[attr-defined]
+    name = getattr(task.get_coro(), "__qualname__", "").rpartition("<locals>.")[2]
+    return f"{task.get_name()} ({name})" if name else str(task.get_name())
 
 
 def _is_step(handle: asyncio.Handle) -> bool:

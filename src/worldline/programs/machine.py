@@ -16,6 +16,7 @@ from typing import Any, Unpack
 from worldline.federation.participant.declaration import Declared
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
+from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.programs import loop, standins, threads, workspace
 from worldline.programs.computer import Choose, Computer, ProgramKilled
@@ -90,8 +91,9 @@ class MachineRun:
 
     def __call__(self, participant: Participant) -> None:
         install()
-        choose = None if self.order is None else self.order(participant)
+        choose = loop.turns_of(participant) if self.order is None else self.order(participant)
         computer = Computer(participant, self.names or (participant.name,), choose)
+        draw_for(computer)
         try:
             _live(computer, self.software)
         finally:

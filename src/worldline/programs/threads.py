@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from worldline.federation.inprocess.strand import ThreadStrand
+from worldline.federation.participant.sometimes import draw_for
 from worldline.programs.computer import Computer, ProgramThread
 from worldline.programs.reals import here
 
@@ -128,6 +129,7 @@ def _begin(computer: Computer, body: Callable[[], Any], thread: Any) -> int:
 
     def live() -> None:
         here.computer, here.thread = computer, made
+        draw_for(computer)
         known, number = threading._active, threading.get_ident()  # type: ignore[attr-defined]
         ours = known.get(number)  # The program's own thread takes the place of the one that it lives on.
         try:

@@ -238,6 +238,8 @@ def _count_faults(faults: Iterable[ParticipantFault], happenings: Iterable[Happe
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
 _CLOCKS_MAX = 5  # Of which is said how they are wrong.
+_LATER_MAX = 24  # Choices between callbacks after one that passes over many.
+_NAMED_MAX = 2  # Callbacks that were passed over.
 _ROUND = 5  # A round time is a whole number of fifths of the usual one.
 
 Written = tuple[str, DrawnValue]
@@ -302,18 +304,20 @@ def _in_words(trial: FederationTrial, wrong_clocks: list[str], has_clocks: bool)
     more = len(wrong_clocks) - _CLOCKS_MAX
     if more > 0:
         clocks.append(f"clocks are wrong in {counted(more, 'more way')}")
-    turns = sum(name.startswith(f"{TURN}/") for name in trial.written)
-    if turns:
-        clocks.append("one callback runs out of order, once" if turns == 1 else f"{turns} callbacks run out of order")
+    moved = sum(name.startswith(f"{TURN}/") for name in trial.written)
+    if moved:
+        clocks.append("one callback runs out of order, once" if moved == 1 else f"{moved} callbacks run out of order")
     elif trial.schedules is not None:
         clocks.append("callbacks run in their own order")
     *calm, last = "every message takes the usual time", "none gets lost", *clocks
-    ending = ", but" if len(lines) > turns else ":" if turns else ""
+    ending = ", but" if len(lines) > moved else ":" if moved else ""
     return [f"{', '.join(calm)} and {last}{ending}", *lines]
 
 
 def _turn_in_words(name: str, ran: str, *passed: str) -> str:
     _, participant, _ = names_in(name) or ("", "", "")
+    if len(passed) > _NAMED_MAX + 1:
+        passed = (*passed[:_NAMED_MAX], f"{len(passed) - _NAMED_MAX} others")
     return f"{participant} runs {ran} before {' and '.join(passed)}" if passed else f"{participant} runs {ran}"
 
 
@@ -367,9 +371,10 @@ class _FederationShrinking:
             self._leave_out_draws()
             state.make_earlier(numbered_message, self._renumbered)
             for name in tuple(state.draws or ()):
-                self._pass_over_fewer(name)
                 self._round_latency(name)
                 self._right_clock(name)
+            for name in tuple(state.draws or ()):
+                self._pass_over_fewer(name)
             for place, fault in enumerate(state.faults):
                 if fault.verb in ENDED_BY:
                     self._soften(place)
@@ -416,10 +421,20 @@ class _FederationShrinking:
             lessened(abs(value - least), lambda more: self._state.attempt_draw(name, least + sign * more))
 
     def _pass_over_fewer(self, name: str) -> None:
-        """Let a callback run ahead of fewer others."""
+        """Let a callback run ahead of fewer others; or ahead of one, a little later."""
         distribution, passed = self._seen.distributions.get(name), int((self._state.draws or {})[name])
-        if isinstance(distribution, Turn):
-            next((fewer for fewer in range(1, passed) if self._state.attempt_draw(name, fewer)), None)
+        if not isinstance(distribution, Turn) or passed == 1:
+            return
+        if any(self._state.attempt_draw(name, fewer) for fewer in range(1, passed)):
+            return
+        rest, number = {**(self._state.draws or {})}, int(name.rpartition("/")[2])
+        del rest[name]
+        later = (renumbered(name, number + more) for more in range(1, _LATER_MAX))
+        moved = next(
+            (each for each in later if each not in rest and self._state.attempt(draws={**rest, each: 1})), None
+        )
+        if moved is not None:
+            self._seen.distributions.setdefault(moved, distribution)
 
     def _round_latency(self, name: str) -> None:
         latency, time = self._seen.distributions.get(name), int((self._state.draws or {})[name])

@@ -331,6 +331,13 @@ class Operations:
 
     def sometimes(self, branch: str, chance: float = CHANCE) -> bool:
         """Return whether to take a rare branch, drawn by its name; if so, a line of the log says that."""
+        happens = self.draws_branch(branch, chance)
+        if happens:
+            self.log(f"sometimes: {branch}")
+        return happens
+
+    def draws_branch(self, branch: str, chance: float) -> bool:
+        """Return whether to take a rare branch, and say nothing of it."""
         if not (isinstance(branch, str) and branch and isinstance(chance, int | float) and 0 <= chance <= 1):
             raise UsageError(
                 f"sometimes({shown(branch)}, {shown(chance)}): it takes a name, and a chance from 0 to 1",
@@ -339,10 +346,7 @@ class Operations:
             )
         if self._ledger.state is State.LEFT or self._ledger.ended:
             return False
-        happens = self._ledger.stream(SOMETIMES, branch).happens(chance)
-        if happens:
-            self.log(f"sometimes: {branch}")
-        return happens
+        return self._ledger.stream(SOMETIMES, branch).happens(chance)
 
     def turns(self) -> Callable[[tuple[str, ...]], int] | None:
         """Return what chooses between callbacks that are ready; None unless the run's table of draws says how."""
