@@ -41,6 +41,7 @@ FOUNDATIONS: dict[str, set[str]] = {
         *("kernel", "nodes", "spacetime", "world"),
     },
     "conformance": {"model", "files", "nodes", "targets"},
+    "testing": {"model", "lock", "search", "federation", "programs"},
     "cli": {
         *(
             "conformance",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from worldline.model.time import TimeLike
     from worldline.programs.machine import Machine
+    from worldline.testing.simulated import host, test
 
 __version__ = "0.1.0"
 
@@ -94,6 +95,7 @@ __all__ = [
     "fixed",
     "format_time",
     "hold",
+    "host",
     "link",
     "normal",
     "partition",
@@ -103,6 +105,7 @@ __all__ = [
     "run_program",
     "sometimes",
     "table",
+    "test",
     "uniform",
 ]
 
@@ -121,6 +124,7 @@ _HOMES = {
     "connect": "worldline.federation.participant.client",
     "connect_async": "worldline.federation.participant.aio",
     "run_program": "worldline.federation.participant.program",
+    **dict.fromkeys(["host", "test"], "worldline.testing.simulated"),
     "sometimes": "worldline.federation.participant.sometimes",
 }
 

@@ -43,17 +43,21 @@ def story_lines(
 def _lines_of(
     happenings: Iterable[Happening], fates: Sequence[MessageFate], describe: Describe
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes."""
+    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes.
+
+    What has an empty description matters only if it is such a message.
+    """
     sent: dict[tuple[str, str], int] = {}
     for each in happenings:
         of = each.who, each.topic
         what, becomes = describe(each), list[str]()
+        is_told = bool(what)
         if each.kind == "sent":
             number = sent[of] = sent.get(of, -1) + 1
             becomes = [fate.text for fate in fates if (fate.sender, fate.topic, fate.number) == (*of, number)]
-            what += f"  ({', '.join(becomes)})" if becomes else ""
-        text = f"{format_time(each.at):>12}  {each.who}  {what}"
-        yield text, each.kind == "befell" or bool(becomes)
+            what = f"{what or told(each)}  ({', '.join(becomes)})" if becomes else what
+        if is_told or becomes:
+            yield f"{format_time(each.at):>12}  {each.who}  {what}", each.kind == "befell" or bool(becomes)
 
 
 def _fates(draws: Mapping[str, DrawnValue] | None) -> list[MessageFate]:

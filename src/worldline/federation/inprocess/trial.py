@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -63,7 +64,7 @@ class FederationTrial:
     `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults`
     are all there are. `table` replaces draws, and `draws` is a function that replaces those that the table leaves.
     `day` is the kind of day; without one a run has a usual day, and a search draws one for each seed. `schedules` says
-    how event loops choose between callbacks; without it, they don't.
+    how event loops choose between callbacks; without it, they don't. No fault is drawn for those that are `spared`.
     """
 
     make: Callable[[], Federation]
@@ -75,6 +76,7 @@ class FederationTrial:
     draws: DrawFunction | None = None
     day: Day | None = None
     schedules: Schedules | None = None
+    spared: frozenset[str] = frozenset()
 
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed, day=draw_day(seed, self.kinds) if self.day is None else self.day)
@@ -137,7 +139,8 @@ class FederationTrial:
     def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
         plan = made.plan()
         kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
-        return draw_participant_faults(kinds, made.programs, plan.end, self.seed, given=plan.faults)
+        mortal = {name: each for name, each in made.programs.items() if name not in self.spared}
+        return draw_participant_faults(kinds, mortal, plan.end, self.seed, given=plan.faults)
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
@@ -148,14 +151,17 @@ class FederationTrial:
         outcome, happenings = self.told()
         return outcome, len(happenings)
 
-    def told(self) -> tuple[TrialOutcome, list[Happening]]:
-        """Run it, and return what has happened as well, up to where a property failed or a program raised."""
+    def told(self, *, quiet: bool = True) -> tuple[TrialOutcome, list[Happening]]:
+        """Run it, and return what has happened as well, up to where a property failed or a program raised.
+
+        Unless it is `quiet`, what programs print is printed.
+        """
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         journals: dict[str, Journal] = {}
         look, draws = _Look(), self.draw_function()
         try:
-            with quietly():
+            with quietly() if quiet else nullcontext():
                 outcome = run(federation, keep_journals=journals, draws=self._draw_inputs(draws), watch=look.at)
         except Expired as expired:
             raise look.named(expired.stuck()) from None
