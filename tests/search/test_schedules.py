@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -55,7 +55,7 @@ def test_by_priority_one_task_goes_first_until_that_changes() -> None:
     assert {each[0] for each in runs} == {0, 1, 2}
     ways = Schedules(way="pct", depth=3, choices=(("a", 3, 60),))
     changes = [
-        sum(one != other for one, other in zip(each, each[1:], strict=False))
+        sum(one != other for one, other in pairwise(each))
         for each in (chosen(drawn_turns(ways, seed, None), ready) for seed in range(60))
     ]
     assert set(changes) <= {0, 1, 2}  # Two changes of priorities; one may come first of all, or twice at one place.
@@ -79,9 +79,9 @@ def test_delays_come_in_all_ways_and_each_once() -> None:
 
 def test_too_many_schedules_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searched, "SCHEDULES_MAX", 50)
+    ready = [("x", "y")] * 30
     with pytest.raises(UsageError, match=r"more than 50 schedules with at most 2 delays \(allow fewer delays"):
-        for draws in delayed_turns(2, lambda: None):
-            chosen(draws, [("x", "y")] * 30)
+        _ = [chosen(draws, ready) for draws in delayed_turns(2, lambda: None)]
 
 
 def test_other_draws_are_left_to_others() -> None:
@@ -120,8 +120,8 @@ async def sound() -> None:
             await asyncio.sleep(0)
             value = seen + 1
 
-    await asyncio.gather(increment(), increment())
-    assert value == 2
+    await asyncio.gather(increment(), increment(), increment())
+    assert value == 3
 
 
 def trial_of(program: Program, way: str) -> FederationTrial:
@@ -210,6 +210,6 @@ def test_a_turn_is_a_draw_like_any_other() -> None:
         draws={"turn/a/1": 2, "turn": lambda _name, _among, value: value, "turn/a/3": 1},
         draws_heard=lambda drawn: heard.append((drawn.name, drawn.natural, drawn.value)),
     )
-    turns = dict((name, (natural, value)) for name, natural, value in heard if name.startswith("turn/"))
+    turns = {name: (natural, value) for name, natural, value in heard if name.startswith("turn/")}
     assert turns["turn/a/0"] == (0, 0)
     assert turns["turn/a/3"] == (0, 1)
