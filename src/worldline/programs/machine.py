@@ -99,31 +99,42 @@ class MachineRun:
 
 
 def _live(computer: Computer, software: Software) -> None:
-    """Run a program on its computer, and then the computer without a program."""
-    computer.workspace = Workspace(
-        software.directory,
-        [str(software.what), *software.arguments],
-        [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
-    )
+    """Run a program on its computer, again if it is killed and started again, and then the computer without it."""
     show_output()
-    computer.enter()
-    try:
+    while True:
+        computer.workspace = Workspace(
+            software.directory,
+            [str(software.what), *software.arguments],
+            [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
+        )
+        computer.enter()
         try:
-            software.run()
-            computer.wait_for_threads(threads.is_awaited)
-        except SystemExit as error:
-            if computer.over is None and not is_normal_end(error):
-                raise
-        except ProgramKilled:
-            pass
+            killed = _run(computer, software)
+            if killed is None:
+                computer.serve_on()
+            computer.outlive(killed)
         finally:
-            if computer.over is not None:
-                raise computer.over
-        computer.serve_on()
-    finally:
-        computer.finish_output()
-        computer.leave()
-        occupy(None)
+            computer.finish_output()
+            computer.leave()
+            occupy(None)
+
+
+def _run(computer: Computer, software: Software) -> ProgramKilled | None:
+    """Run a program to its end; return what has killed it, if that is how it ended."""
+    try:
+        software.run()
+        computer.wait_for_threads(threads.is_awaited)
+    except SystemExit as error:
+        if computer.over is None and not is_normal_end(error):
+            raise
+    except BaseException:
+        if computer.over is None:
+            raise
+    if isinstance(computer.over, ProgramKilled):
+        return computer.over
+    if computer.over is not None:
+        raise computer.over
+    return None
 
 
 def install() -> None:

@@ -33,6 +33,7 @@ from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults import (
     ENDED_BY,
+    PROCESS_FAULTS,
     ParticipantFault,
     as_faults,
     as_participant_fault,
@@ -128,11 +129,15 @@ class Setup:
         for each in faults:
             if each.verb == "crash" and self.parts[each.participant].entry is None:
                 raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
+            if each.verb in PROCESS_FAULTS and read_machine(self.parts[each.participant].entry) is None:
+                raise ConfigurationError(f"{each}: {_NO_KILL}", advice=_CRASH_INSTEAD)
         return replace(self, plan=structs.replace(self.plan, faults=faults))
 
 
 _NO_CRASH = "only a Python entry can crash: its program is ended, and started again, in its process"
 _HANG_INSTEAD = "let it hang, or give it an entry"
+_NO_KILL = "only the program of a machine, a script or a module, can be killed or sent a signal"
+_CRASH_INSTEAD = "let it crash"
 
 Starts = Callable[[str], bool]
 """Says of a participant, by its name, whether it is to be started here, so that its program has to be here."""
@@ -221,6 +226,7 @@ def _check_faults(
     """Look whether faults can happen: each alone, and all together."""
     entries = [described for _, described in top["participants"] if "entry" in described]
     startable = {name for described in entries for name, _ in _names_of(described)}
+    machines = {name for each in entries if read_machine(each["entry"]) for name, _ in _names_of(each)}
     publishes = {
         name: described.get("publishes") for _, described in top["participants"] for name, _ in _names_of(described)
     }
@@ -241,6 +247,8 @@ def _check_faults(
             where.read(lambda each: check(as_participant_fault(each.value)))
         if fault.verb == "crash" and fault.participant in roster and fault.participant not in startable:
             where.note(f"{_NO_CRASH} ({_HANG_INSTEAD})")
+        if fault.verb in PROCESS_FAULTS and fault.participant in roster and fault.participant not in machines:
+            where.note(f"{_NO_KILL} ({_CRASH_INSTEAD})")
     if len(place.document.refused) == refused:
         place.read(lambda _: check(*(fault for _, fault in faults)))
 
