@@ -21,10 +21,11 @@ from typing import Any, NoReturn, TypeVar
 
 from worldline.federation.participant.participant import Participant
 from worldline.lock import RunEnded
+from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.programs.reals import here
+from worldline.programs.reals import REAL, here
 from worldline.programs.stack import Directory, Stack
 from worldline.programs.workspace import LineLog, occupy
 
@@ -103,6 +104,7 @@ class Computer:
         self._counts = [0, 0]
         self._looks = 0  # At the clock, since time has passed.
         self._charges = 0  # For looks, since the program has waited.
+        self._came_from: str | None = None
         self._loop: Any = None  # The event loop that runs, while another computer's program does.
         self._hooks: Any = None
 
@@ -278,6 +280,13 @@ class Computer:
         self._counts[1] += 1
         return self._counts[1]
 
+    # --- What a program can't do ---
+
+    def refuse(self, what: str, advice: str) -> NoReturn:
+        """End the run, since the program does what isn't simulated; at the line that does it."""
+        self.over = UsageError(what, participant=self.name, at=self.stack.now, advice=advice)
+        raise self.over
+
     # --- The end ---
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
@@ -309,8 +318,12 @@ class Computer:
 
     def enter(self) -> None:
         """Let what the program's thread has be this program's."""
-        here.computer = self
         occupy(self.workspace)
+        place = REAL["os.getcwd"]()
+        if self.workspace is not None and place != self.workspace.place:
+            self._came_from = place
+            REAL["os.chdir"](self.workspace.place)
+        here.computer = self
         if self._loop is not None:
             asyncio._set_running_loop(self._loop)
             sys.set_asyncgen_hooks(*self._hooks)
@@ -319,6 +332,9 @@ class Computer:
     def leave(self) -> None:
         """Let another program have the thread."""
         here.computer = None
+        if self._came_from is not None:
+            REAL["os.chdir"](self._came_from)
+            self._came_from = None
         loop = asyncio._get_running_loop()
         if loop is not None:
             self._loop, self._hooks = loop, sys.get_asyncgen_hooks()

@@ -24,10 +24,11 @@ _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pl
 
 
 class Workspace:
-    """The surroundings of one program, put in place while it runs."""
+    """The surroundings of one program, put in place while it runs. `disk` is the folder that it may write to."""
 
-    def __init__(self, directory: Path, arguments: list[str], path: list[str]) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, arguments: list[str], path: list[str], disk: Path | None = None) -> None:
+        self.disk = disk
+        self.place = str(disk or directory)  # Where relative paths begin.
         self._prefix = str(directory) + os.sep
         self._own: dict[str, types.ModuleType] = {}  # Its modules, while another program runs.
         self._names: dict[str, None] = {"__main__": None}
@@ -43,6 +44,11 @@ class Workspace:
             and not file.startswith(_libraries)
             and "site-packages" not in file
         )
+
+    def may_write(self, file: str) -> bool:
+        """Whether the program may change a file: one on its own disk."""
+        whole = os.path.realpath(os.path.join(self.place, file))  # noqa: PTH118 - a path object takes ten times as long
+        return self.disk is not None and whole.startswith(str(self.disk) + os.sep)
 
     def claim(self, name: str) -> None:
         """Take a module for the program's own that is about to be loaded."""
