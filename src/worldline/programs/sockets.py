@@ -22,6 +22,7 @@ from worldline.programs.stack import (
     failure,
     is_address,
 )
+from worldline.programs.tcp import State
 
 _RealSocket: Any = REAL["socket.socket"]
 
@@ -326,7 +327,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if isinstance(self._endpoint, PipeEnd):
             return ""
         made = getattr(self._endpoint, "connection", None)
-        if self._endpoint.peer is None or (made is not None and made.state.value in ("SYN-SENT", "CLOSED")):
+        if self._endpoint.peer is None or (made is not None and made.state in (State.OPENING, State.CLOSED, State.WAITING)):
             raise failure(errno.ENOTCONN)
         return self._endpoint.peer
 
