@@ -104,7 +104,6 @@ class Computer:
         self._counts = [0, 0]
         self._looks = 0  # At the clock, since time has passed.
         self._charges = 0  # For looks, since the program has waited.
-        self._came_from: str | None = None
         self._loop: Any = None  # The event loop that runs, while another computer's program does.
         self._hooks: Any = None
 
@@ -319,9 +318,7 @@ class Computer:
     def enter(self) -> None:
         """Let what the program's thread has be this program's."""
         occupy(self.workspace)
-        place = REAL["os.getcwd"]()
-        if self.workspace is not None and place != self.workspace.place:
-            self._came_from = place
+        if self.workspace.came_from is not None:
             REAL["os.chdir"](self.workspace.place)
         here.computer = self
         if self._loop is not None:
@@ -332,9 +329,8 @@ class Computer:
     def leave(self) -> None:
         """Let another program have the thread."""
         here.computer = None
-        if self._came_from is not None:
-            REAL["os.chdir"](self._came_from)
-            self._came_from = None
+        if self.workspace.came_from is not None:
+            REAL["os.chdir"](self.workspace.came_from)
         loop = asyncio._get_running_loop()
         if loop is not None:
             self._loop, self._hooks = loop, sys.get_asyncgen_hooks()

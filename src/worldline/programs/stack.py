@@ -660,7 +660,8 @@ class Connections:
             if connection.due == at:
                 return at
             heappop(self._timers)
-            if self._scheduled.pop(connection, None) is not None:
+            if self._scheduled.get(connection) == at:  # Otherwise an earlier one is there, too.
+                del self._scheduled[connection]
                 self._touched(connection)
         return _NEVER
 

@@ -18,7 +18,7 @@ from importlib import _bootstrap as bootstrap  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any
 
-from worldline.programs.reals import here
+from worldline.programs.reals import REAL, here
 
 _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
@@ -28,7 +28,9 @@ class Workspace:
 
     def __init__(self, directory: Path, arguments: list[str], path: list[str], disk: Path | None = None) -> None:
         self.disk = disk
-        self.place = str(disk or directory)  # Where relative paths begin.
+        self.place = str(disk or directory)  # Where relative paths begin,
+        process = REAL["os.getcwd"]()
+        self.came_from = process if process != self.place else None  # and where the process's own do, if elsewhere.
         self._prefix = str(directory) + os.sep
         self._own: dict[str, types.ModuleType] = {}  # Its modules, while another program runs.
         self._names: dict[str, None] = {"__main__": None}
