@@ -122,7 +122,7 @@ def _describe(recording: Recording, console: Console) -> None:
 
 def _program_of(part: ParticipantSetup) -> str:
     machine = read_machine(part.entry)
-    return part.entry or " ".join(part.command or ()) if machine is None else f"{machine.kind} {machine.command}"
+    return part.entry or " ".join(part.command or ()) if machine is None else machine.command
 
 
 def _describe_setup(setup: Setup, console: Console) -> None:

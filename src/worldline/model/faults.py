@@ -51,11 +51,25 @@ def _amiss(
         yield frozenset(what for what, is_amiss in state.items() if is_amiss)
 
 
-FaultVerb = Literal["crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore"]
-FAULT_VERBS: tuple[str, ...] = get_args(FaultVerb)
+FaultVerb = Literal[
+    "crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore", "kill", "restart", "signal", "handled"
+]
+FAULT_VERBS: tuple[str, ...] = tuple(verb for verb in get_args(FaultVerb) if verb != "handled")
 
-ENDED_BY = {"crash": "recover", "hang": "resume", "slow": "fast", "dropout": "restore"}
+ENDED_BY = {
+    "crash": "recover",
+    "hang": "resume",
+    "slow": "fast",
+    "dropout": "restore",
+    "kill": "restart",
+    "signal": "handled",  # By itself: no fault says so.
+}
 """What can go wrong, and what ends it."""
+
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGCONT")
+
+PROCESS_FAULTS = ("kill", "restart", "signal")
+"""What happens to the program of a machine, while the machine goes on."""
 
 _BEGUN_BY = {end: begin for begin, end in ENDED_BY.items()}
 
@@ -73,6 +87,9 @@ _FORMS = {
     "fast": '"4s fast planner"',
     "dropout": '"1s dropout camera image 200ms"',
     "restore": '"2s restore camera"',
+    "kill": '"2s kill api 1s"',
+    "restart": '"3s restart api"',
+    "signal": '"2s signal api SIGTERM"',
     "event": '"planner sends commit 3: crash planner 1s"',
 }
 
@@ -96,8 +113,10 @@ class ParticipantFault(Struct, frozen=True, kw_only=True):
     """At a time, or after an event, something is done to a participant.
 
     `crash` ends its program; `hang` keeps it from doing anything; `slow` makes it act `delay` later than it would;
-    `dropout` loses what it sends, on one `topic` or on all. Each `lasts` for a while, or, if that is None, until
-    `recover`, `resume`, `fast` or `restore`, if there is one. A fault that waits for an event has no time (`at` is 0).
+    `dropout` loses what it sends, on one `topic` or on all. `kill` ends the program of a machine, and the machine goes
+    on. Each `lasts` for a while, or, if that is None, until `recover`, `resume`, `fast`, `restore` or `restart`, if there
+    is one. `signal` sends a machine's program the signal of that name. A fault that waits for an event has no time (`at`
+    is 0).
     """
 
     at: int = 0
@@ -107,12 +126,15 @@ class ParticipantFault(Struct, frozen=True, kw_only=True):
     lasts: int | None = None
     topic: str | None = None
     after: FaultTrigger | None = None
+    signal: str = ""
 
     def __str__(self) -> str:
         when = format_time(self.at) if self.after is None else f"{self.after}:"
         words = [when, self.verb, _quoted(self.participant)]
         if self.topic is not None:
             words.append(_quoted(self.topic))
+        if self.signal:
+            words.append(self.signal)
         words += [format_time(time) for time in (self.delay or None, self.lasts) if time is not None]
         return " ".join(words)
 
@@ -222,14 +244,19 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
     if len(words) < 2:
         raise _misread(f"it doesn't say to whom the {verb} happens", form)
     rest = words[2:]
-    topic = None
+    topic, signal = None, ""
     if verb == "dropout" and rest and rest[0].time is None:
         topic = rest.pop(0).text
+    if verb == "signal":
+        signal = rest.pop(0).text if rest else ""
+        if signal not in SIGNALS:
+            problem = f"there is no signal {shown(signal)}" if signal else "it doesn't say which signal"
+            raise _misread(problem, form, nearest(signal, SIGNALS))
     times = [_time_in(each, form) for each in rest]
     delays = 1 if verb == "slow" else 0
     if len(times) < delays:
         raise _misread("it doesn't say by how much it is slow", form)
-    if len(times) > delays + (verb in ENDED_BY):
+    if len(times) > delays + (verb in ENDED_BY and verb != "signal"):
         raise _misread(f"{rest[-1].text} is one time too many", form)
     return ParticipantFault(
         at=at,
@@ -239,6 +266,7 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
         lasts=times[delays] if len(times) > delays else None,
         topic=topic,
         after=after,
+        signal=signal,
     )
 
 

@@ -22,7 +22,11 @@ from typing import Any, NoReturn, TypeVar
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.sometimes import CHANCE
 from worldline.lock import RunEnded
-from worldline.programs.reals import here
+from worldline.model.errors import UsageError
+from worldline.model.faults import ParticipantFault
+from worldline.model.message import Message
+from worldline.model.time import FOREVER
+from worldline.programs.reals import REAL, here
 from worldline.programs.stack import Directory, Stack
 from worldline.programs.workspace import LineLog, occupy
 
@@ -30,7 +34,7 @@ EPOCH_S = 1_767_225_600
 """What a computer's clock shows at the start of a run: 2026-01-01 in UTC."""
 
 _US, _MS = 1_000, 1_000_000
-_NEVER = 2**62
+_NEVER = FOREVER
 _LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment.
 _TURNS_FREE = 100  # How often it may look whether anything is ready.
 _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
@@ -43,11 +47,14 @@ Choose = Callable[[Sequence[asyncio.Handle]], int]
 
 
 class ProgramKilled(BaseException):
-    """The program was ended by a signal; not an Exception, so that it can't catch that by accident."""
+    """The program was ended by a signal; not an Exception, so that it can't catch that by accident.
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"killed by {signal.Signals(number).name}")
-        self.number = number
+    `until` is when it is started again.
+    """
+
+    def __init__(self, number: int, until: int = _NEVER) -> None:
+        super().__init__(f"it was ended by {signal.Signals(number).name}")
+        self.until = until
 
 
 class ProgramThread:
@@ -89,6 +96,8 @@ class Computer:
         self.importing: list[str] = []  # The libraries that are being loaded.
         self.workspace: Any = None
         self.output = LineLog()
+        self.is_bare = False  # Whether no program runs.
+        self.restarts_at = 0
         self.loops: list[Any] = []
         self.threads: list[ProgramThread] = []
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
@@ -156,7 +165,7 @@ class Computer:
             if self.threads and self._run_threads():
                 continue
             if self.signals.pending:
-                self.signals.deliver()
+                self._deliver_signal()
                 continue
             if deadline is not None and self.stack.now >= deadline:
                 return None
@@ -196,11 +205,14 @@ class Computer:
             self.output.lines.clear()
             for protocol, receiver, payload in stack.take_outgoing():
                 participant.publish(f"{protocol}/{receiver}", payload, at_once=False)
-            if stack.due < until:  # What is sent sets timers.
-                until = stack.due
-            messages = participant.next(None if until >= _NEVER else until)
-            if not messages and until >= _NEVER:
-                raise RunEnded
+            # What is sent sets timers, and may be what a fault waits for.
+            until = min(until, stack.due, participant.process_fault_due)
+            messages: list[Message] = []
+            if until > stack.now:
+                messages = participant.next(None if until >= _NEVER else until)
+                if not messages and until >= _NEVER:
+                    raise RunEnded
+            faults = participant.take_process_faults() if participant.process_fault_due <= participant.now else []
         except BaseException as error:
             self.over = error
             raise
@@ -210,9 +222,44 @@ class Computer:
         for message in messages:
             stack.hear(message.topic[:3], message.sender, message.payload)
         stack.pass_time()
+        for over_at, fault in faults:
+            self._suffer(fault, over_at)
+
+    def _suffer(self, fault: ParticipantFault, over_at: int) -> None:
+        """Let a fault happen to the program; while there is none, it changes when there is one again."""
+        if fault.verb == "signal":
+            self.signals.pending.append(signal.Signals[fault.signal])
+        elif self.is_bare:
+            self.restarts_at = max(self.restarts_at, over_at)
+        else:
+            self._kill(ProgramKilled(signal.SIGKILL, over_at))
+
+    def _deliver_signal(self) -> None:
+        try:
+            self.signals.deliver()
+        except ProgramKilled as killed:
+            self._kill(killed)
+
+    def _kill(self, killed: ProgramKilled) -> NoReturn:
+        self.over = killed
+        raise killed
+
+    def outlive(self, killed: ProgramKilled) -> None:
+        """Go on after the program was killed: the kernel closes what it had; return when it is to be started again."""
+        self.abandon()
+        self.over = None
+        self.loops, self.threads, self.signals = [], [], Signals()
+        self.restarts_at = killed.until
+        self.is_bare = True
+        self.output.write(f"{killed}\n", getattr(sys.stderr, "real", sys.stderr))
+        self.stack.close_all()
+        while self.stack.now < self.restarts_at:
+            self._go_on(None if self.restarts_at >= _NEVER else self.restarts_at)
+        self.is_bare = False
 
     def serve_on(self) -> NoReturn:
         """Go on without a program: connections are refused, and what is still to be said is said."""
+        self.is_bare = True
         self.stack.close_all()
         while True:
             self._go_on(None)
@@ -240,6 +287,13 @@ class Computer:
         self._counts[1] += 1
         return self._counts[1]
 
+    # --- What a program can't do ---
+
+    def refuse(self, what: str, advice: str) -> NoReturn:
+        """End the run, since the program does what isn't simulated; at the line that does it."""
+        self.over = UsageError(what, participant=self.name, at=self.stack.now, advice=advice)
+        raise self.over
+
     # --- The end ---
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
@@ -257,6 +311,7 @@ class Computer:
         """Let go of everything, now that all is over."""
         if self.over is None:
             self.over = RunEnded()
+        was, here.computer = here.computer, None
         for thread in self.threads:
             thread.strand.break_off()
         here.computer = self
@@ -264,14 +319,16 @@ class Computer:
             for each in self.loops:
                 each.abandon()
         finally:
-            here.computer = None
+            here.computer = was
 
     # --- Whose program runs in this thread ---
 
     def enter(self) -> None:
         """Let what the program's thread has be this program's."""
-        here.computer = self
         occupy(self.workspace)
+        if self.workspace.came_from is not None:
+            REAL["os.chdir"](self.workspace.place)
+        here.computer = self
         if self._loop is not None:
             asyncio._set_running_loop(self._loop)
             sys.set_asyncgen_hooks(*self._hooks)
@@ -280,6 +337,8 @@ class Computer:
     def leave(self) -> None:
         """Let another program have the thread."""
         here.computer = None
+        if self.workspace.came_from is not None:
+            REAL["os.chdir"](self.workspace.came_from)
         loop = asyncio._get_running_loop()
         if loop is not None:
             self._loop, self._hooks = loop, sys.get_asyncgen_hooks()

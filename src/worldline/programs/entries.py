@@ -1,7 +1,6 @@
-"""How a federation's file names a machine's program, in one line: ``script server.py --port 8080 @ api db``.
+"""How a machine's program is passed on from a federation's file: as an entry of its own kind, in one line of text.
 
-That is what ``python`` would be given, and the names of the computers in the network. It stands where other
-participants have an entry, so that everything that passes those on passes these on, too.
+It stands where other participants have an entry, so that everything that passes those on passes these on, too.
 """
 
 from __future__ import annotations
@@ -9,42 +8,38 @@ from __future__ import annotations
 import ast
 import shlex
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct, json
 
 from worldline.model.errors import ConfigurationError
 
 KINDS = ("script", "module")
-_AMONG = "@"
 
 
-class MachineEntry(NamedTuple):
-    """A machine's program: a script or a module, with its arguments; and the computers that it can find."""
+class MachineEntry(Struct, frozen=True):
+    """A machine's program: a script or a module, with its arguments; and the computers that it can find.
+
+    `folder` is what its disk holds at the start of a run.
+    """
 
     kind: str
     words: tuple[str, ...]
     names: tuple[str, ...] = ()
+    folder: str | None = None
 
     def __str__(self) -> str:
-        among = f" {_AMONG} {shlex.join(self.names)}" if self.names else ""
-        # What a program is given may be the sign itself: only behind the last one there are names.
-        return f"{self.kind} {shlex.join(self.words)}{among or f' {_AMONG}'}"
+        return f"{self.kind} {json.encode(self).decode()}"
 
     @property
     def command(self) -> str:
         """The program and its arguments, as its user has written them."""
-        return shlex.join(self.words)
+        return f"{self.kind} {shlex.join(self.words)}"
 
 
 def read_machine(entry: str | None) -> MachineEntry | None:
     """Return what an entry says of a machine; None if it is another participant's."""
-    kind, blank, rest = (entry or "").partition(" ")
-    if kind not in KINDS or not blank:
-        return None
-    words = shlex.split(rest)
-    if _AMONG not in words:
-        return MachineEntry(kind, tuple(words))
-    place = len(words) - 1 - words[::-1].index(_AMONG)
-    return MachineEntry(kind, tuple(words[:place]), tuple(words[place + 1 :]))
+    kind, _, rest = (entry or "").partition(" ")
+    return json.decode(rest, type=MachineEntry) if kind in KINDS and rest.startswith("{") else None
 
 
 def topics_of(name: str) -> tuple[str, str]:

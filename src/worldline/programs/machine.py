@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import shutil
 import sys
+import tempfile
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +21,7 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.programs import loop, standins, threads, workspace
+from worldline.programs import escapes, loop, standins, threads, workspace
 from worldline.programs.computer import Choose, Computer, ProgramKilled
 from worldline.programs.entries import MachineEntry, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
@@ -26,11 +29,15 @@ from worldline.programs.workspace import Workspace, hide_output, occupy, show_ou
 
 @dataclass(frozen=True)
 class Software:
-    """What a machine runs: a script's file, a module's name, or a function; with arguments."""
+    """What a machine runs: a script's file, a module's name, or a function; with arguments.
+
+    It can write to a copy of `folder`, made at the start of a run, in which it runs.
+    """
 
     what: Path | str | Callable[[], Any]
     arguments: tuple[str, ...]
     directory: Path
+    folder: Path | None = None
 
     def __str__(self) -> str:
         what = getattr(self.what, "__name__", None) or str(self.what)
@@ -101,31 +108,57 @@ class MachineRun:
 
 
 def _live(computer: Computer, software: Software) -> None:
-    """Run a program on its computer, and then the computer without a program."""
-    computer.workspace = Workspace(
-        software.directory,
-        [str(software.what), *software.arguments],
-        [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
-    )
+    """Run a program on its computer, again if it is killed and started again, and then the computer without it."""
     show_output()
-    computer.enter()
-    try:
+    disk = None if software.folder is None else _disk_of(computer.participant, software.folder)
+    while True:
+        computer.workspace = Workspace(
+            software.directory,
+            [str(software.what), *software.arguments],
+            [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
+            disk,
+        )
+        computer.enter()
         try:
-            software.run()
-            computer.wait_for_threads(threads.is_awaited)
-        except SystemExit as error:
-            if computer.over is None and not is_normal_end(error):
-                raise
-        except ProgramKilled:
-            pass
+            killed = _run(computer, software)
+            if killed is None:
+                computer.serve_on()
+            computer.outlive(killed)
         finally:
-            if computer.over is not None:
-                raise computer.over
-        computer.serve_on()
-    finally:
-        computer.finish_output()
-        computer.leave()
-        occupy(None)
+            computer.finish_output()
+            computer.leave()
+            occupy(None)
+
+
+def _disk_of(participant: Participant, folder: Path) -> Path:
+    """Return the folder that a machine has for itself, for the whole run: a crash doesn't empty it."""
+    if _DISK not in participant.stable:
+        made = Path(tempfile.mkdtemp(prefix="worldline-disk-")).resolve()
+        shutil.copytree(folder, made, dirs_exist_ok=True)
+        weakref.finalize(participant, shutil.rmtree, made, ignore_errors=True)
+        participant.stable[_DISK] = str(made)
+    return Path(participant.stable[_DISK])
+
+
+_DISK = "worldline.programs disk"
+
+
+def _run(computer: Computer, software: Software) -> ProgramKilled | None:
+    """Run a program to its end; return what has killed it, if that is how it ended."""
+    try:
+        software.run()
+        computer.wait_for_threads(threads.is_awaited)
+    except SystemExit as error:
+        if computer.over is None and not is_normal_end(error):
+            raise
+    except BaseException:
+        if computer.over is None:
+            raise
+    if isinstance(computer.over, ProgramKilled):
+        return computer.over
+    if computer.over is not None:
+        raise computer.over
+    return None
 
 
 def install() -> None:
@@ -135,6 +168,7 @@ def install() -> None:
         standins.install()
         loop.install()
         threads.install()
+        escapes.install()
         workspace.install()
 
 
@@ -145,7 +179,8 @@ class Machine(Program):
     """A participant that is a computer, with a program that needn't know of it.
 
     `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
-    or a function without parameters, which may be a coroutine function. The program finds the other participants by
+    or a function without parameters, which may be a coroutine function. It may write to a copy of `folder`, which is its
+    disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. The program finds the other participants by
     their names, as hosts. `order` decides which ready callback of an event loop runs next: it makes, for a participant,
     a function of the callbacks that are ready. Other keywords are those of a `Program`.
     """
@@ -156,11 +191,13 @@ class Machine(Program):
         *arguments: str,
         module: bool = False,
         directory: str | Path = ".",
+        folder: str | Path | None = None,
         guest: bool = False,
         order: Callable[[Participant], Choose] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
-        software = Software(_found(what, module, Path(directory)), _texts(arguments), Path(directory).resolve())
+        place = Path(directory).resolve()
+        software = Software(_found(what, module, place), _texts(arguments), place, _folder(folder, place))
         super().__init__(MachineRun(software, order=order), guest=guest, **declared)
 
     def among(self, name: str, names: Sequence[str]) -> Program:
@@ -174,7 +211,12 @@ class Machine(Program):
 def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **declared: Any) -> Program:
     """Return the program of a machine as a federation's file names it."""
     what = script_of(entry, directory) or entry.words[0]
-    software = Software(what.resolve() if isinstance(what, Path) else what, entry.words[1:], directory.resolve())
+    software = Software(
+        what.resolve() if isinstance(what, Path) else what,
+        entry.words[1:],
+        directory.resolve(),
+        None if entry.folder is None else Path(entry.folder),
+    )
     return Program(MachineRun(software, entry.names), guest=guest, **declared)
 
 
@@ -189,6 +231,13 @@ def _found(what: Any, module: bool, directory: Path) -> Path | str | Callable[[]
     if not file.is_file():
         raise ConfigurationError(f"there is no script {file}", advice="say in which directory it is")
     return file.resolve()
+
+
+def _folder(given: str | Path | None, directory: Path) -> Path | None:
+    folder = None if given is None else directory / given
+    if folder is not None and not folder.is_dir():
+        raise ConfigurationError(f"there is no folder {folder}", advice="make it, even if it is empty")
+    return folder
 
 
 def _texts(arguments: Sequence[Any]) -> tuple[str, ...]:

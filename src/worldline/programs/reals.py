@@ -19,7 +19,7 @@ REAL: dict[str, Any] = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module, names in (
         (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")),
-        (os, ("urandom", "getpid", "close", "read", "write")),
+        (os, ("urandom", "getpid", "close", "getcwd", "chdir")),
         (select, ("select", "poll")),
         (selectors, ("DefaultSelector",)),
         (socket, ("socket", "socketpair", "getaddrinfo", "gethostname")),

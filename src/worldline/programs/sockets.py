@@ -22,8 +22,12 @@ from worldline.programs.stack import (
     failure,
     is_address,
 )
+from worldline.programs.tcp import State
 
 _RealSocket: Any = REAL["socket.socket"]
+
+# As plain numbers: flags that are enumerations take microseconds to be looked at.
+_PEEK, _DONTWAIT, _WAITALL = int(real.MSG_PEEK), int(real.MSG_DONTWAIT), int(real.MSG_WAITALL)
 
 _collecting = False
 
@@ -140,6 +144,10 @@ class Socket(_RealSocket):  # type: ignore[misc]
                 raise TimeoutError("timed out")
             self._check_open()
 
+    def _check_going(self) -> None:
+        if self._computer.over is not None:
+            raise self._computer.over
+
     def _check_open(self) -> None:
         if self._closed:
             raise failure(errno.EBADF)
@@ -198,12 +206,13 @@ class Socket(_RealSocket):  # type: ignore[misc]
         self._check_open()
         if bufsize < 0:
             raise ValueError("negative buffersize in recv")
-        endpoint, peek = self._endpoint, bool(flags & real.MSG_PEEK)
+        endpoint, peek = self._endpoint, bool(flags and flags & _PEEK)
         if isinstance(endpoint, DatagramSocket):
             return self._datagram(peek, flags)[0][:bufsize]
-        if flags & real.MSG_DONTWAIT:
+        if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
+            self._check_going()
             return bytes(endpoint.receive(bufsize, peek))
-        if flags & real.MSG_WAITALL:
+        if flags and flags & _WAITALL:
             return self._recv_all(bufsize)
         return bytes(self._done(lambda: endpoint.receive(bufsize, peek), endpoint.is_readable, self._deadline()))
 
@@ -215,14 +224,14 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def _datagram(self, peek: bool, flags: int = 0) -> tuple[bytes, Any]:
         endpoint = self._endpoint
-        if flags & real.MSG_DONTWAIT:
+        if flags & _DONTWAIT:
             return endpoint.receive(peek)  # type: ignore[no-any-return]
         return self._done(lambda: endpoint.receive(peek), endpoint.is_readable, self._deadline())  # type: ignore[no-any-return]
 
     def recvfrom(self, bufsize: int, flags: int = 0) -> tuple[bytes, Any]:
         self._check_open()
         if isinstance(self._endpoint, DatagramSocket):
-            data, address = self._datagram(bool(flags & real.MSG_PEEK), flags)
+            data, address = self._datagram(bool(flags & _PEEK), flags)
             return data[:bufsize], address
         return self.recv(bufsize, flags), None
 
@@ -250,7 +259,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
         endpoint = self._endpoint
         if isinstance(endpoint, DatagramSocket):
             return endpoint.send(bytes(view))
-        if flags & real.MSG_DONTWAIT:
+        if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
+            self._check_going()
             return int(endpoint.send(view))
         return int(self._done(lambda: endpoint.send(view), endpoint.is_writable, self._deadline()))
 
@@ -326,7 +336,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if isinstance(self._endpoint, PipeEnd):
             return ""
         made = getattr(self._endpoint, "connection", None)
-        if self._endpoint.peer is None or (made is not None and made.state.value in ("SYN-SENT", "CLOSED")):
+        if self._endpoint.peer is None or (made is not None and made.state in (State.OPENING, State.CLOSED, State.WAITING)):
             raise failure(errno.ENOTCONN)
         return self._endpoint.peer
 

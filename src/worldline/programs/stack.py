@@ -314,16 +314,13 @@ class StreamSocket(Endpoint):
             raise failure(errno.EINPROGRESS)
         if made.state is State.OPENING:
             raise failure(errno.EALREADY)
-        if error := self.take_error():
-            self._forget_connection()
+        if self.has_told:
+            raise failure(errno.EISCONN)
+        if made.state is State.CLOSED:  # A connection that couldn't be made leaves the socket as it was.
+            error = self.take_error() or errno.ECONNABORTED
+            self.connection = self.peer = None
             raise failure(error)
-        if self.has_told or made.state is State.CLOSED:
-            raise failure(errno.EISCONN if made.state is not State.CLOSED else errno.ECONNABORTED)
         self.has_told = True
-
-    def _forget_connection(self) -> None:
-        """A connection that couldn't be made leaves the socket as it was."""
-        self.connection = self.peer = None
 
     def accept(self) -> StreamSocket:
         if self.accepted is None:
@@ -361,11 +358,11 @@ class StreamSocket(Endpoint):
             if made.incoming.acks_now:
                 self.stack.has_to_say(made)
             return taken
-        if made.incoming.is_ended or self.is_shut:
+        if made.incoming.is_ended:
             return b""
         if error := self.take_error():
             raise failure(error)
-        if made.state is State.CLOSED:
+        if self.is_shut or made.state is State.CLOSED:
             return b""
         if not size and made.state is State.OPEN:
             return b""
@@ -378,7 +375,7 @@ class StreamSocket(Endpoint):
         if made is None or made.state in (State.OPENING, State.CLOSED, State.WAITING):
             raise failure(errno.ENOTCONN)
         if reading:
-            self.is_shut = True
+            self.is_shut = made.is_deaf = True
         if writing:
             made.end_writing()
             self.stack.has_to_say(made)
@@ -663,7 +660,8 @@ class Connections:
             if connection.due == at:
                 return at
             heappop(self._timers)
-            if self._scheduled.pop(connection, None) is not None:
+            if self._scheduled.get(connection) == at:  # Otherwise an earlier one is there, too.
+                del self._scheduled[connection]
                 self._touched(connection)
         return _NEVER
 

@@ -340,7 +340,6 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
         ),
         socket: {
             "socket": sockets.Socket,
-            "SocketType": sockets.Socket,
             "socketpair": sockets.socketpair,
             "getaddrinfo": sockets.getaddrinfo,
             "gethostname": sockets.gethostname,

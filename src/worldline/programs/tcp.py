@@ -158,6 +158,7 @@ class Connection:
         self.out = Outgoing()
         self.incoming = Incoming()
         self.is_orphan = False  # Whether no program holds it any more.
+        self.is_deaf = False  # Whether the program reads nothing any more.
         self._emit = emit
         self.changed = changed
         self._segment_max = segment_max
@@ -207,7 +208,7 @@ class Connection:
 
     def release(self) -> None:
         """Do without a program: what was written still goes out, and what comes in is refused."""
-        self.is_orphan = True
+        self.is_orphan = self.is_deaf = True
         if self.state is State.OPENING or (self.state is State.ANSWERING and not self.out.data):
             self._close(0)
         elif self.incoming.data and self.state is State.OPEN:
@@ -377,8 +378,10 @@ class Connection:
             incoming.acks_now = True
         if not segment.data and not segment.flags & FIN:
             return
-        if self.is_orphan and segment.data and segment.sequence + len(segment.data) > incoming.next:
-            self.reset()  # Nobody will ever read it, and its sender may know.
+        is_new = segment.sequence + len(segment.data) > incoming.next
+        if self.is_deaf and self.out.is_ended and segment.data and is_new:
+            self._say(RST)  # The program will never read it, and both ends are told.
+            self._close(errno.ECONNRESET)
             return
         if segment.flags & FIN:
             incoming.ends_at = segment.sequence + len(segment.data)

@@ -18,16 +18,19 @@ from importlib import _bootstrap as bootstrap  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any
 
-from worldline.programs.reals import here
+from worldline.programs.reals import REAL, here
 
 _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 class Workspace:
-    """The surroundings of one program, put in place while it runs."""
+    """The surroundings of one program, put in place while it runs. `disk` is the folder that it may write to."""
 
-    def __init__(self, directory: Path, arguments: list[str], path: list[str]) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, arguments: list[str], path: list[str], disk: Path | None = None) -> None:
+        self.disk = disk
+        self.place = str(disk or directory)  # Where relative paths begin,
+        process = REAL["os.getcwd"]()
+        self.came_from = process if process != self.place else None  # and where the process's own do, if elsewhere.
         self._prefix = str(directory) + os.sep
         self._own: dict[str, types.ModuleType] = {}  # Its modules, while another program runs.
         self._names: dict[str, None] = {"__main__": None}
@@ -43,6 +46,11 @@ class Workspace:
             and not file.startswith(_libraries)
             and "site-packages" not in file
         )
+
+    def may_write(self, file: str) -> bool:
+        """Whether the program may change a file: one on its own disk."""
+        whole = os.path.realpath(os.path.join(self.place, file))  # noqa: PTH118 - a path object takes ten times as long
+        return self.disk is not None and whole.startswith(str(self.disk) + os.sep)
 
     def claim(self, name: str) -> None:
         """Take a module for the program's own that is about to be loaded."""

@@ -16,7 +16,7 @@ def answer(words: list[bytes]) -> bytes:
             return b"+OK\r\n"
         case [b"GET", name]:
             value = values.get(name)
-            return b"$-1\r\n" if value is None else b"$%d\r\n%s\r\n" % (len(value), value)
+            return b"_\r\n" if value is None else b"$%d\r\n%s\r\n" % (len(value), value)
         case [b"INCRBY", name, step]:
             values[name] = b"%d" % (int(values.get(name, b"0")) + int(step))
             return b":%s\r\n" % values[name]

@@ -27,11 +27,12 @@ from worldline.federation.participant.sometimes import CHANCE
 from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
-from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
+from worldline.model import FOREVER, TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
 from worldline.model.clock import LocalClock, RunningClock
 from worldline.model.draws.names import SOMETIMES, TURN
 from worldline.model.draws.table import NamedStream
 from worldline.model.errors import shown
+from worldline.model.faults import ParticipantFault
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.reading import as_time_difference
 from worldline.model.time import TimeLike
@@ -223,6 +224,16 @@ class Operations:
     def incarnation(self) -> int:
         """How often this participant has crashed and its program was started again."""
         return self._ledger.incarnation
+
+    @property
+    def process_fault_due(self) -> int:
+        """When the next fault happens to its program alone, and not to its machine; for the room `programs`."""
+        return FOREVER if self._ledger.life is None else self._ledger.life.process_fault_due()
+
+    def take_process_faults(self) -> list[tuple[int, ParticipantFault]]:
+        """Return the faults that happen to its program by now, each with the time at which it is over."""
+        with self._lock:
+            return [] if self._ledger.life is None else self._ledger.life.take_process_faults()
 
     @property
     def is_crashed(self) -> bool:

@@ -435,6 +435,7 @@ PARTICIPANT = TomlTable(
         "boot": _boot,
         "durable": _topics,
         "directory": _directory,
+        "folder": _directory,
         "environment": _environment,
     },
     needs=(("name", "names"),),
