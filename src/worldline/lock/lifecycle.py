@@ -118,7 +118,7 @@ class FaultTimes:
     """When faults happen to a participant: from when until when, or after which event."""
 
     def __init__(self, faults: tuple[ParticipantFault, ...], name: str) -> None:
-        verbs = ("crash", "hang", "slow", "dropout", *_OF_PROCESSES)
+        verbs = ("crash", "hang", "slow", "dropout", "partition", *_OF_PROCESSES)
         self.spans: dict[str, list[tuple[int, int, ParticipantFault]]] = {
             verb: spans_of(faults, name, verb) for verb in verbs
         }
@@ -513,8 +513,9 @@ class LifecycleFilter:
         is_start = wait.kind is None
         wait.stage = _NONE
         if not self.is_crashed:
-            for span in self._faults.covering("dropout", ledger.now):
-                self._note_once(span[2])  # What it sends from now on is lost: the network sees to that.
+            for verb in ("dropout", "partition"):
+                for span in self._faults.covering(verb, ledger.now):
+                    self._note_once(span[2])  # What it sends from now on is lost: the network sees to that.
             if emergency.alarm is not None and not ledger.row.ended and not is_start:
                 self._arrived = wait.batch + self._arrived
                 wait.batch = []

@@ -52,7 +52,20 @@ def _amiss(
 
 
 FaultVerb = Literal[
-    "crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore", "kill", "restart", "signal", "handled"
+    "crash",
+    "recover",
+    "hang",
+    "resume",
+    "slow",
+    "fast",
+    "dropout",
+    "restore",
+    "partition",
+    "repair",
+    "kill",
+    "restart",
+    "signal",
+    "handled",
 ]
 FAULT_VERBS: tuple[str, ...] = tuple(verb for verb in get_args(FaultVerb) if verb != "handled")
 
@@ -61,6 +74,7 @@ ENDED_BY = {
     "hang": "resume",
     "slow": "fast",
     "dropout": "restore",
+    "partition": "repair",
     "kill": "restart",
     "signal": "handled",  # By itself: no fault says so.
 }
@@ -87,6 +101,8 @@ _FORMS = {
     "fast": '"4s fast planner"',
     "dropout": '"1s dropout camera image 200ms"',
     "restore": '"2s restore camera"',
+    "partition": '"1s partition camera 200ms"',
+    "repair": '"2s repair camera"',
     "kill": '"2s kill api 1s"',
     "restart": '"3s restart api"',
     "signal": '"2s signal api SIGTERM"',
@@ -113,10 +129,10 @@ class ParticipantFault(Struct, frozen=True, kw_only=True):
     """At a time, or after an event, something is done to a participant.
 
     `crash` ends its program; `hang` keeps it from doing anything; `slow` makes it act `delay` later than it would;
-    `dropout` loses what it sends, on one `topic` or on all. `kill` ends the program of a machine, and the machine goes
-    on. Each `lasts` for a while, or, if that is None, until `recover`, `resume`, `fast`, `restore` or `restart`, if there
-    is one. `signal` sends a machine's program the signal of that name. A fault that waits for an event has no time (`at`
-    is 0).
+    `dropout` loses what it sends, on one `topic` or on all; `partition` also loses what others send it. `kill` ends the
+    program of a machine, and the machine goes on. Each `lasts` for a while, or, if that is None, until `recover`,
+    `resume`, `fast`, `restore`, `repair` or `restart`, if there is one. `signal` sends a machine's program the signal
+    of that name. A fault that waits for an event has no time (`at` is 0).
     """
 
     at: int = 0
@@ -318,10 +334,10 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
             f"{each}: only what {each.participant} itself sends or receives can trigger that",
             advice=f"what {after.participant} does is known there later; name one of {each.participant}'s own topics",
         )
-    if each.verb in ("dropout", *_BEGUN_BY):
-        is_dropout = each.verb == "dropout"
-        why = "" if is_dropout else f": it ends a {_BEGUN_BY[each.verb]}"
-        advice = "give it a time" if is_dropout else f"say how long the {_BEGUN_BY[each.verb]} lasts"
+    if each.verb in ("dropout", "partition", *_BEGUN_BY):
+        is_end = each.verb in _BEGUN_BY
+        why = f": it ends a {_BEGUN_BY[each.verb]}" if is_end else ""
+        advice = f"say how long the {_BEGUN_BY[each.verb]} lasts" if is_end else "give it a time"
         raise ConfigurationError(f"{each}: a {each.verb} can't wait for an event{why}", advice=advice)
     check_name(after.topic, "a topic")
 
@@ -446,6 +462,13 @@ def dropouts_of(faults: Iterable[ParticipantFault]) -> tuple[Dropout, ...]:
     )
 
 
+def partitions_of(faults: Iterable[ParticipantFault]) -> list[tuple[int, int, str]]:
+    """Return from when to when participants are cut off from all others."""
+    faults = tuple(faults)
+    names = dict.fromkeys(each.participant for each in faults if each.verb == "partition")
+    return [(start, end, name) for name in names for start, end, _ in spans_of(faults, name, "partition")]
+
+
 def are_milder(faults: Sequence[ParticipantFault], than: Sequence[ParticipantFault]) -> bool:
     """Whether nothing ever happens that doesn't happen at that time with the others: fewer, shorter or lesser ones."""
     delays = sorted({each.delay for each in (*faults, *than)})
@@ -558,7 +581,13 @@ def _unit(calm: int) -> int:
     return 10**6 if calm > 10**9 else 1
 
 
-_AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
+_AT_TIMES: dict[str, FaultVerb] = {
+    "crash": "crash",
+    "hang": "hang",
+    "slow": "slow",
+    "dropout": "dropout",
+    "partition": "partition",
+}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
 KINDS = (*_AT_TIMES, *_AFTER_EVENTS)
 _TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
@@ -584,7 +613,7 @@ class DeclaredTopics(Protocol):
 def parse_fault_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=1,hang-after=2"``: how many of each."""
     usual = dict.fromkeys(KINDS, 1)
-    advice = 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these'
+    advice = 'write "crash=1,hang=2,slow=1,dropout=1,partition=1,crash-after=1", or some of these'
     kinds = parse_counts(text, usual, {}, advice)
     if not kinds:
         raise ConfigurationError(f"{shown(text)} names no faults to draw", advice=advice)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from worldline.model.draws.checks import check_draws
 from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults import ParticipantFault, as_faults, check_faults
-from worldline.model.links import Network, check_network
+from worldline.model.faults import ParticipantFault, as_faults, check_faults, partitions_of
+from worldline.model.links import Network, Outage, check_network
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, is_time
@@ -32,6 +32,16 @@ class Plan(Struct, frozen=True, kw_only=True):
     vacancies: int = 0
     draws: tuple[DrawRow, ...] = ()
     faults: tuple[ParticipantFault, ...] = ()
+
+
+def network_of(given: Plan) -> Network:
+    """Return the network of a run, with all its outages: those that faults are, too."""
+    cuts = [
+        Outage(verb="partition", start=start, end=end, sender=sender, receiver=receiver)
+        for start, end, name in partitions_of(given.faults)
+        for sender, receiver in ((name, None), (None, name))
+    ]
+    return structs.replace(given.network, outages=(*given.network.outages, *cuts)) if cuts else given.network
 
 
 def plan(
