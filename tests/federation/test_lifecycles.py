@@ -18,6 +18,7 @@ from worldline.history.observer import DOWN
 from worldline.lock import Crashed
 from worldline.lock.arbiter import NEVER_TAKEN
 from worldline.model import ConfigurationError, UsageError
+from worldline.model.path import CUT_OFF
 from worldline.recording import Recorder, Recording
 
 
@@ -362,8 +363,8 @@ def test_a_partition_cuts_off_in_both_directions() -> None:
         # The third tick is sent before, and its echo afterward.
         assert echoed == [1, 2, 6, 7, 8, 9]
         assert outcome.dropped == {
-            ("me", "tick", "lost in a partition"): 2,
-            ("clock", "echo", "lost in a partition"): 1,
+            ("me", "tick", CUT_OFF): 2,
+            ("clock", "echo", CUT_OFF): 1,
         }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from worldline.model.errors import ConfigurationError, ModelError
 from worldline.search import (
@@ -364,6 +365,18 @@ def test_operations_are_recorded_while_they_are_under_way() -> None:
         ("bob", 1, 1, 2),
         ("dee", None, 4, None),
     ]
+
+
+def test_what_was_recorded_in_one_place_is_in_order_at_one_time() -> None:
+    log = OperationLog(clock=lambda: 5)
+    with log.call("ann", "write", "x", 1):
+        pass
+    with log.call("bob", "read", "x") as read:
+        read.result = None
+    with pytest.raises(NotLinearizable, match="returned None, and only 1 was possible"):
+        check_linearizable(log)
+    unordered = [replace(each, numbers=(0, 0)) for each in log]
+    assert check_linearizable(unordered)
 
 
 def told(*lines: tuple[int, str, str]) -> Story:

@@ -12,7 +12,8 @@ without an explanation.
 - Operations that never return may take effect at any time, or never. Of two configurations that differ in these alone,
   the one in which fewer have taken effect can do all that the other can.
 - Keys are independent objects, so each is checked by itself.
-- A call and a return at the same time overlap, but a process calls only after its last return.
+- A call and a return at the same time overlap, unless their order was recorded; but a process calls only after its last
+  return.
 """
 
 from __future__ import annotations
@@ -56,11 +57,14 @@ def register(state: Any, operation: Operation) -> tuple[Any, Any]:
 
 def check_linearizable(operations: Iterable[Operation], model: Model = register, initial: Hashable = None) -> bool:
     """Return True, or raise `NotLinearizable` with the first operation whose result no order explains."""
+    __tracebackhide__ = True  # pytest shows the test's own lines.
     by_key: dict[Hashable, list[Operation]] = {}
     for each in operations:
         by_key.setdefault(each.key, []).append(each)
     for own in by_key.values():
-        _Linearization(own, model, initial).check()
+        refused = _Linearization(own, model, initial).refusal()
+        if refused is not None:
+            raise refused
     return True
 
 
@@ -113,7 +117,8 @@ class _Linearization:
         self._model = model
         self._initial = initial
 
-    def check(self) -> None:
+    def refusal(self) -> NotLinearizable | None:
+        """Return what is wrong, if anything is."""
         returns = list(self._returns())
         furthest = 0
         left: list[Iterator[_Configuration]] = [iter([(self._initial, 0)])]  # What is to be tried at each return.
@@ -123,24 +128,23 @@ class _Linearization:
             if configuration is None:
                 left.pop()
             elif level == len(returns):
-                return
+                return None
             else:
                 furthest = max(furthest, level)
                 left.append(self._with_effect(returns[level], configuration))
-        if returns:
-            raise self._refused(returns[furthest])
+        return self._refused(returns[furthest])
 
     def _returns(self) -> Iterator[_Return]:
         """Yield the returns in their order, with all that is under way."""
         events = []
         for place, each in enumerate(self._operations):
-            events.append((each.called, False, place))
+            events.append((each.called, each.numbers[0], False, place))
             if each.returned is not None:
-                events.append((each.returned, True, place))
+                events.append((each.returned, each.numbers[1], True, place))
         pending: dict[int, _UnderWay] = {}
         slots: dict[int, int] = {}
         last_of: dict[str, int] = {}
-        for _, is_return, place in sorted(events):
+        for *_, is_return, place in sorted(events):
             operation = self._operations[place]
             if is_return:
                 yield _Return(slots[place], pending)
@@ -214,17 +218,24 @@ class _Linearization:
         """Say what makes a read of a register stale, as far as one other operation shows it."""
         if self._model is not register or read.name != "read":
             return ""
-        done = [each for each in self._operations if each.returned is not None and each.returned < read.called]
+        done = [each for each in self._operations if _is_done(each, read)]
         sources = [each for each in self._operations if each.name == "write" and each.argument == read.result]
         if not sources and read.result != self._initial and not any(each.name == "cas" for each in self._operations):
             return ": no operation wrote that"
         for other in reversed(done):
             written = other.argument if other.name == "write" else other.result if other.name == "read" else None
-            is_later = all(each.returned is not None and each.returned < other.called for each in sources)
+            is_later = all(_is_done(each, other) for each in sources)
             if written in possible and (other.name == "read" or is_later):
                 verb = "wrote" if other.name == "write" else "read"
                 return f": {other.process} {verb} {_text(written)}, done by {format_time(other.returned or 0)}"
         return ""
+
+
+def _is_done(one: Operation, other: Operation) -> bool:
+    """Whether one had returned when the other was called."""
+    if one.returned is None:
+        return False
+    return one.returned < other.called or (one.returned == other.called and 0 < one.numbers[1] < other.numbers[0])
 
 
 def _distinct(values: list[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from worldline.model.errors import ModelError, shortened, shown
 from worldline.model.time import format_time
@@ -30,7 +31,9 @@ _ACCESSES: dict[str, Literal["read", "write"]] = {"r": "read", "read": "read", "
 class Operation(Struct, frozen=True, kw_only=True):
     """A process called it, and it returned a result; if `returned` is None, that isn't known, nor whether it happened.
 
-    A process does one thing at a time. `key` says which of many registers, queues or accounts it is about.
+    A process does one thing at a time. `key` says which of many registers, queues or accounts it is about. Where calls
+    and returns were recorded in one place, their `numbers` there order those at one time; otherwise, what is called
+    when another returns overlaps with it.
     """
 
     process: str
@@ -40,6 +43,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     result: Any = None
     called: int = 0
     returned: int | None = None
+    numbers: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
         of = "" if self.key is None else f" of {self.key}"
@@ -90,6 +94,7 @@ class OperationLog:
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
         self._clock = clock
         self._recorded: list[Operation] = []
+        self._events = 0  # Calls and returns.
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._recorded)
@@ -103,8 +108,8 @@ class OperationLog:
 
         The caller sets the `result` of what this yields. ``call.fail()`` says that it had no effect.
         """
-        place = len(self._recorded)
-        asked = Operation(process=process, name=name, key=key, argument=argument, called=self._now())
+        numbers = (self._number(), 0)
+        asked = Operation(process=process, name=name, key=key, argument=argument, called=self._now(), numbers=numbers)
         self._recorded.append(asked)
         call = OperationCall()
         try:
@@ -116,16 +121,23 @@ class OperationLog:
         if call.has_failed:
             self._forget(asked)
         else:
-            self._recorded[self._place(asked, place)] = _returned(asked, call.result, self._now())
+            numbers = (asked.numbers[0], self._number())
+            self._recorded[self._place(asked)] = replace(
+                asked, result=call.result, returned=self._now(), numbers=numbers
+            )
 
     def _now(self) -> int:
         return (self._clock or time.monotonic_ns)()  # Looked up each time: in a simulation it is the simulated one.
 
-    def _place(self, asked: Operation, place: int) -> int:
-        return next(at for at in range(min(place, len(self) - 1), -1, -1) if self._recorded[at] is asked)
+    def _number(self) -> int:
+        self._events += 1
+        return self._events
+
+    def _place(self, asked: Operation) -> int:
+        return next(place for place, each in enumerate(self._recorded) if each is asked)
 
     def _forget(self, asked: Operation) -> None:
-        del self._recorded[self._place(asked, len(self) - 1)]
+        del self._recorded[self._place(asked)]
 
 
 def operations_in(story: Story) -> list[Operation]:
@@ -197,18 +209,6 @@ def _access(given: Any, name: str) -> Access:
 def _hashable(value: Any) -> Any:
     """Return lists as tuples: states of models are compared and looked up."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def _returned(asked: Operation, result: Any, at: int) -> Operation:
-    return Operation(
-        process=asked.process,
-        name=asked.name,
-        key=asked.key,
-        argument=asked.argument,
-        result=result,
-        called=asked.called,
-        returned=at,
-    )
 
 
 def _misplaced(note: Happening, problem: str) -> ModelError:

@@ -31,7 +31,11 @@ def check_serializable(
     transactions: Iterable[Transaction], *, initial: Mapping[Hashable, Any] | None = None, strict: bool = False
 ) -> bool:
     """Return True, or raise `NotSerializable` and name a cycle. Keys that `initial` leaves out are None at first."""
-    _Serialization(list(transactions), initial or {}).check(strict)
+    __tracebackhide__ = True  # pytest shows the test's own lines.
+    try:
+        _Serialization(list(transactions), initial or {}).check(strict)
+    except NotSerializable as refused:
+        raise refused.with_traceback(None) from None
     return True
 
 

@@ -39,6 +39,7 @@ from worldline.search.searching import Tried, deadline
 
 _VALUE = "#"
 _QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")  # Not the one in "doesn't".
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?:(?:ns|us|ms|s|min|h)\b)?")
 _WORD = re.compile(r"\b(?:None|True|False|inf|nan)\b")
 _LIST = re.compile(r"\[[^\[\]{}]*\]|\{[^\[\]{}]*\}|\((?:# ?,? ?)*\)")
@@ -50,7 +51,7 @@ _NOUN = re.compile(r"(?<=# )(\w+?)s\b|\b(\w+?)s(?=:? #)")
 
 def shape_of(text: str) -> str:
     """Return a text with every value in it replaced by the same sign."""
-    for value in (_QUOTED, _NUMBER, _WORD):
+    for value in (_QUOTED, _ADDRESS, _NUMBER, _WORD):
         text = value.sub(_VALUE, text)
     before = ""
     while text != before:  # From the innermost list to the outermost.

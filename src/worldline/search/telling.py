@@ -29,10 +29,13 @@ def told(each: Happening) -> str:
 
 
 def story_lines(
-    happenings: Iterable[Happening], draws: Mapping[str, DrawnValue] | None, describe: Describe = told
+    happenings: Iterable[Happening],
+    draws: Mapping[str, DrawnValue] | None,
+    describe: Describe = told,
+    is_idle: Callable[[Happening], bool] = lambda _: False,
 ) -> list[str]:
-    """Return the lines of a story. `draws` are those that the failure takes."""
-    lines = list(_lines_of(happenings, _fates(draws), describe))
+    """Return the lines of a story. `draws` are those that the failure takes; what is idle is left out without one."""
+    lines = list(_lines_of(happenings, _fates(draws), describe, is_idle))
     before = lines[:-_LINES_MAX]
     earlier = [text for text, matters in before if matters][-_EARLIER_MAX:]
     found = [f"... {len(before):,} before that" + (", among them" if earlier else "")] if before else []
@@ -41,23 +44,23 @@ def story_lines(
 
 
 def _lines_of(
-    happenings: Iterable[Happening], fates: Sequence[MessageFate], describe: Describe
+    happenings: Iterable[Happening],
+    fates: Sequence[MessageFate],
+    describe: Describe,
+    is_idle: Callable[[Happening], bool],
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes.
-
-    What has an empty description matters only if it is such a message.
-    """
+    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes."""
     sent: dict[tuple[str, str], int] = {}
     for each in happenings:
         of = each.who, each.topic
-        what, becomes = describe(each), list[str]()
-        is_told = bool(what)
+        becomes = list[str]()
         if each.kind == "sent":
             number = sent[of] = sent.get(of, -1) + 1
             becomes = [fate.text for fate in fates if (fate.sender, fate.topic, fate.number) == (*of, number)]
-            what = f"{what or told(each)}  ({', '.join(becomes)})" if becomes else what
-        if is_told or becomes:
-            yield f"{format_time(each.at):>12}  {each.who}  {what}", each.kind == "befell" or bool(becomes)
+        if becomes or not is_idle(each):
+            becoming = f"  ({', '.join(becomes)})" if becomes else ""
+            text = f"{format_time(each.at):>12}  {each.who}  {describe(each)}{becoming}"
+            yield text, each.kind == "befell" or bool(becomes)
 
 
 def _fates(draws: Mapping[str, DrawnValue] | None) -> list[MessageFate]:

@@ -38,7 +38,7 @@ from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search
 from worldline.search.shrinking import Shrunk
 from worldline.search.telling import story_lines
 from worldline.testing.plugin import SEED, SEEDS
-from worldline.testing.words import described
+from worldline.testing.words import described, is_idle
 
 TEST = "test"
 """The name of the computer on which a test function runs."""
@@ -275,7 +275,9 @@ def _run_alone(trial: FederationTrial) -> None:
     for variant in trial.variants():
         outcome, happenings = variant.told(quiet=False)
         if outcome.failure is not None:
-            _raise(outcome.failure, [f"seed {trial.seed} fails", "---", *story_lines(happenings, None, described)])
+            _raise(
+                outcome.failure, [f"seed {trial.seed} fails", "---", *story_lines(happenings, None, described, is_idle)]
+            )
 
 
 def _search(trial: FederationTrial, number: int, seconds_max: float, command: str) -> str:
@@ -328,7 +330,7 @@ def _of_shrunk(shrunk: Shrunk[FederationTrial]) -> Iterator[str]:
         yield f"shrunk in {counted(shrunk.runs, 'run')}, from {counted(drawn, 'draw')} to {left}:"
     yield from shrunk.lines
     yield "---"
-    yield from story_lines(shrunk.records, shrunk.trial.written, described)
+    yield from story_lines(shrunk.records, shrunk.trial.written, described, is_idle)
 
 
 def _raise(failure: WorldlineError, lines: Sequence[str]) -> NoReturn:
