@@ -1,6 +1,6 @@
 """Simulated tests: an ordinary test function on a computer of its own, hosts as fixtures, one seed after the other.
 
-A host is a fixture: its value is a `Host`, which says what runs there. The test function runs on a computer called
+A host is a fixture: its value is a `SimulatedHost`, which says what runs there. The test function runs on a computer called
 `test`, which no fault befalls; when it returns, the run ends. For each seed, all programs are started anew. What the
 process has once, modules and objects that fixtures made, is the same for all seeds and hosts: state that is kept there
 makes runs differ, and that is said if it shows.
@@ -54,7 +54,7 @@ Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Host:
+class SimulatedHost:
     """A computer in a simulated test. Its name is the fixture's; other hosts, and the test, connect to it by that."""
 
     name: str
@@ -79,9 +79,9 @@ def host(what: Function | str | Path, *arguments: str, module: bool = False) -> 
             raise ConfigurationError(f"the host {_name(what)} takes no arguments", advice="its parameters are fixtures")
         parameters = _parameters(what)
 
-    def made(request: Any, **values: Any) -> Host:
+    def made(request: Any, **values: Any) -> SimulatedHost:
         program = partial(what, **values) if callable(what) else what
-        found = Host(
+        found = SimulatedHost(
             request.fixturename,
             lambda: Machine(program, *arguments, module=module, directory=directory),
         )
@@ -188,7 +188,9 @@ class _Chosen:
             seconds_max=options.get("seconds_max", SECONDS_MAX),
         )
 
-    def trial(self, function: Function, values: Mapping[str, Any], hosts: Mapping[str, Host]) -> FederationTrial:
+    def trial(
+        self, function: Function, values: Mapping[str, Any], hosts: Mapping[str, SimulatedHost]
+    ) -> FederationTrial:
         """Return the trial of a test with these values of its fixtures, on seed 0."""
         if TEST in hosts:
             raise ConfigurationError(f"a host can't be called {TEST}", advice="that is where the test function runs")
