@@ -6,7 +6,10 @@ import logging
 from amqtt.broker import Broker
 
 logging.disable(logging.CRITICAL)
-CONFIG = {"listeners": {"default": {"type": "tcp", "bind": "0.0.0.0:1883"}}, "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}}}
+CONFIG = {
+    "listeners": {"default": {"type": "tcp", "bind": "0.0.0.0:1883"}},
+    "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+}
 
 
 async def main() -> None:
