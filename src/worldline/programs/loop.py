@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from worldline.programs.computer import Choose, Computer
@@ -109,10 +110,12 @@ class Loop(_Stock):  # type: ignore[misc]
         for task in [task for tasks in known for task in list(tasks) if task.get_loop() is self]:
             if not task.done():
                 task._log_destroy_pending = False
-                try:
+                with suppress(BaseException):  # Whatever it says now, its computer is no more.
                     task.get_coro().close()
-                except BaseException:
-                    continue
+        for transport in list(self._transports.values()):
+            transport._closing, transport._sock = True, None
+        with suppress(BaseException):
+            self.close()
 
 
 def _made(cls: Any, *_: Any, **__: Any) -> Any:

@@ -99,15 +99,16 @@ class MachineRun:
         install()
         choose = None if self.order is None else self.order(participant)
         computer = Computer(participant, self.names or (participant.name,), choose)
+        show_output()
         try:
             _live(computer, self.software)
         finally:
             computer.abandon()
+            hide_output()
 
 
 def _live(computer: Computer, software: Software) -> None:
     """Run a program on its computer, again if it is killed and started again, and then the computer without it."""
-    show_output()
     disk = None if software.folder is None else _disk_of(computer.participant, software.folder)
     while True:
         computer.workspace = Workspace(
@@ -244,5 +245,3 @@ def _texts(arguments: Sequence[Any]) -> tuple[str, ...]:
             raise ConfigurationError(f"a program's arguments are texts, not {shown(each)}", advice=f'write "{each}"')
     return tuple(arguments)
 
-
-__all__ = ["Machine", "hide_output"]

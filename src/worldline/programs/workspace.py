@@ -147,6 +147,9 @@ class Output(io.TextIOBase):
         if here.computer is None:
             self.real.flush()
 
+    def close(self) -> None:
+        """Leave it open: it isn't the program's to close."""
+
     def isatty(self) -> bool:
         return here.computer is None and bool(self.real.isatty())
 
@@ -205,15 +208,24 @@ class LineLog:
         self.show()
 
 
+_shown = 0  # For how many computers.
+
+
 def show_output() -> None:
     """Let what programs print be lines of their logs."""
+    global _shown
+    _shown += 1
     for name in ("stdout", "stderr"):
         if not isinstance(getattr(sys, name), Output):
             setattr(sys, name, Output(getattr(sys, name)))
 
 
 def hide_output() -> None:
-    """Let output be the process's own again."""
+    """Let output be the process's own again, if no other computer needs it."""
+    global _shown
+    _shown -= 1
+    if _shown:
+        return
     for name in ("stdout", "stderr"):
         if isinstance(shown := getattr(sys, name), Output):
             setattr(sys, name, shown.real)
