@@ -67,7 +67,10 @@ def test_the_other_properties_of_the_page_judge_what_participants_log() -> None:
     judge(lines)
     for text, said in (
         ("role=leader", "^b at 8ns: one leader at most: that doesn't hold$"),
-        ('{"type": "ok", "f": "read", "key": "x", "value": null}', "since b's read of x from 8ns to 9ns returned None, and only 1"),
+        (
+            '{"type": "ok", "f": "read", "key": "x", "value": null}',
+            "since b's read of x from 8ns to 9ns returned None, and only 1",
+        ),
         ('{"type": "ok", "f": "txn", "value": [["r", "x", 5]]}', "since b's transaction 2 read x = 5, which no"),
     ):
         asked = [("b", text.replace("ok", "invoke"))] if "type" in text else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import worldline
-from worldline import Federation, Participant, Program, Server, connect, plan, run
+from worldline import Federation, Machine, Participant, Program, Server, connect, plan, run
 from worldline.errors import UsageError
 from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.search import Story, always
@@ -71,6 +72,25 @@ def test_a_participant_over_a_socket_draws_the_same() -> None:
         assert [worldline.sometimes("x") for _ in range(50)] == drawn
     assert True in drawn
     assert not worldline.sometimes("x", 1)  # It has left.
+
+
+async def cached_service() -> None:
+    """Drop a cache now and then, in a task and in a thread."""
+
+    async def serve() -> int:
+        return sum(worldline.sometimes("drop cache", 0.3) for _ in range(50))
+
+    taken = await asyncio.create_task(serve()) + await asyncio.to_thread(lambda: worldline.sometimes("in a thread", 1))
+    print(f"taken={taken}")
+
+
+def test_unmodified_programs_have_it_too() -> None:
+    trial = FederationTrial(make=lambda: Federation({"a": Machine(cached_service)}, until="1s"))
+    outcome, told = trial.told()
+    assert outcome.failure is None
+    notes = [each.text for each in told if each.kind == "noted"]
+    assert 1 < notes.count("sometimes: drop cache") < 50
+    assert notes[-2:] == ["sometimes: in a thread", f"taken={len(notes) - 1}"]
 
 
 def test_elsewhere_it_is_never_taken_and_loads_little() -> None:

@@ -48,8 +48,8 @@ from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 from worldline.model.draws.table import functions_in
 from worldline.model.text import counted
-from worldline.programs.entries import read_machine
 from worldline.processes.tied import describe_exit
+from worldline.programs.entries import read_machine
 
 # Chooses where a run's Unix socket lies: in a folder that only this user can open.
 

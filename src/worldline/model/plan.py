@@ -10,7 +10,7 @@ from worldline.model.draws.checks import check_draws
 from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.faults import ParticipantFault, as_faults, check_faults, partitions_of
-from worldline.model.links import Network, Outage, check_network
+from worldline.model.links import Network, Outage, check_network, with_each_topic
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, is_time
@@ -56,10 +56,12 @@ def plan(
     faults: Iterable[ParticipantFault | str] = (),
 ) -> Plan:
     """Make a plan and check it completely."""
+    names = roster if isinstance(roster, str) else tuple(map(exact, roster))
+    guests = tuple(map(exact, guests))
     made = Plan(
-        roster=roster if isinstance(roster, str) else tuple(map(exact, roster)),  # type: ignore[arg-type] # refused below
-        guests=tuple(map(exact, guests)),
-        network=Network() if network is None else network,
+        roster=names,  # type: ignore[arg-type] # refused below
+        guests=guests,
+        network=Network() if network is None else with_each_topic(network, (*names, *guests)),
         seed=seed,
         end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,

@@ -82,34 +82,78 @@ class ProgramThread:
         return self.found is not None or (self.deadline is not None and now >= self.deadline)
 
 
+class ProgramDraws:
+    """What a program is given by number, or at random."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.importing: list[str] = []  # The libraries that are being loaded.
+        self._objects = 0
+        self._tasks = 0
+
+    def entropy(self) -> Random:
+        """Return what draws for the program; while a library is loaded, it draws by the library's name."""
+        return Random(self.importing[-1]) if self.importing else self.random
+
+    def count(self) -> int:
+        """Return a number for an object that is hashed by it."""
+        self._objects += 1
+        return self._objects
+
+    def count_task(self) -> int:
+        """Return the number of a task."""
+        self._tasks += 1
+        return self._tasks
+
+
+class Spinning:
+    """Counts how often a program has looked at something without waiting, and says what that costs (K3)."""
+
+    def __init__(self) -> None:
+        self._looks = 0  # Since time has passed.
+        self._charges = 0  # Since the program has waited.
+
+    def look(self, weight: int = 1) -> int:
+        """Count a look; return how much time passes for it."""
+        self._looks += weight
+        if self._looks <= _LOOKS_FREE:
+            return 0
+        self._charges = min(self._charges + 1, _CHARGES_MAX)
+        return _US << self._charges
+
+    def time_has_passed(self) -> None:
+        self._looks = 0
+
+    def has_waited(self) -> None:
+        self._charges = 0
+
+
 class Computer:
     """The computer of one participant, for one incarnation."""
 
     def __init__(self, participant: Participant, names: tuple[str, ...], choose_next: Choose | None = None) -> None:
         self.participant = participant
-        self.name = participant.name
-        self.stack = Stack(self.name, Directory(names), participant.incarnation, participant.payload_max)
+        self.stack = Stack(participant.name, Directory(names), participant.incarnation, participant.payload_max)
         self.stack.now = participant.now
         self.over: BaseException | None = None
         self.signals = Signals()
-        self.random = Random(participant.stream("program").getrandbits(128))
-        self.importing: list[str] = []  # The libraries that are being loaded.
+        self.draws = ProgramDraws(participant.stream("program").getrandbits(128))
         self.workspace: Any = None
         self.output = LineLog()
-        self.is_bare = False  # Whether no program runs.
-        self.restarts_at = 0
+        self.restarts_at: int | None = None  # While no program runs: when one does again.
         self.loops: list[Any] = []
         self.threads: list[ProgramThread] = []
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
-        self._counts = [0, 0]
-        self._looks = 0  # At the clock, since time has passed.
-        self._charges = 0  # For looks, since the program has waited.
-        self._loop: Any = None  # The event loop that runs, while another computer's program does.
-        self._hooks: Any = None
+        self._spinning = Spinning()
+        self._suspended: tuple[Any, Any] | None = None  # Its running event loop, while another program runs.
 
     def __repr__(self) -> str:
         return f"<computer of {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self.participant.name
 
     @property
     def pid(self) -> int:
@@ -120,9 +164,8 @@ class Computer:
 
     def monotonic_ns(self) -> int:
         """Return the time since the start of the run, for a program that asks."""
-        self._looks += 1
-        if self._looks > _LOOKS_FREE:
-            self._charge()
+        if cost := self._spinning.look():
+            self._charge(cost)
         return self.stack.now
 
     def time_ns(self) -> int:
@@ -137,14 +180,12 @@ class Computer:
         self.wait(lambda: None, deadline)
 
     def glance(self) -> None:
-        """The program looks whether anything is ready, and doesn't wait: that takes time if it goes on for long (K3)."""
-        self._looks += _LOOKS_FREE // _TURNS_FREE
-        if self._looks > _LOOKS_FREE:
-            self._charge()
+        """The program looks whether anything is ready, and doesn't wait: if it goes on for long, that takes time."""
+        if cost := self._spinning.look(_LOOKS_FREE // _TURNS_FREE):
+            self._charge(cost)
 
-    def _charge(self) -> None:
-        self._charges = min(self._charges + 1, _CHARGES_MAX)
-        until = self.stack.now + (_US << self._charges)
+    def _charge(self, cost: int) -> None:
+        until = self.stack.now + cost
         if here.thread is not None:
             here.thread.wait(lambda: None, until)
         while self.stack.now < until:
@@ -169,7 +210,7 @@ class Computer:
                 continue
             if deadline is not None and self.stack.now >= deadline:
                 return None
-            self._charges = 0
+            self._spinning.has_waited()
             self._go_on(deadline)
 
     def _run_threads(self) -> bool:
@@ -192,44 +233,52 @@ class Computer:
         """Let time pass until something arrives, a timer runs out or the deadline comes."""
         if self.over is not None:
             raise self.over
-        stack, participant = self.stack, self.participant
-        self._looks = 0
-        until = stack.due if deadline is None else min(deadline, stack.due)
-        for thread in self.threads:
-            if thread.deadline is not None:
-                until = min(until, thread.deadline)
+        self._spinning.time_has_passed()
+        limits = [_NEVER if deadline is None else deadline]
+        limits += [thread.deadline for thread in self.threads if thread.deadline is not None]
         self.leave()
         try:
-            for line in self.output.lines:
-                participant.log(line)
-            self.output.lines.clear()
-            for protocol, receiver, payload in stack.take_outgoing():
-                participant.publish(f"{protocol}/{receiver}", payload, at_once=False)
-            # What is sent sets timers, and may be what a fault waits for.
-            until = min(until, stack.due, participant.process_fault_due)
-            messages: list[Message] = []
-            if until > stack.now:
-                messages = participant.next(None if until >= _NEVER else until)
-                if not messages and until >= _NEVER:
-                    raise RunEnded
-            faults = participant.take_process_faults() if participant.process_fault_due <= participant.now else []
+            messages, faults = self._exchange(min(limits))
         except BaseException as error:
             self.over = error
             raise
         finally:
             self.enter()
-        stack.now = participant.now
+        stack = self.stack
+        stack.now = self.participant.now
         for message in messages:
             stack.hear(message.topic[:3], message.sender, message.payload)
         stack.pass_time()
         for over_at, fault in faults:
             self._suffer(fault, over_at)
 
+    def _exchange(self, limit: int) -> tuple[list[Message], list[tuple[int, ParticipantFault]]]:
+        """Send what is to be sent, and return what arrives next, and what happens to the program then."""
+        stack, participant = self.stack, self.participant
+        if self.output.lines:
+            self._log_output()
+        for protocol, receiver, payload in stack.take_outgoing():
+            participant.publish(f"{protocol}/{receiver}", payload, at_once=False)
+        # What is sent sets timers, and may be what a fault waits for.
+        until = min(limit, stack.due, participant.process_fault_due)
+        messages: list[Message] = []
+        if until > stack.now:
+            messages = participant.next(None if until >= _NEVER else until)
+            if not messages and until >= _NEVER:
+                raise RunEnded
+        due = participant.process_fault_due <= participant.now
+        return messages, participant.take_process_faults() if due else []
+
+    def _log_output(self) -> None:
+        for line in self.output.lines:
+            self.participant.log(line)
+        self.output.lines.clear()
+
     def _suffer(self, fault: ParticipantFault, over_at: int) -> None:
         """Let a fault happen to the program; while there is none, it changes when there is one again."""
         if fault.verb == "signal":
             self.signals.pending.append(signal.Signals[fault.signal])
-        elif self.is_bare:
+        elif self.restarts_at is not None:
             self.restarts_at = max(self.restarts_at, over_at)
         else:
             self._kill(ProgramKilled(signal.SIGKILL, over_at))
@@ -250,25 +299,20 @@ class Computer:
         self.over = None
         self.loops, self.threads, self.signals = [], [], Signals()
         self.restarts_at = killed.until
-        self.is_bare = True
         self.output.write(f"{killed}\n", getattr(sys.stderr, "real", sys.stderr))
         self.stack.close_all()
         while self.stack.now < self.restarts_at:
             self._go_on(None if self.restarts_at >= _NEVER else self.restarts_at)
-        self.is_bare = False
+        self.restarts_at = None
 
     def serve_on(self) -> NoReturn:
         """Go on without a program: connections are refused, and what is still to be said is said."""
-        self.is_bare = True
+        self.restarts_at = _NEVER
         self.stack.close_all()
         while True:
             self._go_on(None)
 
-    # --- What programs are given by number, or at random ---
-
-    def entropy(self) -> Random:
-        """Return what draws for the program; while a library is loaded, it draws by the library's name."""
-        return Random(self.importing[-1]) if self.importing else self.random
+    # --- Rare branches ---
 
     def sometimes(self, branch: str, chance: float = CHANCE) -> bool:
         """Return whether to take a rare branch."""
@@ -276,16 +320,6 @@ class Computer:
         if happens:
             self.output.lines.append(f"sometimes: {branch}")
         return happens
-
-    def count(self) -> int:
-        """Return a number for an object that is hashed by it."""
-        self._counts[0] += 1
-        return self._counts[0]
-
-    def count_task(self) -> int:
-        """Return the number of a task."""
-        self._counts[1] += 1
-        return self._counts[1]
 
     # --- What a program can't do ---
 
@@ -304,8 +338,7 @@ class Computer:
         """Show and log what was printed last."""
         self.output.finish(getattr(sys.stdout, "real", sys.stdout))
         if self.over is None:
-            for line in self.output.lines:
-                self.participant.log(line)
+            self._log_output()
 
     def abandon(self) -> None:
         """Let go of everything, now that all is over."""
@@ -329,10 +362,11 @@ class Computer:
         if self.workspace.came_from is not None:
             REAL["os.chdir"](self.workspace.place)
         here.computer = self
-        if self._loop is not None:
-            asyncio._set_running_loop(self._loop)
-            sys.set_asyncgen_hooks(*self._hooks)
-            self._loop = None
+        if self._suspended is not None:
+            loop, hooks = self._suspended
+            asyncio._set_running_loop(loop)
+            sys.set_asyncgen_hooks(*hooks)
+            self._suspended = None
 
     def leave(self) -> None:
         """Let another program have the thread."""
@@ -341,7 +375,7 @@ class Computer:
             REAL["os.chdir"](self.workspace.came_from)
         loop = asyncio._get_running_loop()
         if loop is not None:
-            self._loop, self._hooks = loop, sys.get_asyncgen_hooks()
+            self._suspended = loop, sys.get_asyncgen_hooks()
             asyncio._set_running_loop(None)
             sys.set_asyncgen_hooks(None, None)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from worldline.federation.participant.participant import Participant
@@ -23,26 +24,28 @@ _Stock: Any = asyncio.SelectorEventLoop
 
 class _NumberedTask(asyncio.Task):  # type: ignore[type-arg]
     __slots__ = ("_number",)
+    _number: int
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         made = super().__new__(cls)
-        made._number = here.computer.count()
+        made._number = here.computer.draws.count()
         return made
 
     def __hash__(self) -> int:
-        return self._number  # type: ignore[attr-defined, no-any-return]
+        return self._number
 
 
 class _NumberedFuture(asyncio.Future):  # type: ignore[type-arg]
     __slots__ = ("_number",)
+    _number: int
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         made = super().__new__(cls)
-        made._number = here.computer.count()
+        made._number = here.computer.draws.count()
         return made
 
     def __hash__(self) -> int:
-        return self._number  # type: ignore[attr-defined, no-any-return]
+        return self._number
 
 
 class ChosenOrder(deque):  # type: ignore[type-arg]
@@ -94,17 +97,17 @@ class Loop(_Stock):  # type: ignore[misc]
         if self._computer.choose_next is not None:
             self._ready = ChosenOrder(self._computer.choose_next)
 
-    def create_future(self) -> asyncio.Future[Any]:
+    def create_future(self) -> Any:
         return _NumberedFuture(loop=self)
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None, **named: Any) -> Any:
         if self._task_factory is not None:
             return super().create_task(coro, name=name, context=context, **named)
         self._check_closed()
-        name = f"Task-{self._computer.count_task()}" if name is None else name
+        name = f"Task-{self._computer.draws.count_task()}" if name is None else name
         task = _NumberedTask(coro, loop=self, name=name, context=context)
-        if task._source_traceback:  # type: ignore[attr-defined]
-            del task._source_traceback[-1]  # type: ignore[attr-defined]
+        if task._source_traceback:
+            del task._source_traceback[-1]
         return task
 
     async def getaddrinfo(self, host: Any, port: Any, **named: Any) -> Any:
@@ -121,10 +124,12 @@ class Loop(_Stock):  # type: ignore[misc]
         for task in [task for tasks in known for task in list(tasks) if task.get_loop() is self]:
             if not task.done():
                 task._log_destroy_pending = False
-                try:
+                with suppress(BaseException):  # Whatever it says now, its computer is no more.
                     task.get_coro().close()
-                except BaseException:  # noqa: BLE001, S112 - whatever it says now, its computer is no more
-                    continue
+        for transport in list(self._transports.values()):
+            transport._closing, transport._sock = True, None
+        with suppress(BaseException):
+            self.close()
 
 
 def _made(cls: Any, *_: Any, **__: Any) -> Any:

@@ -61,7 +61,7 @@ def _code(file: Path, _changed_ns: int) -> types.CodeType:
 def _run_script(file: Path) -> None:
     code = _code(file, file.stat().st_mtime_ns)
     main = _workspace().main(__file__=str(file), __spec__=None, __package__=None, __loader__=None)
-    exec(code, main.__dict__)  # noqa: S102 - that is what it is for
+    exec(code, main.__dict__)
 
 
 def _run_module(name: str) -> None:
@@ -75,7 +75,7 @@ def _run_module(name: str) -> None:
     main = _workspace().main(
         __file__=spec.origin, __spec__=spec, __package__=spec.parent, __loader__=loader, __cached__=spec.cached
     )
-    exec(code, main.__dict__)  # noqa: S102 - as with scripts
+    exec(code, main.__dict__)
 
 
 def _workspace() -> Workspace:
@@ -101,15 +101,16 @@ class MachineRun:
         choose = loop.turns_of(participant) if self.order is None else self.order(participant)
         computer = Computer(participant, self.names or (participant.name,), choose)
         draw_for(computer)
+        show_output()
         try:
             _live(computer, self.software)
         finally:
             computer.abandon()
+            hide_output()
 
 
 def _live(computer: Computer, software: Software) -> None:
     """Run a program on its computer, again if it is killed and started again, and then the computer without it."""
-    show_output()
     disk = None if software.folder is None else _disk_of(computer.participant, software.folder)
     while True:
         computer.workspace = Workspace(
@@ -179,10 +180,10 @@ class Machine(Program):
     """A participant that is a computer, with a program that needn't know of it.
 
     `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
-    or a function without parameters, which may be a coroutine function. It may write to a copy of `folder`, which is its
-    disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. The program finds the other participants by
-    their names, as hosts. `order` decides which ready callback of an event loop runs next: it makes, for a participant,
-    a function of the callbacks that are ready. Other keywords are those of a `Program`.
+    or a function without parameters, which may be a coroutine function. It may write to a copy of `folder`, which is
+    its disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. The program finds
+    the other participants by their names, as hosts. `order` makes, for a participant, what decides which of the ready
+    steps of an event loop's tasks runs next. Other keywords are those of a `Program`.
     """
 
     def __init__(
@@ -246,5 +247,3 @@ def _texts(arguments: Sequence[Any]) -> tuple[str, ...]:
             raise ConfigurationError(f"a program's arguments are texts, not {shown(each)}", advice=f'write "{each}"')
     return tuple(arguments)
 
-
-__all__ = ["Machine", "hide_output"]

@@ -86,7 +86,9 @@ def read_segment(payload: bytes) -> Segment | None:
     """Return the segment that a message holds; None if it was damaged on its way."""
     if not _is_whole(payload, HEADER_SIZE):
         return None
-    return Segment(*_TCP.unpack_from(payload), payload[_TCP.size : -_SUM.size])
+    flags, source, target, connection, sequence, acknowledged, window = _TCP.unpack_from(payload)
+    data = payload[_TCP.size : -_SUM.size]
+    return Segment(flags, source, target, connection, sequence, acknowledged, window, data)
 
 
 def read_datagram(payload: bytes) -> Datagram | None:

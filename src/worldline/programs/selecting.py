@@ -9,7 +9,7 @@ from typing import Any
 from worldline.programs.computer import Computer
 from worldline.programs.reals import REAL, here
 
-_Base: Any = selectors._BaseSelectorImpl  # type: ignore[attr-defined]
+_Base: Any = selectors._BaseSelectorImpl
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 

@@ -271,10 +271,10 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if isinstance(endpoint, DatagramSocket):
             endpoint.send(bytes(view))
             return
-        while view:
-            rest = view
-            sent = self._done(lambda rest=rest: endpoint.send(rest), endpoint.is_writable, deadline)
-            view = view[sent:]
+        left = [view]
+        while left[0]:
+            sent = self._done(lambda: endpoint.send(left[0]), endpoint.is_writable, deadline)
+            left[0] = left[0][sent:]
 
     def sendto(self, data: Any, *rest: Any) -> int:
         self._check_open()
@@ -336,7 +336,9 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if isinstance(self._endpoint, PipeEnd):
             return ""
         made = getattr(self._endpoint, "connection", None)
-        if self._endpoint.peer is None or (made is not None and made.state in (State.OPENING, State.CLOSED, State.WAITING)):
+        if self._endpoint.peer is None or (
+            made is not None and made.state in (State.OPENING, State.CLOSED, State.WAITING)
+        ):
             raise failure(errno.ENOTCONN)
         return self._endpoint.peer
 

@@ -41,7 +41,7 @@ def failure(number: int) -> OSError:
 
 
 class Directory:
-    """The names of a network's computers, and their addresses: 10.0.0.1 for the first of the sorted names, and so on."""
+    """The names of a network's computers, and their addresses: 10.0.0.1 for the first in alphabetical order."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._addresses = {name: _address(place) for place, name in enumerate(sorted(names), 1)}
@@ -414,12 +414,15 @@ class Ports:
             raise failure(errno.EADDRNOTAVAIL)
         if not port:
             port = self._free(owner)
-        elif any(_clash(host, owner, *each) for each in self._bound.get(port, ())):
-            raise failure(errno.EADDRINUSE)
-        elif not owner.may_reuse and owner.stack.is_lingering(owner, port):
+        elif self._is_taken(owner, host, port):
             raise failure(errno.EADDRINUSE)
         self._bound.setdefault(port, []).append((host, owner))
         return host, port
+
+    def _is_taken(self, owner: Endpoint, host: str, port: int) -> bool:
+        if not owner.may_reuse and owner.stack.is_lingering(owner, port):
+            return True
+        return any(_clash(host, owner, *each) for each in self._bound.get(port, ()))
 
     def listen(self, owner: Endpoint, address: Address) -> None:
         """Let a bound socket have the connections that are opened to its port."""

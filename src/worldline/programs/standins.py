@@ -110,7 +110,7 @@ _Datetime.__module__ = "datetime"
 
 # --- Randomness ---
 
-_RealRandom = REAL["random.Random"]
+_RealRandom: Any = REAL["random.Random"]
 _real_seed = _RealRandom.seed
 
 
@@ -118,13 +118,13 @@ def _seed(self: Any, a: Any = None, version: int = 2) -> None:
     """Seed a generator; one without a seed takes it from its computer."""
     computer = here.computer
     if a is None and computer is not None:
-        if computer.importing and type(self) is _RealRandom:
+        if computer.draws.importing and type(self) is _RealRandom:
             self.__class__ = CallersRandom  # It belongs to a module that several computers share.
-        a = computer.entropy().getrandbits(256)
+        a = computer.draws.entropy().getrandbits(256)
     _real_seed(self, a, version)
 
 
-class CallersRandom(_RealRandom):  # type: ignore[misc]
+class CallersRandom(random.Random):
     """A generator that several computers share: each has its own in it."""
 
 
@@ -136,7 +136,7 @@ def _of_caller(name: str) -> Callable[..., Any]:
         computer = here.computer
         if computer is None:
             return real(self, *given, **named)
-        return getattr(computer.entropy(), name)(*given, **named)
+        return getattr(computer.draws.entropy(), name)(*given, **named)
 
     return draw
 
@@ -149,7 +149,7 @@ for _name in _DRAWS:
 def _urandom(size: int, /) -> bytes:
     """Return bytes that look random."""
     computer = here.computer
-    return bytes(REAL["os.urandom"](size) if computer is None else computer.entropy().randbytes(size))
+    return bytes(REAL["os.urandom"](size) if computer is None else computer.draws.entropy().randbytes(size))
 
 
 _real_uuid1 = uuid.uuid1
@@ -160,7 +160,7 @@ def _uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
     if computer is None:
         return _real_uuid1(node, clock_seq)
     ticks = computer.time_ns() // 100 + 0x01B21DD213814000
-    sequence = computer.entropy().getrandbits(14) if clock_seq is None else clock_seq
+    sequence = computer.draws.entropy().getrandbits(14) if clock_seq is None else clock_seq
     low, middle, high = ticks & 0xFFFFFFFF, ticks >> 32 & 0xFFFF, ticks >> 48 & 0x0FFF
     fields = (low, middle, high, sequence >> 8 & 0x3F, sequence & 0xFF, _getnode() if node is None else node)
     return uuid.UUID(fields=fields, version=1)
@@ -200,9 +200,7 @@ def _set_wakeup_fd(fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
     if computer is None:
         return int(REAL["signal.set_wakeup_fd"](fd, warn_on_full_buffer=warn_on_full_buffer))
     before, computer.signals.descriptor = computer.signals.descriptor, fd
-    computer.signals.wake = (
-        None if fd < 0 else lambda number: computer.stack.endpoint(fd).send(bytes([number]))  # type: ignore[attr-defined]
-    )
+    computer.signals.wake = None if fd < 0 else lambda number: computer.stack.endpoint(fd).send(bytes([number]))
     return int(before)
 
 
@@ -283,9 +281,9 @@ def install() -> None:
         for name, stand_in in names.items():
             replace(module, name, stand_in)
     _RealRandom.seed = _seed
-    random._inst.__class__ = CallersRandom  # type: ignore[attr-defined]
+    random._inst.__class__ = CallersRandom
     for name in _DRAWS:
-        replace(random, name, getattr(random._inst, name))  # type: ignore[attr-defined]
+        replace(random, name, getattr(random._inst, name))
     _replace_names(replaced)
     assert asyncio is not None
     assert ssl is not None

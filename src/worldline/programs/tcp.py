@@ -6,9 +6,9 @@ moment; so does an acknowledgement that is due, along with data if there is any.
 
 T1. `out.data` is everything from `out.first` on that hasn't been acknowledged; `out.next` is what is sent next.
 T2. `incoming.data` is what was received in order and not read yet; `incoming.next` is the byte that comes next.
-T3. While anything is on its way and not acknowledged, or a window is shut with data left, `out.due` is set. So data that
-    is lost is sent again, until the other end acknowledges it or this end gives up.
-T4. After `end`, whatever happened, nothing is sent but by `TIME_WAIT`, which answers what the other end repeats.
+T3. While anything is on its way and not acknowledged, or a window is shut with data left, `out.due` is set. So data
+    that is lost is sent again, until the other end acknowledges it or this end gives up.
+T4. Once it is closed, nothing is sent. An end that waits in TIME-WAIT only answers what the other end repeats.
 
 Left out: congestion control (the federation's links say what a network can carry), selective acknowledgements, urgent
 data, keepalive and Nagle's algorithm.
@@ -270,7 +270,7 @@ class Connection:
         incoming.acks_now = False
         incoming.ack_due = _NEVER
         incoming.window_told = window
-        address, number, is_opener = self.identity
+        _, number, is_opener = self.identity
         if is_opener:
             flags |= OPENER
         if self.state is not State.OPENING:

@@ -39,7 +39,7 @@ class Lock:
 
     def __init__(self) -> None:
         self._locked = False
-        self._is_shared = bool(here.computer.importing)
+        self._is_shared = bool(here.computer.draws.importing)
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         if self._take():
@@ -172,7 +172,7 @@ def _is_alive(self: threading.Thread) -> bool:
 
 def is_awaited(thread: ProgramThread) -> bool:
     """Whether a program that ends waits for this thread first: not if it is a daemon, or a pool's."""
-    known = concurrent.futures.thread._threads_queues  # type: ignore[attr-defined]
+    known = concurrent.futures.thread._threads_queues
     return thread.thread is not None and not thread.thread.daemon and thread.thread not in known
 
 

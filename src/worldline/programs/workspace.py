@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable
-from importlib import _bootstrap as bootstrap  # type: ignore[attr-defined]
+from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,8 @@ class Workspace:
                 if self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline"):
                     self._names[name] = None
         for name in self._names:
-            if (module := modules.pop(name, None)) is not None:
-                self._others[name] = module
+            if name in modules:
+                self._others[name] = modules.pop(name)
         modules.update(self._own)
         self._arguments, sys.argv = sys.argv, self._arguments
         self._path, sys.path = sys.path, self._path
@@ -102,6 +102,7 @@ def occupy(workspace: Workspace | None) -> None:
 
 # --- Loading ---
 
+bootstrap: Any = _bootstrap
 _load: Callable[[Any], Any] = bootstrap._load_unlocked
 
 
@@ -112,11 +113,11 @@ def _loaded(spec: Any) -> Any:
     if computer.workspace.is_own(spec.origin):
         computer.workspace.claim(spec.name)
         return _load(spec)
-    computer.importing.append(spec.name)
+    computer.draws.importing.append(spec.name)
     try:
         return _load(spec)
     finally:
-        computer.importing.pop()
+        computer.draws.importing.pop()
 
 
 # --- Output ---
@@ -145,6 +146,9 @@ class Output(io.TextIOBase):
     def flush(self) -> None:
         if here.computer is None:
             self.real.flush()
+
+    def close(self) -> None:
+        """Leave it open: it isn't the program's to close."""
 
     def isatty(self) -> bool:
         return here.computer is None and bool(self.real.isatty())
@@ -204,15 +208,24 @@ class LineLog:
         self.show()
 
 
+_shown = 0  # For how many computers.
+
+
 def show_output() -> None:
     """Let what programs print be lines of their logs."""
+    global _shown
+    _shown += 1
     for name in ("stdout", "stderr"):
         if not isinstance(getattr(sys, name), Output):
             setattr(sys, name, Output(getattr(sys, name)))
 
 
 def hide_output() -> None:
-    """Let output be the process's own again."""
+    """Let output be the process's own again, if no other computer needs it."""
+    global _shown
+    _shown -= 1
+    if _shown:
+        return
     for name in ("stdout", "stderr"):
         if isinstance(shown := getattr(sys, name), Output):
             setattr(sys, name, shown.real)
@@ -254,4 +267,4 @@ class _UvloopFinder:
 def install() -> None:
     """Take part in how modules are loaded."""
     bootstrap._load_unlocked = _loaded
-    sys.meta_path.insert(0, _UvloopFinder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _UvloopFinder())

@@ -168,7 +168,9 @@ class Federation:
         object.__setattr__(self, "faults", as_faults(self.faults))
         if isinstance(self.programs, Mapping) and any(type(name) is not str for name in self.programs):
             object.__setattr__(self, "programs", {exact(name): program for name, program in self.programs.items()})
-        if isinstance(self.programs, Mapping) and any(type(program) is not Program for program in self.programs.values()):
+        if isinstance(self.programs, Mapping) and any(
+            type(program) is not Program for program in self.programs.values()
+        ):
             object.__setattr__(self, "programs", _placed(self.programs))
 
     def plan(self) -> Plan:
