@@ -131,8 +131,8 @@ class ParticipantFault(Struct, frozen=True, kw_only=True):
     `crash` ends its program; `hang` keeps it from doing anything; `slow` makes it act `delay` later than it would;
     `dropout` loses what it sends, on one `topic` or on all; `partition` also loses what others send it. `kill` ends the
     program of a machine, and the machine goes on; `signal` sends it the signal of that name. Each but that `lasts` for
-    a while, or, if that is None, until `recover`, `resume`, `fast`, `restore`, `repair` or `restart`, if there is one. A
-    fault that waits for an event has no time (`at` is 0).
+    a while, or, if that is None, until `recover`, `resume`, `fast`, `restore`, `repair` or `restart`, if there is one.
+    A fault that waits for an event has no time (`at` is 0).
     """
 
     at: int = 0

@@ -1,9 +1,9 @@
 """Simulated tests: an ordinary test function on a computer of its own, hosts as fixtures, one seed after the other.
 
-A host is a fixture: its value is a `SimulatedHost`, which says what runs there. The test function runs on a computer called
-`test`, which no fault befalls; when it returns, the run ends. For each seed, all programs are started anew. What the
-process has once, modules and objects that fixtures made, is the same for all seeds and hosts: state that is kept there
-makes runs differ, and that is said if it shows.
+A host is a fixture: its value is a `SimulatedHost`, which says what runs there. The test function runs on a computer
+called `test`, for which no fault is drawn; when it returns, the run ends. For each seed, all programs are started anew.
+What the process has once, modules and objects that fixtures made, is the same for all seeds and hosts: state that is
+kept there makes runs differ, and that is said if it shows.
 """
 
 from __future__ import annotations
