@@ -135,7 +135,7 @@ def searched_for(trial: FederationTrial, seeds: int) -> Report:
     return search_seeds(trial, range(seeds), recipe=lambda: pytest.fail("no other process"))
 
 
-@pytest.mark.parametrize(("way", "seeds"), [("random", 30), ("pct:2", 60), ("delays:1", 1)])
+@pytest.mark.parametrize(("way", "seeds"), [("random", 30), ("pct:2", 400), ("delays:1", 1)])
 def test_a_race_is_found_and_shrinks_to_one_callback_out_of_order(way: str, seeds: int) -> None:
     assert FederationTrial(make=trial_of(lost_update, way).make).run().failure is None  # In asyncio's own order.
     trial = trial_of(lost_update, way)

@@ -39,7 +39,7 @@ _FORM = re.compile(r"(random)|(pct|delays):([1-9][0-9]?)")
 class Schedules(Struct, frozen=True, kw_only=True):
     """How schedules are chosen: at random, by PCT of a `depth`, or all with so many delays (also `depth`).
 
-    `choices` says of each participant between how many tasks, and how often, the ordinary order chooses; PCT needs it.
+    `choices` says of each participant between how many tasks it chooses, and how often at the most; PCT needs it.
     """
 
     way: Literal["random", "pct", "delays"]
@@ -58,7 +58,7 @@ class Schedules(Struct, frozen=True, kw_only=True):
             return ""
         bound = tasks * choices ** (self.depth - 1)
         return (
-            f"PCT: what takes {counted(self.depth, 'ordering')} among {counted(tasks, 'task')} and"
+            f"PCT: what takes {counted(self.depth, 'ordering')} among {counted(tasks, 'task')} and at most"
             f" {counted(choices, 'choice')} is found by each seed with a chance of at least 1 in {bound:,}"
         )
 
@@ -99,12 +99,14 @@ class TurnDraws:
         return min(self._choose(participant, int(number), distribution), distribution.maximum)
 
     def choices(self) -> tuple[tuple[str, int, int], ...]:
-        """Return how many tasks and choices each participant has had."""
+        """Return how many tasks each participant has had, and a bound for its choices: other orders may have more."""
         often: dict[str, int] = {}
         for name, _ in self.seen:
             _, participant, _ = names_in(name) or ("", "", "")
             often[participant] = often.get(participant, 0) + 1
-        return tuple((who, len(self.tasks[who]), number) for who, number in sorted(often.items()))
+        return tuple(
+            (who, len(self.tasks[who]), 2 * number + len(self.tasks[who])) for who, number in sorted(often.items())
+        )
 
 
 def ordinary(given: DrawFunction | None) -> TurnDraws:

@@ -21,6 +21,7 @@ from worldline.federation.inprocess.trial import FederationTrial, shrink_federat
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
 from worldline.lock import RunEnded
+from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, nearest, shown
 from worldline.model.faults import parse_fault_kinds
 from worldline.model.latency import Latency
@@ -32,7 +33,7 @@ from worldline.model.time import TimeLike, format_time
 from worldline.programs.machine import Machine
 from worldline.programs.reals import here
 from worldline.search.day import USUAL_DAY
-from worldline.search.properties import Property
+from worldline.search.properties import Happening, Property
 from worldline.search.schedules import as_schedules
 from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search_seeds
 from worldline.search.shrinking import Shrunk
@@ -277,9 +278,7 @@ def _run_alone(trial: FederationTrial) -> None:
     for variant in trial.variants():
         outcome, happenings = variant.told(quiet=False)
         if outcome.failure is not None:
-            _raise(
-                outcome.failure, [f"seed {trial.seed} fails", "---", *story_lines(happenings, None, described, is_idle)]
-            )
+            _raise(outcome.failure, [f"seed {trial.seed} fails", *_story(happenings, None)])
 
 
 def _search(trial: FederationTrial, number: int, seconds_max: float, command: str) -> str:
@@ -331,8 +330,12 @@ def _of_shrunk(shrunk: Shrunk[FederationTrial]) -> Iterator[str]:
         drawn = shrunk.drawn + shrunk.faults_before
         yield f"shrunk in {counted(shrunk.runs, 'run')}, from {counted(drawn, 'draw')} to {left}:"
     yield from shrunk.lines
-    yield "---"
-    yield from story_lines(shrunk.records, shrunk.trial.written, described, is_idle)
+    yield from _story(shrunk.records, shrunk.trial.written)
+
+
+def _story(happenings: Sequence[Happening], draws: Mapping[str, DrawnValue] | None) -> list[str]:
+    lines = story_lines(happenings, draws, described, is_idle)
+    return ["---", *lines] if lines else []
 
 
 def _raise(failure: WorldlineError, lines: Sequence[str]) -> NoReturn:
@@ -340,7 +343,7 @@ def _raise(failure: WorldlineError, lines: Sequence[str]) -> NoReturn:
     __tracebackhide__ = _hides
     error = failure.__cause__
     if error is None:
-        _pytest().fail("\n".join((str(failure), *lines)), pytrace=False)
+        raise _pytest().fail.Exception("\n".join((str(failure), *lines)), pytrace=False)
     where = "" if failure.participant is None else f"on {failure.participant}, at {format_time(failure.at or 0)}: "
     for note in ("", f"{where}{lines[0]}", *lines[1:]):
         error.add_note(note)
