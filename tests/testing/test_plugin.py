@@ -124,6 +124,12 @@ async def test_what_outlives_a_run():
     LEFT.append(1)
     assert len(LEFT) != 3
 
+@worldline.test(seeds=2)
+async def test_that_is_unsteady(counter):
+    LEFT.append(1)
+    await asyncio.sleep(1)
+    await call(b"%d\\n" % len(LEFT))
+
 def test_an_ordinary_one():
     pass
 """
@@ -171,6 +177,7 @@ def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
         "a_crash": "FAILED",
         "all_orders": "FAILED",
         "what_outlives_a_run": "FAILED",
+        "that_is_unsteady": "PASSED",
         "an_ordinary_one": "PASSED",
     }
 
@@ -232,6 +239,12 @@ def test_all_orders_are_tried_on_one_seed(output: str) -> None:
 def test_what_outlives_a_run_is_said(output: str) -> None:
     said = part(output, "test_what_outlives_a_run")
     assert "it didn't fail when it was repeated: something outlives a run" in said
+
+
+def test_a_test_whose_runs_differ_is_warned_of_and_no_other(output: str) -> None:
+    assert re.findall(r"UnsteadyTest: (.*)", output) == [
+        "two runs on seed 0 differ for counter and test: something outlives a run, or comes from outside of it"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -286,6 +287,7 @@ def _search(trial: FederationTrial, number: int, seconds_max: float, command: st
     __tracebackhide__ = _hides
     report = search_seeds(trial, range(number), recipe=_no_recipe, seconds_max=seconds_max)
     if report.failure is None or report.failure.failure is None:
+        _look_for_leaks(trial.with_seed(0))
         schedules = f", {trial.schedules.words()}" if trial.schedules is not None else ""
         return f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}{schedules}"
     failing = trial.with_seed(report.failure.seed)
@@ -305,6 +307,23 @@ def _search(trial: FederationTrial, number: int, seconds_max: float, command: st
         )
         _raise(failure, [*lines, *again])
     return _raise(shrunk.failure, [*lines, *_of_shrunk(shrunk), *again])
+
+
+class UnsteadyTest(UserWarning):
+    """Two runs of a simulated test on one seed differ."""
+
+
+def _look_for_leaks(trial: FederationTrial) -> None:
+    """Warn if two runs of a test that passes differ: what fails one day may then not be repeated."""
+    one, other = trial.run(), trial.run()
+    if one.digest != other.digest:
+        unsteady = [name for name, end in one.members.items() if end != other.members.get(name)]
+        warnings.warn(
+            f"two runs on seed {trial.seed} differ for {' and '.join(unsteady) or TEST}: something outlives a run, or comes"
+            " from outside of it",
+            UnsteadyTest,
+            stacklevel=2,
+        )
 
 
 def _no_recipe() -> Any:
