@@ -319,8 +319,8 @@ def _look_for_leaks(trial: FederationTrial) -> None:
     if one.digest != other.digest:
         unsteady = [name for name, end in one.members.items() if end != other.members.get(name)]
         warnings.warn(
-            f"two runs on seed {trial.seed} differ for {' and '.join(unsteady) or TEST}: something outlives a run, or comes"
-            " from outside of it",
+            f"two runs on seed {trial.seed} differ for {' and '.join(unsteady) or TEST}: something outlives a run, or"
+            " comes from outside of it",
             UnsteadyTest,
             stacklevel=2,
         )
