@@ -18,7 +18,8 @@ from worldline.model.draws.distributions import DrawnValue
 from worldline.model.draws.names import MessageFate, fate_of
 from worldline.model.errors import Interrupted, Stuck, WorldlineError, shortened
 from worldline.model.lifecycle import ESTOP_LOG
-from worldline.model.text import counted
+from worldline.model.segments import read_any
+from worldline.model.text import counted, printable
 from worldline.model.time import format_time
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.properties import Happening
@@ -212,7 +213,8 @@ def _told(each: Happening) -> str:
     if each.kind == "noted":
         return f"noted  {each.text}"
     of = "" if each.sender == each.who else f" from {each.sender}"
-    return f"{each.kind}  {each.topic}{of}: {shortened(each.text)}"
+    segment = read_any(each.payload)
+    return f"{each.kind}  {each.topic}{of}: {shortened(each.text if segment is None else printable(str(segment)))}"
 
 
 def _fates(draws: Mapping[str, DrawnValue] | None) -> list[MessageFate]:

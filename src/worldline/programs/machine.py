@@ -244,4 +244,3 @@ def _texts(arguments: Sequence[Any]) -> tuple[str, ...]:
         if not isinstance(each, str):
             raise ConfigurationError(f"a program's arguments are texts, not {shown(each)}", advice=f'write "{each}"')
     return tuple(arguments)
-
