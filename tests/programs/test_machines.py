@@ -411,7 +411,7 @@ def test_another_order_of_tasks_is_another_history() -> None:
 
     alone(program)
     run(Federation({"a": Machine(program, order=lambda _: lambda ready: len(ready) - 1)}))
-    assert LINES == [*"abc", *"cba"]
+    assert [*"abc", *"cba"] == LINES
 
 
 def test_sets_of_tasks_are_in_the_order_of_creation() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.programs.segments import Datagram, Segment, read_datagram, read_segment
+from worldline.model.segments import Datagram, Segment, read_datagram, read_segment
 from worldline.programs.stack import Directory, Stack, StreamSocket, failure
 
 MS, SECOND = 1_000_000, 1_000_000_000

@@ -196,7 +196,7 @@ def test_a_failure_is_shrunk_and_told_with_the_line_that_raised(output: str) -> 
     assert re.search(r"on test, at 1\.\d+s: seed \d+ fails, after", said)
     assert re.search(r"shrunk in \d+ runs, from \d+ draws to 1:", said)
     assert re.search(r"latency/tcp%2Fcounter/test/counter/\d+ = .*ms", said)
-    assert re.search(r"counter  received  from test, 49\d+ → 8080: 'get\\n'", said)
+    assert re.search(r"counter  received  tcp/counter from test: 49\d+ → 8080 get \(4 bytes\)", said)
     assert "in told" not in said  # None of our own lines.
     assert re.search(r"pytest test_services.py::test_both_count --worldline-seed \d+$", said, re.MULTILINE)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 import shutil
 import sys
 import tempfile
 import types
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -107,6 +107,8 @@ class MachineRun:
         finally:
             computer.abandon()
             hide_output()
+            if not participant.is_crashed and (disk := participant.stable.get(_DISK)) is not None:
+                shutil.rmtree(disk, ignore_errors=True)
 
 
 def _live(computer: Computer, software: Software) -> None:
@@ -136,7 +138,7 @@ def _disk_of(participant: Participant, folder: Path) -> Path:
     if _DISK not in participant.stable:
         made = Path(tempfile.mkdtemp(prefix="worldline-disk-")).resolve()
         shutil.copytree(folder, made, dirs_exist_ok=True)
-        weakref.finalize(participant, shutil.rmtree, made, ignore_errors=True)
+        atexit.register(shutil.rmtree, made, ignore_errors=True)  # If it isn't removed before.
         participant.stable[_DISK] = str(made)
     return Path(participant.stable[_DISK])
 
@@ -246,4 +248,3 @@ def _texts(arguments: Sequence[Any]) -> tuple[str, ...]:
         if not isinstance(each, str):
             raise ConfigurationError(f"a program's arguments are texts, not {shown(each)}", advice=f'write "{each}"')
     return tuple(arguments)
-

@@ -18,7 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-from worldline.programs.segments import DATAGRAM_MAX, OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
+from worldline.model.segments import DATAGRAM_MAX, OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
 from worldline.programs.tcp import SEGMENT_MAX, WINDOW, Connection, State
 
 Address = tuple[str, int]

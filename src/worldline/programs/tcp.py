@@ -20,7 +20,7 @@ import errno
 from collections.abc import Callable
 from enum import Enum
 
-from worldline.programs.segments import ACK, FIN, OPENER, PROBE, RST, SYN, Segment
+from worldline.model.segments import ACK, FIN, OPENER, PROBE, RST, SYN, Segment
 
 _MS, _SECOND = 1_000_000, 1_000_000_000
 
@@ -291,28 +291,29 @@ class Connection:
         while out.next < limit:
             size = min(self._segment_max, limit - out.next)
             self._send_piece(out.next, size)
-            out.next += size
             out.trip.time(out.next, now)
         if out.is_ended and not out.is_done and out.next == out.end:
-            self._is_first = not self.incoming.is_ended
-            self._say(FIN)
-            out.next += 1
+            self._send_piece(out.next, 0)
         if out.due == _NEVER and (out.next > out.first or out.end > out.next):
             out.due = now + out.trip.rto
 
     def _send_piece(self, place: int, size: int) -> None:
-        offset = place - self.out.first
-        self._say(0, place, bytes(self.out.data[offset : offset + size]))
+        """Send a piece, for the first time or again; the last one says that it is."""
+        out = self.out
+        end = place + size
+        is_last = out.is_ended and end == out.end
+        if is_last and out.next <= out.end:
+            self._is_first = not self.incoming.is_ended
+        offset = place - out.first
+        self._say(FIN if is_last else 0, place, bytes(out.data[offset : offset + size]))
+        out.next = max(out.next, end + is_last)
 
     def _send_again(self) -> None:
         """Send the first piece again that wasn't acknowledged; or ask whether there is room by now."""
         out = self.out
         out.trip.forget()
-        sent = min(out.next, out.end) - out.first
-        if sent > 0:
-            self._send_piece(out.first, min(self._segment_max, sent))
-        elif out.next > out.first:
-            self._say(FIN, out.first)
+        if out.next > out.first:
+            self._send_piece(out.first, min(self._segment_max, max(out.end - out.first, 0)))
         else:
             self._say(PROBE)
 

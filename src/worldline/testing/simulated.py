@@ -40,7 +40,6 @@ from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search
 from worldline.search.shrinking import Shrunk
 from worldline.search.telling import story_lines
 from worldline.testing.plugin import SEED, SEEDS
-from worldline.testing.words import described, is_idle
 
 TEST = "test"
 """The name of the computer on which a test function runs."""
@@ -353,7 +352,7 @@ def _of_shrunk(shrunk: Shrunk[FederationTrial]) -> Iterator[str]:
 
 
 def _story(happenings: Sequence[Happening], draws: Mapping[str, DrawnValue] | None) -> list[str]:
-    lines = story_lines(happenings, draws, described, is_idle)
+    lines = story_lines(happenings, draws, with_idle=False)
     return ["---", *lines] if lines else []
 
 
