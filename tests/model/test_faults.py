@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from worldline.model import ConfigurationError
 from worldline.model.faults import (
     ENDED_BY,
+    SIGNALS,
     Dropout,
     FaultTrigger,
     ParticipantFault,
@@ -40,9 +41,10 @@ def faults(draw: st.DrawFn) -> ParticipantFault:
         verb=verb,
         participant=name,
         delay=draw(TIMES) if verb == "slow" else 0,
-        lasts=draw(st.none() | TIMES),
+        lasts=draw(st.none() | TIMES) if verb != "signal" else None,
         topic=draw(st.none() | NAMES) if verb == "dropout" else None,
         after=after,
+        signal=draw(st.sampled_from(SIGNALS)) if verb == "signal" else "",
     )
 
 

@@ -129,3 +129,21 @@ def test_a_script_that_fails_tells_its_line(tmp_path: Path) -> None:
     for executor in ("in-process", "unix"):
         said = run(file, executor)
         assert "a at 1s: its program raised ValueError: broken, in broken.py, line 3" in said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "module", ["test_streams", "test_sock_lowlevel", "test_timeouts", "test_queues", "test_taskgroups"]
+)
+def test_cpythons_own_tests_of_asyncio_pass_on_a_machine(module: str) -> None:
+    if importlib.util.find_spec("test.test_asyncio") is None:
+        pytest.skip("this Python comes without its tests")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.programs.cpython", module],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert "all pass" in done.stdout, done.stdout + done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -126,8 +127,8 @@ def test_a_slow_reader_stops_the_sender_and_lets_it_go_on() -> None:
     wire = Wire(loss=0.2, seed=3)
     client, server = wire.connected()
     sent = 0
-    with pytest.raises(BlockingIOError):
-        while True:
+    with suppress(BlockingIOError):
+        while sent < 10_000_000:
             sent += client.send(bytes(10_000))
             wire.step()
     assert sent < 1_000_000

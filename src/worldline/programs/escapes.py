@@ -47,6 +47,12 @@ def _change(path: Any, *_: Any) -> None:
         computer.refuse(f"it writes to {file}, which isn't on its disk", _WRITES)
 
 
+def _change_existing(path: Any, *_: Any) -> None:
+    """Refuse to change a file that is there; where none is, Python says so itself."""
+    if isinstance(path, str | bytes | os.PathLike) and os.path.lexists(path):
+        _change(path)
+
+
 def _change_both(one: Any, other: Any, *_: Any) -> None:
     _change(one)
     _change(other)
@@ -58,7 +64,8 @@ def _refused(reason: tuple[str, str]) -> Callable[..., None]:
 
 _EVENTS: dict[str, Callable[..., None]] = {
     "open": _open,
-    **dict.fromkeys(("os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.utime"), _change),
+    "os.mkdir": _change,
+    **dict.fromkeys(("os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.utime"), _change_existing),
     **dict.fromkeys(("os.rename", "os.link", "os.symlink"), _change_both),
     **dict.fromkeys(
         ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),

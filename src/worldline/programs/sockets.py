@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import socket as real
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,15 +15,15 @@ from worldline.programs.stack import (
     ANY,
     BROADCAST,
     LOOPBACK,
-    Address,
     DatagramSocket,
     Endpoint,
+    LocalSocket,
     PipeEnd,
     StreamSocket,
     failure,
     is_address,
 )
-from worldline.programs.tcp import State
+from worldline.programs.tcp import ConnectionState
 
 _RealSocket: Any = REAL["socket.socket"]
 
@@ -65,7 +66,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
     ) -> None:
         computer: Computer = here.computer
         self._computer = computer
-        self._closed = False
+        self._closed = True  # Until it is made.
         self._io_refs = 0
         self._family = real.AF_INET if family == -1 else family
         kind = real.SOCK_STREAM if type == -1 else type
@@ -79,6 +80,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
             self._type = real.SOCK_DGRAM if isinstance(endpoint, DatagramSocket) else real.SOCK_STREAM
         self._endpoint: Any = _made(computer, self._family, self._type) if endpoint is None else endpoint
         self._descriptor: int = self._endpoint.descriptor
+        self._closed = False
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"fd={self.fileno()}, laddr={self.getsockname()}"
@@ -160,21 +162,22 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def listen(self, backlog: int = 128) -> None:
         self._check_open()
-        if not isinstance(self._endpoint, StreamSocket):
+        if not isinstance(self._endpoint, StreamSocket | LocalSocket):
             raise failure(errno.EOPNOTSUPP)
         self._endpoint.listen(backlog)
 
     def accept(self) -> tuple[Socket, Any]:
         self._check_open()
-        if not isinstance(self._endpoint, StreamSocket):
+        if not isinstance(self._endpoint, StreamSocket | LocalSocket):
             raise failure(errno.EOPNOTSUPP)
         made = self._done(self._endpoint.accept, self._endpoint.is_readable, self._deadline())
-        return Socket(self._family, self._type, self._proto, endpoint=made), made.peer
+        peer = made.peer_path if isinstance(made, LocalSocket) else made.peer
+        return Socket(self._family, self._type, self._proto, endpoint=made), peer
 
     def connect(self, address: Any) -> None:
         self._check_open()
         target = self._resolved(address)
-        if isinstance(self._endpoint, DatagramSocket):
+        if isinstance(self._endpoint, DatagramSocket | LocalSocket):
             self._endpoint.connect(target)
             return
         self._done(lambda: self._endpoint.connect(target), self._endpoint.is_writable, self._deadline())
@@ -190,7 +193,9 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return error.errno
         return 0
 
-    def _resolved(self, address: Any) -> Address:
+    def _resolved(self, address: Any) -> Any:
+        if isinstance(self._endpoint, LocalSocket):
+            return os.fsdecode(address)
         if not isinstance(address, tuple) or len(address) < 2:
             raise TypeError(f"{type(self).__name__}: AF_INET address must be tuple, not {type(address).__name__}")
         host, port = address[:2]
@@ -328,16 +333,19 @@ class Socket(_RealSocket):  # type: ignore[misc]
     def getsockname(self) -> Any:
         self._check_open()
         if isinstance(self._endpoint, PipeEnd):
-            return ""
+            return getattr(self._endpoint, "path", "")
         return self._computer.stack.local_address(self._endpoint)
 
     def getpeername(self) -> Any:
         self._check_open()
         if isinstance(self._endpoint, PipeEnd):
-            return ""
+            if self._endpoint.other is None:
+                raise failure(errno.ENOTCONN)
+            return getattr(self._endpoint, "peer_path", "")
         made = getattr(self._endpoint, "connection", None)
         if self._endpoint.peer is None or (
-            made is not None and made.state in (State.OPENING, State.CLOSED, State.WAITING)
+            made is not None
+            and made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
         ):
             raise failure(errno.ENOTCONN)
         return self._endpoint.peer
@@ -371,13 +379,14 @@ class Socket(_RealSocket):  # type: ignore[misc]
         """Nothing inherits it: there are no other processes."""
 
 
+_UNCONNECTED = (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
 _SHARERS = (-1, -1)  # Among an endpoint's options: how many more sockets than one stand for it.
 
 
 def _made(computer: Computer, family: int, kind: int) -> Endpoint:
-    if family not in (real.AF_INET, real.AF_UNIX) or kind not in (real.SOCK_STREAM, real.SOCK_DGRAM):
-        raise failure(errno.EAFNOSUPPORT)
-    if family == real.AF_UNIX:
+    if family == real.AF_UNIX and kind == real.SOCK_STREAM:
+        return computer.stack.local()
+    if family != real.AF_INET or kind not in (real.SOCK_STREAM, real.SOCK_DGRAM):
         raise failure(errno.EAFNOSUPPORT)
     return computer.stack.stream() if kind == real.SOCK_STREAM else computer.stack.datagrams()
 

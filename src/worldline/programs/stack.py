@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from worldline.model.segments import DATAGRAM_MAX, OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
-from worldline.programs.tcp import SEGMENT_MAX, WINDOW, Connection, State
+from worldline.programs.tcp import SEGMENT_MAX, WINDOW, Connection, ConnectionState
 
 Address = tuple[str, int]
 
@@ -153,6 +153,58 @@ class PipeEnd(Endpoint):
             super().close()
 
 
+class LocalSocket(PipeEnd):
+    """A Unix socket: new, listening at a path, or connected at once with another of the same computer."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack)
+        self.path = ""
+        self.peer_path = ""
+        self.accepted: list[LocalSocket] | None = None
+
+    def is_readable(self) -> bool:
+        return bool(self.accepted) if self.accepted is not None else super().is_readable()
+
+    def bind(self, path: str) -> None:
+        if self.path or not path:
+            raise failure(errno.EINVAL)
+        if path in self.stack.paths:
+            raise failure(errno.EADDRINUSE)
+        self.stack.paths[path] = self
+        self.path = path
+
+    def listen(self, _backlog: int) -> None:
+        if not self.path or self.other is not None:
+            raise failure(errno.EINVAL)
+        self.accepted = [] if self.accepted is None else self.accepted
+
+    def connect(self, path: str) -> None:
+        if self.other is not None:
+            raise failure(errno.EISCONN)
+        listener = self.stack.paths.get(path)
+        if listener is None or listener.accepted is None:
+            raise failure(errno.ENOENT if listener is None else errno.ECONNREFUSED)
+        other = LocalSocket(self.stack)
+        other.other, self.other = self, other
+        other.path, other.peer_path, self.peer_path = path, self.path, path
+        listener.accepted.append(other)
+        listener.changed()
+
+    def accept(self) -> LocalSocket:
+        if self.accepted is None:
+            raise failure(errno.EINVAL)
+        if not self.accepted:
+            raise failure(errno.EAGAIN)
+        return self.accepted.pop(0)
+
+    def close(self) -> None:
+        for each in self.accepted or ():
+            each.close()
+        if self.stack.paths.get(self.path) is self:
+            del self.stack.paths[self.path]
+        super().close()
+
+
 class DatagramSocket(Endpoint):
     """A UDP socket."""
 
@@ -265,16 +317,16 @@ class StreamSocket(Endpoint):
         if made is None:
             return False
         return bool(made.incoming.data or made.incoming.is_ended or made.error or self.is_shut) or (
-            made.state is State.CLOSED
+            made.state is ConnectionState.CLOSED
         )
 
     def is_writable(self) -> bool:
         made = self.connection
         if made is None:
             return self.accepted is None
-        if made.state in (State.OPENING, State.ANSWERING):
+        if made.state in (ConnectionState.OPENING, ConnectionState.ANSWERING):
             return False
-        return made.state is not State.OPEN or made.out.is_ended or len(made.out.data) < WINDOW - SEGMENT_MAX
+        return made.state is not ConnectionState.OPEN or made.out.is_ended or len(made.out.data) < WINDOW - SEGMENT_MAX
 
     def take_error(self) -> int:
         made = self.connection
@@ -312,11 +364,11 @@ class StreamSocket(Endpoint):
             self.peer = address
             self.connection = self.stack.open(self, address)
             raise failure(errno.EINPROGRESS)
-        if made.state is State.OPENING:
+        if made.state is ConnectionState.OPENING:
             raise failure(errno.EALREADY)
         if self.has_told:
             raise failure(errno.EISCONN)
-        if made.state is State.CLOSED:  # A connection that couldn't be made leaves the socket as it was.
+        if made.state is ConnectionState.CLOSED:  # A connection that couldn't be made leaves the socket as it was.
             error = self.take_error() or errno.ECONNABORTED
             self.connection = self.peer = None
             raise failure(error)
@@ -335,11 +387,11 @@ class StreamSocket(Endpoint):
         made = self.connection
         if made is None:
             raise failure(errno.EPIPE)
-        if made.state is State.OPENING:
+        if made.state is ConnectionState.OPENING:
             raise failure(errno.EAGAIN)
         if error := self.take_error():
             raise failure(error)
-        if made.state is not State.OPEN or made.out.is_ended:
+        if made.state is not ConnectionState.OPEN or made.out.is_ended:
             raise failure(errno.EPIPE)
         taken = made.write(data)
         if not taken and len(data):
@@ -362,9 +414,9 @@ class StreamSocket(Endpoint):
             return b""
         if error := self.take_error():
             raise failure(error)
-        if self.is_shut or made.state is State.CLOSED:
+        if self.is_shut or made.state is ConnectionState.CLOSED:
             return b""
-        if not size and made.state is State.OPEN:
+        if not size and made.state is ConnectionState.OPEN:
             return b""
         raise failure(errno.EAGAIN)
 
@@ -372,7 +424,7 @@ class StreamSocket(Endpoint):
 
     def shut_down(self, reading: bool, writing: bool) -> None:
         made = self.connection
-        if made is None or made.state in (State.OPENING, State.CLOSED, State.WAITING):
+        if made is None or made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING):
             raise failure(errno.ENOTCONN)
         if reading:
             self.is_shut = made.is_deaf = True
@@ -490,6 +542,7 @@ class Stack:
         shift = incarnation * _EPHEMERAL_SHIFT
         self._tcp, self._udp = Ports(own, shift), Ports(own, shift)
         self._connections = Connections(self, incarnation, min(SEGMENT_MAX, payload_max - 64))
+        self.paths: dict[str, LocalSocket] = {}  # Where Unix sockets are bound; there are no files for them.
         self._outgoing: list[tuple[str, str, bytes]] = []
         self._looped: list[tuple[int, int, str, Segment | Datagram]] = []
         self._loops = 0
@@ -504,6 +557,9 @@ class Stack:
 
     def datagrams(self) -> DatagramSocket:
         return DatagramSocket(self)
+
+    def local(self) -> LocalSocket:
+        return LocalSocket(self)
 
     def pair(self) -> tuple[PipeEnd, PipeEnd]:
         one, other = PipeEnd(self), PipeEnd(self)
@@ -742,7 +798,7 @@ class Connections:
 
     def _changed(self, connection: Connection) -> None:
         listener = self._listeners.get(connection)
-        if listener is not None and connection.state is State.OPEN:
+        if listener is not None and connection.state is ConnectionState.OPEN:
             del self._listeners[connection]
             self._accept(connection, listener)
         owner = self._owners.get(connection)
@@ -771,7 +827,7 @@ class Connections:
             heappush(self._timers, (due, self._timings, connection))
         if connection.expires < _NEVER and connection not in self._lingering:
             self._lingering.append(connection)
-        if connection.state is State.CLOSED:
+        if connection.state is ConnectionState.CLOSED:
             self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:

@@ -36,7 +36,7 @@ _DUPLICATES = 3
 _NEVER = 2**62
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """Where a connection stands, as its own end sees it; the two directions are closed apart from each other."""
 
     OPENING = "SYN-SENT"
@@ -82,7 +82,7 @@ class RoundTrip:
         self.rto = min(2 * self.rto, _RTO_MOST)
 
 
-class Outgoing:
+class OutgoingData:
     """What this end sends."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Outgoing:
         return self.first + len(self.data)
 
 
-class Incoming:
+class IncomingData:
     """What this end has received."""
 
     def __init__(self) -> None:
@@ -153,10 +153,10 @@ class Connection:
     ) -> None:
         self.identity = identity  # The other end's address, the connection's number, whether this end has opened it.
         self.ports = ports  # Ours and theirs.
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.error = 0  # What the program is told at its next call.
-        self.out = Outgoing()
-        self.incoming = Incoming()
+        self.out = OutgoingData()
+        self.incoming = IncomingData()
         self.is_orphan = False  # Whether no program holds it any more.
         self.is_deaf = False  # Whether the program reads nothing any more.
         self._emit = emit
@@ -178,12 +178,12 @@ class Connection:
 
     def open(self) -> None:
         """Begin: the other end is asked to answer."""
-        self.state = State.OPENING
+        self.state = ConnectionState.OPENING
         self._greets = True
 
     def answer(self) -> None:
         """Begin as the end that was asked."""
-        self.state = State.ANSWERING
+        self.state = ConnectionState.ANSWERING
         self._greets = True
 
     def write(self, data: bytes | memoryview) -> int:
@@ -209,16 +209,16 @@ class Connection:
     def release(self) -> None:
         """Do without a program: what was written still goes out, and what comes in is refused."""
         self.is_orphan = self.is_deaf = True
-        if self.state is State.OPENING or (self.state is State.ANSWERING and not self.out.data):
+        if self.state is ConnectionState.OPENING or (self.state is ConnectionState.ANSWERING and not self.out.data):
             self._close(0)
-        elif self.incoming.data and self.state is State.OPEN:
+        elif self.incoming.data and self.state is ConnectionState.OPEN:
             self.reset()  # As Linux does: data that the program never read is lost, and the sender may know.
         else:
             self.out.is_ended = True
 
     def reset(self) -> None:
         """Break it off, and tell the other end."""
-        if self.state not in (State.CLOSED, State.WAITING):
+        if self.state not in (ConnectionState.CLOSED, ConnectionState.WAITING):
             self._say(RST)
         self._close(0)
 
@@ -229,26 +229,26 @@ class Connection:
         if self._greets:
             self._greets = False
             self._greet(now)
-        elif self.state is State.OPEN:
+        elif self.state is ConnectionState.OPEN:
             self._send_data(now)
-        if self.incoming.acks_now and self.state in (State.OPEN, State.WAITING):
+        if self.incoming.acks_now and self.state in (ConnectionState.OPEN, ConnectionState.WAITING):
             self._say(0)
 
     def take(self, segment: Segment, now: int) -> None:
         """Take in a segment of this connection."""
         if segment.flags & RST:
             self._be_reset()
-        elif self.state is State.OPENING:
+        elif self.state is ConnectionState.OPENING:
             if segment.flags & SYN:
                 self._become_open(segment, now)
                 self.incoming.acks_now = True
         elif segment.flags & SYN:  # The other end hasn't heard our answer, or our acknowledgement of its own.
-            self._greets = self.state is State.ANSWERING
-            self.incoming.acks_now = self.state in (State.OPEN, State.WAITING)
-        elif self.state is State.WAITING:
+            self._greets = self.state is ConnectionState.ANSWERING
+            self.incoming.acks_now = self.state in (ConnectionState.OPEN, ConnectionState.WAITING)
+        elif self.state is ConnectionState.WAITING:
             self.incoming.acks_now = bool(segment.flags & (FIN | PROBE)) or bool(segment.data)
-        elif self.state is not State.CLOSED:
-            if self.state is State.ANSWERING:
+        elif self.state is not ConnectionState.CLOSED:
+            if self.state is ConnectionState.ANSWERING:
                 self._become_open(segment, now)
             self._take_acknowledgement(segment, now)
             self._take_data(segment, now)
@@ -273,7 +273,7 @@ class Connection:
         _, number, is_opener = self.identity
         if is_opener:
             flags |= OPENER
-        if self.state is not State.OPENING:
+        if self.state is not ConnectionState.OPENING:
             flags |= ACK
         place = self.out.next if sequence is None else sequence
         self._emit(self, Segment(flags, *self.ports, number, place, incoming.next, window, data))
@@ -320,12 +320,12 @@ class Connection:
     def _retry(self, now: int) -> None:
         out = self.out
         out.retries += 1
-        most = _DATA_RETRIES if self.state is State.OPEN else _SYN_RETRIES
+        most = _DATA_RETRIES if self.state is ConnectionState.OPEN else _SYN_RETRIES
         if out.retries > most:
             self._close(errno.ETIMEDOUT)
             return
         out.trip.back_off()
-        if self.state is State.OPEN:
+        if self.state is ConnectionState.OPEN:
             out.lost_before = out.next
             out.duplicates = 0
             self._send_again()
@@ -337,7 +337,7 @@ class Connection:
     # --- Receiving ---
 
     def _become_open(self, segment: Segment, now: int) -> None:
-        self.state = State.OPEN
+        self.state = ConnectionState.OPEN
         self.out.window = segment.window
         self.out.retries = 0
         self.out.due = _NEVER
@@ -400,11 +400,11 @@ class Connection:
 
     def _look_for_end(self, now: int) -> None:
         """Close it if both directions are done; the end that was first to close stays to answer what is repeated."""
-        if self.state is not State.OPEN or not self.out.is_done:
+        if self.state is not ConnectionState.OPEN or not self.out.is_done:
             return
         if self.incoming.is_ended:
             if self._is_first:
-                self.state = State.WAITING
+                self.state = ConnectionState.WAITING
                 self.out.due = _NEVER
                 self.expires = now + _LINGER
                 self.changed(self)
@@ -414,15 +414,15 @@ class Connection:
             self.expires = now + _LINGER
 
     def _be_reset(self) -> None:
-        if self.state is State.OPENING:
+        if self.state is ConnectionState.OPENING:
             self._close(errno.ECONNREFUSED)
-        elif self.state is State.OPEN:
+        elif self.state is ConnectionState.OPEN:
             self._close(errno.EPIPE if self.incoming.is_ended else errno.ECONNRESET)
         else:
             self._close(0)
 
     def _close(self, error: int) -> None:
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.error = error
         self.out.due = self.incoming.ack_due = self.expires = _NEVER
         self.incoming.acks_now = self._greets = False

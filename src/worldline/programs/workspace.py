@@ -123,7 +123,7 @@ def _loaded(spec: Any) -> Any:
 # --- Output ---
 
 
-class Output(io.TextIOBase):
+class ProgramOutput(io.TextIOBase):
     """Standard output, or standard error, of whichever program runs; each line is one of its computer's log."""
 
     def __init__(self, real: Any) -> None:
@@ -165,7 +165,7 @@ class Output(io.TextIOBase):
 
 
 class _Bytes(io.RawIOBase):
-    def __init__(self, text: Output) -> None:
+    def __init__(self, text: ProgramOutput) -> None:
         self._text = text
 
     def writable(self) -> bool:
@@ -216,8 +216,8 @@ def show_output() -> None:
     global _shown
     _shown += 1
     for name in ("stdout", "stderr"):
-        if not isinstance(getattr(sys, name), Output):
-            setattr(sys, name, Output(getattr(sys, name)))
+        if not isinstance(getattr(sys, name), ProgramOutput):
+            setattr(sys, name, ProgramOutput(getattr(sys, name)))
 
 
 def hide_output() -> None:
@@ -227,7 +227,7 @@ def hide_output() -> None:
     if _shown:
         return
     for name in ("stdout", "stderr"):
-        if isinstance(shown := getattr(sys, name), Output):
+        if isinstance(shown := getattr(sys, name), ProgramOutput):
             setattr(sys, name, shown.real)
 
 
