@@ -130,6 +130,12 @@ async def test_that_is_unsteady(counter):
     await asyncio.sleep(1)
     await call(b"%d\\n" % len(LEFT))
 
+class TestIt:
+    @worldline.test(seeds=2)
+    async def test_method(self, counter):
+        await asyncio.sleep(1)
+        assert await call(b"get\\n") == b"0\\n"
+
 def test_an_ordinary_one():
     pass
 """
@@ -166,7 +172,7 @@ def output(folder: Path) -> str:
 
 
 def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
-    results = dict(re.findall(r"^test_services.py::test_(\w+) (PASSED|FAILED)", output, re.MULTILINE))
+    results = dict(re.findall(r"^test_services.py::(?:TestIt::)?test_(\w+) (PASSED|FAILED)", output, re.MULTILINE))
     assert results == {
         "both_count": "FAILED",
         "one_by_one": "PASSED",
@@ -178,6 +184,7 @@ def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
         "all_orders": "FAILED",
         "what_outlives_a_run": "FAILED",
         "that_is_unsteady": "PASSED",
+        "method": "PASSED",
         "an_ordinary_one": "PASSED",
     }
 

@@ -131,12 +131,12 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
     parameters = _parameters(function)
     takes_request = any(each.name == "request" for each in parameters)
 
-    def simulated(request: Any, **values: Any) -> None:
+    def simulated(*instance: Any, request: Any, **values: Any) -> None:
         __tracebackhide__ = _hides
         if takes_request:
             values["request"] = request
         hosts = {each.name: each for each in request.node.stash.get(_HOSTS, ())}
-        trial = chosen.trial(function, values, hosts)
+        trial = chosen.trial(partial(function, *instance, **values), hosts)
         alone = request.config.getoption(SEED, default=None)
         if alone is not None:
             _run_alone(trial.with_seed(alone))
@@ -182,16 +182,14 @@ class _Chosen:
             seconds_max=options.get("seconds_max", SECONDS_MAX),
         )
 
-    def trial(
-        self, function: Function, values: Mapping[str, Any], hosts: Mapping[str, SimulatedHost]
-    ) -> FederationTrial:
-        """Return the trial of a test with these values of its fixtures, on seed 0."""
+    def trial(self, function: Function, hosts: Mapping[str, SimulatedHost]) -> FederationTrial:
+        """Return the trial of a test that has the values of its fixtures, on seed 0."""
         if TEST in hosts:
             raise ConfigurationError(f"a host can't be called {TEST}", advice="that is where the test function runs")
         network = Network(default=self.link, control_latency=self.link.latency.minimum)
 
         def make() -> Federation:
-            tested = Machine(_Tested(partial(function, **values), network.control_latency, self.until), controls=True)
+            tested = Machine(_Tested(function, network.control_latency, self.until), controls=True)
             programs = {TEST: tested, **{name: each.make() for name, each in hosts.items()}}
             return Federation(programs, network=network, until=self.until)
 
@@ -403,10 +401,11 @@ def _parameters(function: Function) -> list[inspect.Parameter]:
 
 
 def _take_fixtures(function: Any, parameters: Sequence[inspect.Parameter]) -> None:
-    """Let pytest find these parameters, besides the request."""
+    """Let pytest find these parameters, besides the request; a method has its instance before them."""
     request = inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    others = [each for each in parameters if each.name != "request"]
-    function.__signature__ = inspect.Signature([request, *others])
+    instance = [each for each in parameters[:1] if each.name == "self"]
+    others = [each for each in parameters if each.name not in ("request", "self")]
+    function.__signature__ = inspect.Signature([*instance, request, *others])
 
 
 def _unwrapped(function: Function) -> Function:
