@@ -159,7 +159,7 @@ class Trial(Struct, frozen=True, kw_only=True):
             return DayDeliveries(self.day, self.seed, self.link(), is_open=is_open)
         return self.script
 
-    def variants(self) -> Iterator[Trial]:
+    def each_schedule(self) -> Iterator[Trial]:
         """Yield what is to be run of it: itself."""
         yield self
 

@@ -50,7 +50,7 @@ class Tried(Protocol):
     def with_seed(self, seed: int) -> Self:
         """Return it with another seed, and on the day which that seed draws unless it has one."""
 
-    def variants(self) -> Iterator[Self]:
+    def each_schedule(self) -> Iterator[Self]:
         """Yield what is to be run of it, one after the other: itself, or one trial for each of several schedules."""
 
     def run(self) -> TrialOutcome:
@@ -246,11 +246,11 @@ def _try_block(trial: Tried, seeds: Sequence[int], seconds_max: float | None, ke
 
 
 def _tried_all(trial: Tried, seconds_max: float | None) -> TrialOutcome:
-    """Try a seed in all variants, until one fails."""
+    """Try all schedules of a seed, until one fails."""
     events = faults = number = 0
     hashed = blake2b(digest_size=16)
-    for variant in trial.variants():
-        outcome = _tried(variant, seconds_max)
+    for single in trial.each_schedule():
+        outcome = _tried(single, seconds_max)
         events, faults, number = events + outcome.events, faults + outcome.faults, number + 1
         hashed.update(outcome.digest)
         if outcome.failure is not None:

@@ -266,8 +266,8 @@ class TestUnfinished(ModelError):  # noqa: N818 - named for what it is, like the
 def _run_alone(trial: FederationTrial) -> None:
     """Run one seed as it is, with its output, for a debugger."""
     __tracebackhide__ = _hides
-    for variant in trial.variants():
-        outcome, happenings = variant.told(quiet=False)
+    for single in trial.each_schedule():
+        outcome, happenings = single.told(quiet=False)
         if outcome.failure is not None:
             _raise(outcome.failure, [f"seed {trial.seed} fails", *_story(happenings, None)])
 

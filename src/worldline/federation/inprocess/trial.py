@@ -81,7 +81,7 @@ class FederationTrial:
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed, day=draw_day(seed, self.kinds) if self.day is None else self.day)
 
-    def variants(self) -> Iterator[FederationTrial]:
+    def each_schedule(self) -> Iterator[FederationTrial]:
         """Yield it, or one trial for each of its schedules."""
         if self.schedules is None or self.schedules.way != "delays" or self.draws is not None:
             yield self
@@ -259,7 +259,7 @@ def shrink_federation(
     progress: Callable[[int], None] | None = None,
 ) -> Shrunk[FederationTrial]:
     """Return the calmest trial found that fails in the same way."""
-    trial = _failing_variant(trial)
+    trial = _failing_schedule(trial)
     if trial.draws is not None and not isinstance(trial.draws, WrittenDraws | TurnDraws):
         raise UsageError("draws that a function makes can't be shrunk")
     federation = trial.federation()
@@ -288,11 +288,11 @@ def shrink_federation(
     )
 
 
-def _failing_variant(trial: FederationTrial) -> FederationTrial:
-    """Return the first variant that fails; the trial itself if there are no others."""
-    for variant in trial.variants():
-        if variant is trial or variant.run().failure is not None:
-            return variant
+def _failing_schedule(trial: FederationTrial) -> FederationTrial:
+    """Return the trial with the first schedule that fails; the trial itself if it has only one."""
+    for single in trial.each_schedule():
+        if single is trial or single.run().failure is not None:
+            return single
     return trial
 
 
