@@ -16,11 +16,11 @@ CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 
 
 def test_no_two_classes_have_one_name() -> None:
-    """But for algorithms, which use the words of their textbooks, and for SimPy's own classes."""
+    """But for algorithms, which use the words of their textbooks, for models of users', and for SimPy's classes."""
     found = defaultdict(set)
     for file in ROOT.rglob("*.py"):
         name = file.relative_to(ROOT).as_posix()
-        if not name.startswith("nodes/algorithms/") and name not in SIMPYS:
+        if not name.startswith(("nodes/algorithms/", "conformance/models/")) and name not in SIMPYS:
             for each in CLASS.findall(file.read_text()):
                 found[each].add(name)
     assert {name: files for name, files in found.items() if len(files) > 1} == {}

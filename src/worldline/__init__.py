@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from worldline.federation.participant.client import connect
     from worldline.federation.participant.participant import Participant
     from worldline.federation.participant.program import Federation, Program, run_program
+    from worldline.federation.participant.sometimes import sometimes
     from worldline.federation.server.limits import Limits
     from worldline.federation.server.server import Server
     from worldline.history.observer import Observer
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
         uniform,
     )
     from worldline.model.time import TimeLike
+    from worldline.programs.machine import Machine
+    from worldline.testing.simulated import host, test
 
 __version__ = "0.1.0"
 
@@ -72,6 +75,7 @@ __all__ = [
     "EmergencyStop",
     "Federation",
     "Limits",
+    "Machine",
     "Message",
     "Network",
     "Observer",
@@ -91,6 +95,7 @@ __all__ = [
     "fixed",
     "format_time",
     "hold",
+    "host",
     "link",
     "normal",
     "partition",
@@ -98,7 +103,9 @@ __all__ = [
     "plan",
     "run",
     "run_program",
+    "sometimes",
     "table",
+    "test",
     "uniform",
 ]
 
@@ -107,6 +114,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.participant.program"),
     "Limits": "worldline.federation.server.limits",
+    "Machine": "worldline.programs.machine",
     "Observer": "worldline.history.observer",
     "Outcome": "worldline.history.outcome",
     "Participant": "worldline.federation.participant.participant",
@@ -116,6 +124,8 @@ _HOMES = {
     "connect": "worldline.federation.participant.client",
     "connect_async": "worldline.federation.participant.aio",
     "run_program": "worldline.federation.participant.program",
+    **dict.fromkeys(["host", "test"], "worldline.testing.simulated"),
+    "sometimes": "worldline.federation.participant.sometimes",
 }
 
 

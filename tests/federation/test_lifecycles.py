@@ -18,6 +18,7 @@ from worldline.history.observer import DOWN
 from worldline.lock import Crashed
 from worldline.lock.arbiter import NEVER_TAKEN
 from worldline.model import ConfigurationError, UsageError
+from worldline.model.path import CUT_OFF
 from worldline.recording import Recorder, Recording
 
 
@@ -338,6 +339,33 @@ def test_a_dropout_is_in_the_log_and_says_what_it_lost() -> None:
         for name, told in outcome.journals.items()
     }
     assert fates == {"clock": [(40, "35ms dropout clock 20ms")], "me": [(61, "60ms dropout me 5ms")]}
+
+
+def test_a_partition_cuts_off_in_both_directions() -> None:
+    echoed: list[int] = []
+
+    def clock(self: Participant) -> None:
+        for number in range(1, 10):
+            self.publish("tick", bytes([number]))
+            echoed.extend(heard(self.advance(by="10ms")))
+
+    def echo(self: Participant) -> None:
+        for tick in self.messages():
+            self.publish("echo", tick.payload)
+
+    for cut_off in ("clock", "me"):
+        echoed.clear()
+        programs = {
+            "clock": Program(clock, publishes=["tick"], subscribes=["echo"]),
+            "me": Program(echo, publishes=["echo"], subscribes=["tick"]),
+        }
+        outcome = run(Federation(programs, faults=(f"20500us partition {cut_off} 20ms",), until="200ms"))
+        # The third tick is sent before, and its echo afterward.
+        assert echoed == [1, 2, 6, 7, 8, 9]
+        assert outcome.dropped == {
+            ("me", "tick", CUT_OFF): 2,
+            ("clock", "echo", CUT_OFF): 1,
+        }
 
 
 def test_a_dropout_is_noted_when_it_has_begun() -> None:

@@ -20,7 +20,7 @@ END = 10**10
 
 @given(st.integers(0, 2**32))
 def test_drawn_faults_are_over_in_time_and_possible(seed: int) -> None:
-    kinds = parse_fault_kinds("crash=4,hang=2,slow,dropout")
+    kinds = parse_fault_kinds("crash=4,hang=2,slow,dropout,partition=2")
     drawn = draw_participant_faults(kinds, PARTS, END, seed)
     check_faults(drawn, tuple(PARTS), END)
     assert all(each.at + (each.lasts or 0) <= 7 * 10**9 for each in drawn)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from worldline.model import ConfigurationError
 from worldline.model.faults import (
     ENDED_BY,
+    SIGNALS,
     Dropout,
     FaultTrigger,
     ParticipantFault,
@@ -40,9 +41,10 @@ def faults(draw: st.DrawFn) -> ParticipantFault:
         verb=verb,
         participant=name,
         delay=draw(TIMES) if verb == "slow" else 0,
-        lasts=draw(st.none() | TIMES),
+        lasts=draw(st.none() | TIMES) if verb != "signal" else None,
         topic=draw(st.none() | NAMES) if verb == "dropout" else None,
         after=after,
+        signal=draw(st.sampled_from(SIGNALS)) if verb == "signal" else "",
     )
 
 
@@ -99,6 +101,7 @@ def test_an_end_of_what_ends_by_itself_is_refused_with_that_reason() -> None:
             "a recover can't wait for an event: it ends a crash (say how long the crash lasts)",
         ),
         ("zed sends a: dropout zed", "a dropout can't wait for an event (give it a time)"),
+        ("zed sends a: partition zed", "a partition can't wait for an event (give it a time)"),
     ],
 )
 def test_what_cant_wait_for_an_event(text: str, said: str) -> None:
@@ -119,6 +122,7 @@ def test_what_ends_something_needs_something_to_end() -> None:
         ["1s hang a", "2s hang a 5s", "3s resume a"],
         ["1s slow a 1ms 9s", "2s slow a 2ms", "3s fast a"],
         ["1s dropout a", "1s dropout a image 1s", "3s restore a"],
+        ["1s partition a", "1s partition a 1s", "3s repair a"],
         ["1s hang a", "2s hang a", "3s resume a", "4s hang a", "5s resume a"],
         ["1s crash a", "1500ms recover a", "2s hang a 1s"],
         ["1s hang a 5s", "2s crash a"],

@@ -127,3 +127,7 @@ def test_what_has_another_cause_is_another_failure_and_where_it_happens_makes_no
     likes = [likeness_of(failure(how)) for how in HOWS]
     assert len(set(likes)) == len(HOWS)
     assert likes == [likeness_of(failure(how, topology="ring:5", seed=3)) for how in HOWS]
+
+
+def test_an_address_in_memory_is_a_value_like_any_other() -> None:
+    assert shape_of("it is <list at 0xffff98c432c0>") == shape_of("it is <list at 0x7f00a1>")

@@ -24,11 +24,12 @@ from worldline.cli.runner import interruptible, losses_in_words
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.files.saving import destination, save, save_parts
 from worldline.history.diff.account import named
-from worldline.launch.file.setup import Setup, read_setup, starts_none
+from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup, starts_none
 from worldline.model import LossError, ModelError, Network, Plan, UsageError, format_time
 from worldline.model.links import Outage
 from worldline.model.text import counted
 from worldline.model.time import FOREVER
+from worldline.programs.entries import read_machine
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
 from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
 from worldline.recording.tables import chrome_trace_of, csv_of, parquet_of
@@ -119,6 +120,11 @@ def _describe(recording: Recording, console: Console) -> None:
     console.print(str(verdict), style=_STYLES[verdict.condition], soft_wrap=True)
 
 
+def _program_of(part: ParticipantSetup) -> str:
+    machine = read_machine(part.entry)
+    return part.entry or " ".join(part.command or ()) if machine is None else machine.command
+
+
 def _describe_setup(setup: Setup, console: Console) -> None:
     """Show a federation as its file has it."""
     console.print(
@@ -134,7 +140,7 @@ def _describe_setup(setup: Setup, console: Console) -> None:
     rows = (
         (
             f"{part.name} (guest)" if part.guest else part.name,
-            part.entry or " ".join(part.command or ()),
+            _program_of(part),
             "any topic" if part.publishes is None else ", ".join(part.publishes),
             ", ".join(part.subscribes),
             "" if part.boot == "0s" else part.boot,

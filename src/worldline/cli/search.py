@@ -52,6 +52,8 @@ class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
     --force  Let --save replace a file that is there already.
     --seconds-max at least 0.001  Consider a run endless after this many seconds of real time.
     --day
+    --schedules random|pct:DEPTH|delays:NUMBER  Let event loops of programs choose between tasks that are ready: at
+        random, by PCT, or in all ways with so many delays.
     code: --target FILE.toml|FILE.py[:NAME]  With a saved failure: what to run. A saved failure is data, and chooses no
         code.
     """,
@@ -64,6 +66,7 @@ def search(
     options: RunOptions,
     wanted: SearchOptions,
     day: str | None = None,
+    schedules: str | None = None,
     code: str | None = None,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
@@ -73,13 +76,15 @@ def search(
     console = PlainConsole()
     if target.endswith(_SAVED):
         named = RunOptions(settings=options.settings, draws=options.draws)
-        says_more = options != named or day or wanted.seeds != _SEEDS or wanted.keep_going or save_to
+        says_more = options != named or day or schedules or wanted.seeds != _SEEDS or wanted.keep_going or save_to
         _repeat(console, Path(target), _request(code or "", named, properties), says_more=bool(says_more))
         return
     if code is not None:
         raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
-    request = _request(target, options, properties, day)
+    request = replace(_request(target, options, properties, day), schedules=schedules)
     trial = made_trial(request)
+    if trial.schedules is not None and trial.schedules.way == "pct":
+        console.print(trial.schedules.words() or "PCT: no program has two tasks ready at once")
     for remark in trial.undrawn():
         console.print(f"seed {trial.seed}: {remark}")
     besides = "" if request.table is None else f"besides what {request.table} says, "
@@ -167,5 +172,6 @@ def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
     words += [word for fault in request.faults for word in ("--fault", fault)]
     words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
     words += ["--day", request.day] if request.day is not None else []
+    words += ["--schedules", request.schedules] if request.schedules is not None else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,15 +15,13 @@ from rich.console import Console
 from worldline.cli.console import bar
 from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
-from worldline.model.draws.names import MessageFate, fate_of
-from worldline.model.errors import Interrupted, Stuck, WorldlineError, shortened
-from worldline.model.lifecycle import ESTOP_LOG
+from worldline.model.errors import Interrupted, Stuck, WorldlineError
 from worldline.model.text import counted
-from worldline.model.time import format_time
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.properties import Happening
 from worldline.search.searching import Recipe, Report, Tried, remarks_on, search_seeds
 from worldline.search.shrinking import RUNS_MAX
+from worldline.search.telling import story_lines
 
 T = TypeVar("T", bound=Tried)
 
@@ -130,6 +128,8 @@ def processors() -> int:
 
 def _show_report(console: Console, room: Searched[T], report: Report, *, keeps_going: bool) -> None:
     tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
+    if report.schedules > report.tried:
+        tried += f", {counted(report.schedules, 'schedule')}"
     if room.tells_faults or report.faults:
         tried += f", {counted(report.faults, 'fault')}"
     if report.failure is not None:
@@ -156,8 +156,6 @@ def _show_day(console: Console, day: Day | None, felt: Day | None) -> None:
 
 # -- The story of a failure
 
-_LINES_MAX = 40
-_EARLIER_MAX = 10
 _TRACE_LINES_MAX = 12
 
 
@@ -169,51 +167,9 @@ def show_failure(
 ) -> None:
     """Show what happened last, and what came of it. `draws` are those that the failure takes."""
     console.print("---")
-    _show_story(console, list(_lines_of(happenings, _fates(draws))))
+    for line in story_lines(happenings, draws):
+        console.print(line)
     if failure.__cause__ is not None:
         for line in trace_of(failure).splitlines()[-_TRACE_LINES_MAX:]:
             console.print(line)
     console.print(str(failure), style="red")
-
-
-def _show_story(console: Console, lines: Sequence[tuple[str, bool]]) -> None:
-    """Show what happened last, and of what was before that, what matters."""
-    before = lines[:-_LINES_MAX]
-    earlier = [text for text, matters in before if matters][-_EARLIER_MAX:]
-    if before:
-        console.print(f"... {len(before):,} before that" + (", among them" if earlier else ""))
-    for text in earlier:
-        console.print(text)
-    if earlier:
-        console.print("...")
-    for text, _ in lines[-_LINES_MAX:]:
-        console.print(text)
-
-
-def _lines_of(happenings: Iterable[Happening], fates: Sequence[MessageFate]) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes."""
-    sent: dict[tuple[str, str], int] = {}
-    for each in happenings:
-        of = each.who, each.topic
-        what, becomes = _told(each), list[str]()
-        if each.kind == "sent":
-            number = sent[of] = sent.get(of, -1) + 1
-            becomes = [fate.text for fate in fates if (fate.sender, fate.topic, fate.number) == (*of, number)]
-            what += f"  ({', '.join(becomes)})" if becomes else ""
-        text = f"{format_time(each.at):>12}  {each.who}  {what}"
-        yield text, each.kind == "befell" or bool(becomes)
-
-
-def _told(each: Happening) -> str:
-    """Say what happened as logs do."""
-    if each.kind == "befell":
-        return each.text if each.text.startswith(ESTOP_LOG) else f"fault: {each.text}"
-    if each.kind == "noted":
-        return f"noted  {each.text}"
-    of = "" if each.sender == each.who else f" from {each.sender}"
-    return f"{each.kind}  {each.topic}{of}: {shortened(each.text)}"
-
-
-def _fates(draws: Mapping[str, DrawnValue] | None) -> list[MessageFate]:
-    fates = (fate_of(name, value) for name, value in (draws or {}).items())
-    return [fate for fate in fates if fate is not None]

@@ -75,6 +75,6 @@ def _late_faults(arbiter: Arbiter, left: Mapping[str, int]) -> tuple[LateFault, 
         gone = left.get(fault.participant)
         if gone is None or fault.after is not None or fault.verb not in ENDED_BY:
             continue
-        if fault.at > (max(gone, arbiter.router.latest) if fault.verb == "dropout" else gone):
+        if fault.at > (max(gone, arbiter.router.latest) if fault.verb in ("dropout", "partition") else gone):
             found.append(LateFault(fault, gone))
     return tuple(found)

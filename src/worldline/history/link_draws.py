@@ -19,7 +19,7 @@ from worldline.model.draws.names import drawn_by
 from worldline.model.draws.table import DrawFunction, Drawn, DrawTable
 from worldline.model.faults import dropouts_of
 from worldline.model.path import Path, Paths
-from worldline.model.plan import Plan
+from worldline.model.plan import Plan, network_of
 
 
 class DrawEffect(NamedTuple):
@@ -39,7 +39,7 @@ class RunDraws:
         self._ways: dict[str, dict[str, int]] = {}  # Receiver → sender → the least latency.
         self._heard: list[Drawn] = []
         table = DrawTable(plan.seed, plan.draws, load=load, heard=self._heard.append)
-        self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=table)
+        self._paths = Paths(network_of(plan), plan.seed, dropouts=dropouts_of(plan.faults), draws=table)
         self._opened: dict[tuple[str, str, str], Path] = {}
         listeners: dict[str, dict[str, None]] = {}  # By topic.
         published: dict[tuple[str, str], list[tuple[int, int, int, list[str]]]] = {}

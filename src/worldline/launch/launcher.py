@@ -49,6 +49,7 @@ from worldline.model import Interrupted, LossError, ModelError, Stream, UsageErr
 from worldline.model.draws.table import functions_in
 from worldline.model.text import counted
 from worldline.processes.tied import describe_exit
+from worldline.programs.entries import read_machine
 
 # Chooses where a run's Unix socket lies: in a folder that only this user can open.
 
@@ -431,7 +432,9 @@ class Launch:
         if is_stopped(number):
             return f"{runs}: it is stopped, and kill -CONT {number} lets it go on"
         if part.entry is not None:
-            return f"{runs}: {part.entry} is still being loaded (what a module does at its top is done first)"
+            machine = read_machine(part.entry)
+            entry = part.entry if machine is None else machine.command
+            return f"{runs}: {entry} is still being loaded (what a module does at its top is done first)"
         return (
             f"{runs}: its program has to call worldline.connect(), or connect to {ADDRESS} as {NAME} by itself; a "
             "Python function that is given a participant is an `entry`, not a `command`"

@@ -111,11 +111,14 @@ def ledger_of(
     return ledger
 
 
+_OF_PROCESSES = ("kill", "signal")
+
+
 class FaultTimes:
     """When faults happen to a participant: from when until when, or after which event."""
 
     def __init__(self, faults: tuple[ParticipantFault, ...], name: str) -> None:
-        verbs = ("crash", "hang", "slow", "dropout")
+        verbs = ("crash", "hang", "slow", "dropout", "partition", *_OF_PROCESSES)
         self.spans: dict[str, list[tuple[int, int, ParticipantFault]]] = {
             verb: spans_of(faults, name, verb) for verb in verbs
         }
@@ -510,8 +513,9 @@ class LifecycleFilter:
         is_start = wait.kind is None
         wait.stage = _NONE
         if not self.is_crashed:
-            for span in self._faults.covering("dropout", ledger.now):
-                self._note_once(span[2])  # What it sends from now on is lost: the network sees to that.
+            for verb in ("dropout", "partition"):
+                for span in self._faults.covering(verb, ledger.now):
+                    self._note_once(span[2])  # What it sends from now on is lost: the network sees to that.
             if emergency.alarm is not None and not ledger.row.ended and not is_start:
                 self._arrived = wait.batch + self._arrived
                 wait.batch = []
@@ -682,6 +686,24 @@ class LifecycleFilter:
             self._faults.count("sends", topic, sent)
             if self._faults.next_crash <= self.ledger.now:
                 self._crash()
+
+    # --- Faults of a program whose machine goes on ---
+
+    def process_fault_due(self) -> int:
+        """Return when the next one happens."""
+        spans = self._faults.spans
+        return min([span[0] for verb in _OF_PROCESSES for span in spans[verb]], default=FOREVER)
+
+    def take_process_faults(self) -> list[tuple[int, ParticipantFault]]:
+        """Return those that happen by now, each with the time at which it is over, and forget them."""
+        taken = []
+        for verb in _OF_PROCESSES:
+            due = [span for span in self._faults.spans[verb] if span[0] <= self.ledger.now]
+            self._faults.spans[verb] = [span for span in self._faults.spans[verb] if span[0] > self.ledger.now]
+            for span in due:
+                self._note_fault(str(span[2]))
+                taken.append((span[1], span[2]))
+        return taken
 
     def has_kept(self, promised: int) -> bool:
         """Whether a promise has been kept by now, or an earlier incarnation has promised more."""

@@ -92,7 +92,8 @@ class Remarks:
         if waited is not None:
             self._waited[name] = waited, tuple(topics)
         for topic in topics:
-            if topic not in self._published:
+            # What is addressed to a participant alone, as to a machine, may well never come.
+            if topic not in self._published and not topic.endswith(f"/{name}"):
                 self._subscribers.setdefault(topic, []).append(name)
 
     def awaited(self, fault: ParticipantFault, count: int) -> None:

@@ -40,7 +40,7 @@ from worldline.model.draws.table import DrawTable
 from worldline.model.faults import dropouts_of
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
-from worldline.model.plan import Plan
+from worldline.model.plan import Plan, network_of
 from worldline.model.time import FOREVER
 
 # Who can reach whom, and how fast at the least: the edges of the bound calculus, kept as topics come and go.
@@ -267,7 +267,7 @@ class Router:
         self._bounds = bounds
         self._observer = observer
         self.draws = DrawTable(plan.seed, plan.draws) if plan.draws else None
-        self._paths = Paths(plan.network, plan.seed, dropouts=dropouts_of(plan.faults), draws=self.draws)
+        self._paths = Paths(network_of(plan), plan.seed, dropouts=dropouts_of(plan.faults), draws=self.draws)
         self.latest = 0  # When the last of all messages so far may arrive.
         links = (plan.network.default, *[rule.link for rule in plan.network.rules])
         self._queues = True in [link.bandwidth is not None for link in links]

@@ -51,11 +51,39 @@ def _amiss(
         yield frozenset(what for what, is_amiss in state.items() if is_amiss)
 
 
-FaultVerb = Literal["crash", "recover", "hang", "resume", "slow", "fast", "dropout", "restore"]
-FAULT_VERBS: tuple[str, ...] = get_args(FaultVerb)
+FaultVerb = Literal[
+    "crash",
+    "recover",
+    "hang",
+    "resume",
+    "slow",
+    "fast",
+    "dropout",
+    "restore",
+    "partition",
+    "repair",
+    "kill",
+    "restart",
+    "signal",
+    "handled",
+]
+FAULT_VERBS: tuple[str, ...] = tuple(verb for verb in get_args(FaultVerb) if verb != "handled")
 
-ENDED_BY = {"crash": "recover", "hang": "resume", "slow": "fast", "dropout": "restore"}
+ENDED_BY = {
+    "crash": "recover",
+    "hang": "resume",
+    "slow": "fast",
+    "dropout": "restore",
+    "partition": "repair",
+    "kill": "restart",
+    "signal": "handled",  # By itself: no fault says so.
+}
 """What can go wrong, and what ends it."""
+
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGCONT")
+
+PROCESS_FAULTS = ("kill", "restart", "signal")
+"""What happens to the program of a machine, while the machine goes on."""
 
 _BEGUN_BY = {end: begin for begin, end in ENDED_BY.items()}
 
@@ -73,6 +101,11 @@ _FORMS = {
     "fast": '"4s fast planner"',
     "dropout": '"1s dropout camera image 200ms"',
     "restore": '"2s restore camera"',
+    "partition": '"1s partition camera 200ms"',
+    "repair": '"2s repair camera"',
+    "kill": '"2s kill api 1s"',
+    "restart": '"3s restart api"',
+    "signal": '"2s signal api SIGTERM"',
     "event": '"planner sends commit 3: crash planner 1s"',
 }
 
@@ -96,8 +129,10 @@ class ParticipantFault(Struct, frozen=True, kw_only=True):
     """At a time, or after an event, something is done to a participant.
 
     `crash` ends its program; `hang` keeps it from doing anything; `slow` makes it act `delay` later than it would;
-    `dropout` loses what it sends, on one `topic` or on all. Each `lasts` for a while, or, if that is None, until
-    `recover`, `resume`, `fast` or `restore`, if there is one. A fault that waits for an event has no time (`at` is 0).
+    `dropout` loses what it sends, on one `topic` or on all; `partition` also loses what others send it. `kill` ends the
+    program of a machine, and the machine goes on; `signal` sends it the signal of that name. Each but that `lasts` for
+    a while, or, if that is None, until `recover`, `resume`, `fast`, `restore`, `repair` or `restart`, if there is one.
+    A fault that waits for an event has no time (`at` is 0).
     """
 
     at: int = 0
@@ -107,12 +142,15 @@ class ParticipantFault(Struct, frozen=True, kw_only=True):
     lasts: int | None = None
     topic: str | None = None
     after: FaultTrigger | None = None
+    signal: str = ""
 
     def __str__(self) -> str:
         when = format_time(self.at) if self.after is None else f"{self.after}:"
         words = [when, self.verb, _quoted(self.participant)]
         if self.topic is not None:
             words.append(_quoted(self.topic))
+        if self.signal:
+            words.append(self.signal)
         words += [format_time(time) for time in (self.delay or None, self.lasts) if time is not None]
         return " ".join(words)
 
@@ -222,14 +260,19 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
     if len(words) < 2:
         raise _misread(f"it doesn't say to whom the {verb} happens", form)
     rest = words[2:]
-    topic = None
+    topic, signal = None, ""
     if verb == "dropout" and rest and rest[0].time is None:
         topic = rest.pop(0).text
+    if verb == "signal":
+        signal = rest.pop(0).text if rest else ""
+        if signal not in SIGNALS:
+            problem = f"there is no signal {shown(signal)}" if signal else "it doesn't say which signal"
+            raise _misread(problem, form, nearest(signal, SIGNALS))
     times = [_time_in(each, form) for each in rest]
     delays = 1 if verb == "slow" else 0
     if len(times) < delays:
         raise _misread("it doesn't say by how much it is slow", form)
-    if len(times) > delays + (verb in ENDED_BY):
+    if len(times) > delays + (verb in ENDED_BY and verb != "signal"):
         raise _misread(f"{rest[-1].text} is one time too many", form)
     return ParticipantFault(
         at=at,
@@ -239,6 +282,7 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
         lasts=times[delays] if len(times) > delays else None,
         topic=topic,
         after=after,
+        signal=signal,
     )
 
 
@@ -290,10 +334,10 @@ def _check_trigger(each: ParticipantFault, after: FaultTrigger) -> None:
             f"{each}: only what {each.participant} itself sends or receives can trigger that",
             advice=f"what {after.participant} does is known there later; name one of {each.participant}'s own topics",
         )
-    if each.verb in ("dropout", *_BEGUN_BY):
-        is_dropout = each.verb == "dropout"
-        why = "" if is_dropout else f": it ends a {_BEGUN_BY[each.verb]}"
-        advice = "give it a time" if is_dropout else f"say how long the {_BEGUN_BY[each.verb]} lasts"
+    if each.verb in ("dropout", "partition", *_BEGUN_BY):
+        is_end = each.verb in _BEGUN_BY
+        why = f": it ends a {_BEGUN_BY[each.verb]}" if is_end else ""
+        advice = f"say how long the {_BEGUN_BY[each.verb]} lasts" if is_end else "give it a time"
         raise ConfigurationError(f"{each}: a {each.verb} can't wait for an event{why}", advice=advice)
     check_name(after.topic, "a topic")
 
@@ -418,6 +462,13 @@ def dropouts_of(faults: Iterable[ParticipantFault]) -> tuple[Dropout, ...]:
     )
 
 
+def partitions_of(faults: Iterable[ParticipantFault]) -> list[tuple[int, int, str]]:
+    """Return from when to when participants are cut off from all others."""
+    faults = tuple(faults)
+    names = dict.fromkeys(each.participant for each in faults if each.verb == "partition")
+    return [(start, end, name) for name in names for start, end, _ in spans_of(faults, name, "partition")]
+
+
 def are_milder(faults: Sequence[ParticipantFault], than: Sequence[ParticipantFault]) -> bool:
     """Whether nothing ever happens that doesn't happen at that time with the others: fewer, shorter or lesser ones."""
     delays = sorted({each.delay for each in (*faults, *than)})
@@ -530,7 +581,13 @@ def _unit(calm: int) -> int:
     return 10**6 if calm > 10**9 else 1
 
 
-_AT_TIMES: dict[str, FaultVerb] = {"crash": "crash", "hang": "hang", "slow": "slow", "dropout": "dropout"}
+_AT_TIMES: dict[str, FaultVerb] = {
+    "crash": "crash",
+    "hang": "hang",
+    "slow": "slow",
+    "dropout": "dropout",
+    "partition": "partition",
+}
 _AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
 KINDS = (*_AT_TIMES, *_AFTER_EVENTS)
 _TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
@@ -556,7 +613,7 @@ class DeclaredTopics(Protocol):
 def parse_fault_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=1,hang-after=2"``: how many of each."""
     usual = dict.fromkeys(KINDS, 1)
-    advice = 'write "crash=1,hang=2,slow=1,dropout=1,crash-after=1", or some of these'
+    advice = 'write "crash=1,hang=2,slow=1,dropout=1,partition=1,crash-after=1", or some of these'
     kinds = parse_counts(text, usual, {}, advice)
     if not kinds:
         raise ConfigurationError(f"{shown(text)} names no faults to draw", advice=advice)

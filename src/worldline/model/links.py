@@ -2,7 +2,8 @@
 
 A rule names a topic, a sender, a receiver, or several of these; the rule that names most wins as a whole, and between
 two that name equally many the sender counts before the receiver and the receiver before the topic. Two rules that
-name the same are refused, so a message's link never depends on the order of a file.
+name the same are refused, so a message's link never depends on the order of a file. A topic ``udp/*`` stands for that
+of every participant, ``udp/NAME``: a rule that names one of those itself wins.
 
 Outages are scheduled in simulated time and judged by a message's *send* time: what is sent into a partition is lost,
 what is sent into a hold leaves when the hold is released, or when the next one is if that has begun by then. A
@@ -276,6 +277,27 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
         seen.add(selection)
     for outage in network.outages:
         _check_outage(outage, known)
+
+
+_EACH = "/*"
+
+
+def with_each_topic(network: Network, names: Sequence[str]) -> Network:
+    """Return the network with a rule for each participant's topic where one names them all, as ``udp/*``."""
+    rules = network.rules if isinstance(network, Network) and isinstance(network.rules, tuple) else ()
+    if not any(isinstance(rule, Rule) and (rule.topic or "").endswith(_EACH) for rule in rules):
+        return network
+    own = [rule for rule in rules if not (rule.topic or "").endswith(_EACH)]
+    named = {(rule.topic, rule.sender, rule.receiver) for rule in own}
+    made = [
+        replace(rule, topic=f"{(rule.topic or '')[:-1]}{name}")
+        for rule in rules
+        if (rule.topic or "").endswith(_EACH)
+        for name in names
+    ]
+    return replace(
+        network, rules=(*own, *(rule for rule in made if (rule.topic, rule.sender, rule.receiver) not in named))
+    )
 
 
 def check_kinds(network: Network) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from worldline.model.draws.checks import check_draws
 from worldline.model.draws.table import DrawRow
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.faults import ParticipantFault, as_faults, check_faults
-from worldline.model.links import Network, check_kinds, check_network
+from worldline.model.faults import ParticipantFault, as_faults, check_faults, partitions_of
+from worldline.model.links import Network, Outage, check_kinds, check_network, with_each_topic
 from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, is_time
@@ -34,6 +34,16 @@ class Plan(Struct, frozen=True, kw_only=True):
     faults: tuple[ParticipantFault, ...] = ()
 
 
+def network_of(given: Plan) -> Network:
+    """Return the network of a run, with all its outages: those that faults are, too."""
+    cuts = [
+        Outage(verb="partition", start=start, end=end, sender=sender, receiver=receiver)
+        for start, end, name in partitions_of(given.faults)
+        for sender, receiver in ((name, None), (None, name))
+    ]
+    return structs.replace(given.network, outages=(*given.network.outages, *cuts)) if cuts else given.network
+
+
 def plan(
     roster: Iterable[str],
     *,
@@ -46,10 +56,12 @@ def plan(
     faults: Iterable[ParticipantFault | str] = (),
 ) -> Plan:
     """Make a plan and check it completely."""
+    names = roster if isinstance(roster, str) else tuple(map(exact, roster))
+    guests = tuple(map(exact, guests))
     made = Plan(
-        roster=roster if isinstance(roster, str) else tuple(map(exact, roster)),  # type: ignore[arg-type] # refused below
-        guests=tuple(map(exact, guests)),
-        network=Network() if network is None else network,
+        roster=names,  # type: ignore[arg-type] # refused below
+        guests=guests,
+        network=Network() if network is None else with_each_topic(network, (*names, *guests)),
         seed=seed,
         end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,

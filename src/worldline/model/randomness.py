@@ -83,6 +83,10 @@ class Stream(random.Random):
         scale = mean if isinstance(mean, float) else as_time(mean, "a mean")
         return int(-log(1.0 - self.random()) * scale + 0.5)
 
+    def happens(self, chance: float) -> bool:
+        """Draw whether something happens that does so with this probability."""
+        return self.random() < chance
+
     def getrandbits(self, k: int, /) -> int:
         if k < 0:
             raise ValueError("number of bits must be non-negative")

@@ -21,7 +21,7 @@ from worldline.nodes.shrinking import shrink
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial, search
-from worldline.search.properties import Property, Violation, always, at_end, eventually
+from worldline.search.properties import Property, Violation, always, at_end, eventually, leads_to
 
 __all__ = [
     "Algorithm",
@@ -49,6 +49,7 @@ __all__ = [
     "draw_faults",
     "eventually",
     "fault",
+    "leads_to",
     "search",
     "shrink",
 ]

@@ -6,7 +6,7 @@ import math
 import os
 import pickle
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -158,6 +158,10 @@ class Trial(Struct, frozen=True, kw_only=True):
             is_open = self.latency is None and self.algorithm.latency == LATENCY
             return DayDeliveries(self.day, self.seed, self.link(), is_open=is_open)
         return self.script
+
+    def each_schedule(self) -> Iterator[Trial]:
+        """Yield what is to be run of it: itself."""
+        yield self
 
     def with_seed(self, seed: int) -> Trial:
         day = draw_day(seed, self.kinds) if self.day is None else self.day

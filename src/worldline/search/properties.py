@@ -4,6 +4,9 @@ A check is a function of the run that returns whether the property holds; an ass
 check that has to remember something takes a dict as well, which is its own and empty when a run begins; or it is a
 class: each run makes one of it, and calls that.
 
+Nothing changes between two events. So what must hold within some time has failed as soon as an event is later than
+that, and it failed when the time was over: that is the moment which a `Violation` names.
+
 A federation's run is judged by its story, one happening after the other. It is made of the participants' journals, so
 it tells what their programs have seen and done, and when that was for them. Its order is that of times, of names at the
 same time, and of each participant's own doings: what it received, and what it then noted and sent. No message arrives
@@ -13,22 +16,24 @@ executor or on none.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import FunctionType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from worldline.history.journal import Aside, Befell, Entry, Journal, Noted, Sent
 from worldline.history.observer import LOG
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError, ModelError, shown
+from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.model.payload import from_json
-from worldline.model.time import format_time
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.processes.failures import is_from_outside
 
 
@@ -39,32 +44,46 @@ class JudgedRun(Protocol):
     def now(self) -> int: ...
 
     @property
+    def last(self) -> Any:
+        """What happened just now, in the room's own terms; None: this is about the whole run."""
+
+    @property
     def actor(self) -> str | None:
         """Who acted last; None: this is about the whole run."""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether more would have happened if the run hadn't been ended."""
+
 
 Check = Callable[[Any], bool]
-When = Literal["always", "eventually", "at the end"]
+When = Literal["always", "eventually", "each time", "at the end"]
 AT_END: When = "at the end"
 _NUMPY_TRUTHS = (("numpy", "bool"), ("numpy", "bool_"))  # By name, since NumPy may not be there; it has changed it.
 
 
 class Property(Struct, frozen=True):
-    """A check, when it has to hold, and what it says in words."""
+    """A check, when it has to hold, and what it says in words.
+
+    It has to hold `within` some time if that is given: of the start of the run, or of each moment at which `after`
+    holds, which is a check as well.
+    """
 
     when: When
     text: str
     check: Any  # A Check, or a class whose objects are one.
+    within: int | None = None
+    after: Any = None
 
     def __str__(self) -> str:
-        return f"{self.when}: {self.text}"
+        return f"{self.when}: {self.text}{'' if self.within is None else f', within {format_time(self.within)}'}"
 
     def __reduce__(self) -> Any:
         """Travel to other processes by name: a decorated check has its name no more, the property has it."""
         module, name = self.check.__module__, self.check.__qualname__
         if getattr(sys.modules.get(module), name, None) is self:
             return _of_module, (module, name)
-        return Property, (self.when, self.text, self.check)
+        return Property, (self.when, self.text, self.check, self.within, self.after)
 
 
 def _of_module(module: str, name: str) -> Property:
@@ -72,13 +91,16 @@ def _of_module(module: str, name: str) -> Property:
     return found
 
 
-def _decorator(name: str, when: When, text: str) -> Callable[[Any], Property]:
+def _decorator(
+    name: str, when: When, text: str, within: TimeLike | None = None, after: Any = None
+) -> Callable[[Any], Property]:
     if not isinstance(text, str):
         of = getattr(text, "__name__", shown(text))
         raise ConfigurationError(
             f"@{name} of {of} has no text", advice=f'say what must hold: @{name}("all nodes agree")'
         )
-    return lambda check: Property(when, text, check)
+    limit = None if within is None else as_time(within, f"a time for @{name} to hold within")
+    return lambda check: Property(when, text, check, limit, after)
 
 
 def always(text: str) -> Callable[[Any], Property]:
@@ -86,9 +108,23 @@ def always(text: str) -> Callable[[Any], Property]:
     return _decorator("always", "always", text)
 
 
-def eventually(text: str) -> Callable[[Any], Property]:
-    """Let a check hold after some event, or at the end."""
-    return _decorator("eventually", "eventually", text)
+def eventually(text: str, *, within: TimeLike | None = None) -> Callable[[Any], Property]:
+    """Let a check hold after some event, or at the end; with `within`, no later than that."""
+    return _decorator("eventually", "eventually", text, within)
+
+
+def leads_to(text: str, *, after: Any, within: TimeLike | None = None) -> Callable[[Any], Property]:
+    """Let a check hold after each moment at which `after` holds: then, later, or at the end; or `within` some time.
+
+    A check with a second argument is given what had just happened at that moment, and is asked for each by itself. What
+    is due only after a run was ended from outside isn't judged.
+    """
+    if not callable(after):
+        raise ConfigurationError(
+            f"@leads_to of {shown(text)} has no moments: after={shown(after)}",
+            advice="give a function that says when: after=asked",
+        )
+    return _decorator("leads_to", "each time", text, within, after)
 
 
 def at_end(text: str) -> Callable[[Any], Property]:
@@ -117,6 +153,7 @@ class Verdicts:
     def __init__(self, properties: Iterable[Property]) -> None:
         self._always: list[tuple[Property, Check]] = []
         self._pending: list[tuple[Property, Check]] = []
+        self._each_time: list[_EachTime] = []
         self._at_end: list[tuple[Property, Check]] = []
         places = {"always": self._always, "eventually": self._pending, "at the end": self._at_end}
         for each in properties:
@@ -124,24 +161,98 @@ class Verdicts:
                 raise ConfigurationError(
                     f"{shown(each)} isn't a property", advice='decorate it: @always("..."), @eventually or @at_end'
                 )
-            places[each.when].append((each, _fresh(each)))
+            if each.when == "each time":
+                self._each_time.append(_EachTime(each))
+            else:
+                places[each.when].append((each, _fresh(each, each.check)))
 
     @property
     def watches(self) -> bool:
         """Whether there is anything to do before the end."""
-        return bool(self._always or self._pending)
+        return bool(self._always or self._pending or self._each_time)
+
+    def reach(self, time: int) -> None:
+        """Judge what has to hold before this time; nothing has happened since the last look."""
+        for each, _ in self._pending:
+            if each.within is not None and each.within < time:
+                raise _violation(each, f"never held within {format_time(each.within)}", None, each.within)
+        for owed in self._each_time:
+            owed.reach(time)
 
     def look(self, run: JudgedRun) -> None:
         """Judge what has come of an event."""
+        self.reach(run.now)
         for each, check in self._always:
             _demand(each, check, run, during=True)
         if self._pending:
             self._pending = [(each, check) for each, check in self._pending if _complaint(each, check, run) is not None]
+        for owed in self._each_time:
+            owed.look(run)
 
     def finish(self, run: JudgedRun) -> None:
         """Judge the run as a whole."""
+        self.reach(run.now)
         for each, check in (*self._always, *self._pending, *self._at_end):
             _demand(each, check, run, during=False)
+        for owed in self._each_time:
+            owed.finish(run)
+
+
+class _Since(NamedTuple):
+    """A moment after which something is due: when, after whose doing, and what that was."""
+
+    at: int
+    who: str | None
+    what: Any
+
+
+class _EachTime:
+    """Judges one property that has to hold after each of many moments."""
+
+    def __init__(self, stated: Property) -> None:
+        self._stated = stated
+        self._after = _fresh(stated, stated.after)
+        self._tells_apart = remembers(stated.check)
+        self._check: Any = stated.check if self._tells_apart else _fresh(stated, stated.check)
+        self._within = FOREVER if stated.within is None else stated.within
+        self._owed: list[_Since] = []  # The earliest comes first. Where they aren't told apart, it stands for all.
+        self._complaint = ""
+
+    def reach(self, time: int) -> None:
+        if self._owed and self._owed[0].at + self._within < time:
+            self._fail(self._owed[0], self._owed[0].at + self._within, during=True)
+
+    def look(self, run: JudgedRun) -> None:
+        is_due = _complaint(self._stated, self._after, run) is None
+        if is_due and (self._tells_apart or not self._owed):
+            self._owed.append(_Since(run.now, run.actor, run.last))
+        self._settle(run)
+
+    def finish(self, run: JudgedRun) -> None:
+        self._settle(run)
+        for since in self._owed:
+            if not (run.is_cut and since.at + self._within > run.now):
+                self._fail(since, run.now, during=False)
+
+    def _settle(self, run: JudgedRun) -> None:
+        """Forget what holds now."""
+        if self._tells_apart:
+            self._owed = [since for since in self._owed if not self._holds(run, since)]
+        elif self._owed and self._holds(run, self._owed[0]):
+            self._owed.clear()
+
+    def _holds(self, run: JudgedRun, since: _Since) -> bool:
+        check = (lambda at: self._check(at, since.what)) if self._tells_apart else self._check
+        complaint = _complaint(self._stated, check, run)
+        self._complaint = complaint or ""
+        return complaint is None
+
+    def _fail(self, since: _Since, at: int, *, during: bool) -> None:
+        limit = "" if self._stated.within is None else f" within {format_time(self._stated.within)}"
+        actor = "" if since.who is None else f" by {since.who}"
+        due = f"due{actor} since {format_time(since.at)}, it didn't come{limit}"
+        complaint = f"{due}: {self._complaint}" if self._complaint else due
+        raise _violation(self._stated, "failed", since.who, at, complaint=complaint, during=during)
 
 
 def remembers(check: object) -> bool:
@@ -149,16 +260,16 @@ def remembers(check: object) -> bool:
     return isinstance(check, FunctionType) and check.__code__.co_argcount - len(check.__defaults__ or ()) == 2
 
 
-def _fresh(each: Property) -> Check:
-    """Return a property's check, with a memory of its own if it has one."""
-    if remembers(each.check):
+def _fresh(each: Property, given: Any) -> Check:
+    """Return a check of a property, with a memory of its own if it has one."""
+    if remembers(given):
         memory: dict[Any, Any] = {}
-        return lambda run: each.check(run, memory)
-    if not isinstance(each.check, type):
-        found: Check = each.check
+        return lambda run: given(run, memory)
+    if not isinstance(given, type):
+        found: Check = given
         return found
     try:
-        check: Check = each.check()
+        check: Check = given()
     except Exception as error:
         raise BrokenCheck(f"the check of {each.text!r} raised {said_of(error)}, before the run") from error
     return check
@@ -168,13 +279,15 @@ def _demand(each: Property, check: Check, run: JudgedRun, *, during: bool) -> No
     complaint = _complaint(each, check, run)
     if complaint is not None:
         verdict = "never held" if each.when == "eventually" else "failed"
-        raise Violation(
-            f"property {verdict}: {each.text}{f': {complaint}' if complaint else ''}",
-            participant=run.actor if during else None,
-            at=run.now,
-            property=each.text,
-            during=during,
-        )
+        who = run.actor if during else None
+        raise _violation(each, verdict, who, run.now, complaint=complaint, during=during)
+
+
+def _violation(
+    each: Property, verdict: str, who: str | None, at: int, *, complaint: str = "", during: bool = True
+) -> Violation:
+    problem = f"property {verdict}: {each.text}{f': {complaint}' if complaint else ''}"
+    return Violation(problem, participant=who, at=at, property=each.text, during=during)
 
 
 def _complaint(each: Property, check: Check, run: JudgedRun) -> str | None:
@@ -241,15 +354,25 @@ class Happening:
         return self.payload.decode("utf-8", "replace")
 
 
-class Story:
-    """What has happened so far. `last` happened just now; at the end it is None."""
+_FACT = re.compile(r"""(?<![\w.-])([A-Za-z_][\w.-]*)=("(?:[^"\\]|\\.)*"|[^\s,;]+)""")  # term=3, role="a leader"
+_DIES = re.compile(r"(?:^\S+ |: )(?:crash|kill) ")
 
-    def __init__(self) -> None:
+
+class Story:
+    """What has happened so far. `last` happened just now; at the end it is None.
+
+    `is_cut` says whether the run was ended from outside, so that more would have happened.
+    """
+
+    def __init__(self, *, is_cut: bool = False) -> None:
         self.now = 0
+        self.is_cut = is_cut
         self.last: Happening | None = None
         self.happenings: list[Happening] = []
         self._by_kind: dict[HappeningKind, list[Happening]] = {}  # What always has to hold asks for one kind each time.
         self.ends: dict[str, int] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+        self._stated = 0  # How many happenings are in there; most properties never ask.
 
     def __repr__(self) -> str:
         return f"Story(now={format_time(self.now)}, {len(self.happenings)} happenings)"
@@ -274,6 +397,28 @@ class Story:
         """Return what happened to participants so far: faults, recoveries, emergency stops."""
         return self._of("befell", None, whom)
 
+    @property
+    def states(self) -> Mapping[str, Mapping[str, Any]]:
+        """What each participant has last said of itself, by name: what it published, by topic, and facts that it noted.
+
+        Facts are ``role=leader term=3`` in a line of its log, or the keys of a line that is a JSON object. A
+        participant that crashes has said nothing any more.
+        """
+        for each in self.happenings[self._stated :]:
+            own = self._states.setdefault(each.who, {})
+            if each.kind == "sent":
+                own[each.topic] = _value_of(each.text)
+            elif each.kind == "noted":
+                own.update(facts_in(each.text))
+            elif each.kind == "befell" and _DIES.search(each.text):
+                own.clear()
+        self._stated = len(self.happenings)
+        return self._states
+
+    def state(self, name: str) -> Mapping[str, Any]:
+        """Return what a participant has last said of itself; nothing, if it hasn't said anything."""
+        return self.states.get(name, {})
+
     def _of(self, kind: HappeningKind, topic: str | None, by: str | None) -> list[Happening]:
         found = self._by_kind.get(kind, [])
         if topic is not None:
@@ -286,6 +431,7 @@ class Story:
         """Let it all happen, and raise a `Violation` where a property doesn't hold. `ends` are all participants'."""
         verdicts = Verdicts(properties)
         for each in happenings:
+            verdicts.reach(each.at)
             self.now, self.last = each.at, each
             self.happenings.append(each)
             self._by_kind.setdefault(each.kind, []).append(each)
@@ -295,6 +441,20 @@ class Story:
         self.ends = dict(ends)
         self.now = max(ends.values(), default=self.now)
         verdicts.finish(self)
+
+
+def _value_of(text: str) -> Any:
+    """Return what a text says if it is JSON, otherwise the text."""
+    try:
+        return from_json(text.encode())
+    except WorldlineError:
+        return text
+
+
+def facts_in(line: str) -> dict[str, Any]:
+    if line.startswith("{") and isinstance(found := _value_of(line), dict):
+        return found
+    return {name: _value_of(value) for name, value in _FACT.findall(line)}
 
 
 def told_by(journals: Mapping[str, Journal]) -> list[Happening]:

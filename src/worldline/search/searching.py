@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from types import FrameType
@@ -50,6 +50,9 @@ class Tried(Protocol):
     def with_seed(self, seed: int) -> Self:
         """Return it with another seed, and on the day which that seed draws unless it has one."""
 
+    def each_schedule(self) -> Iterator[Self]:
+        """Yield what is to be run of it, one after the other: itself, or one trial for each of several schedules."""
+
     def run(self) -> TrialOutcome:
         """Run it; a failure of the model is an outcome, too."""
 
@@ -62,13 +65,15 @@ class TrialOutcome(Outcome):
     """The outcome of a trial.
 
     `faults` is how many happened, `faults_in_vain` how many of them when nothing was left to do, as far as that is
-    known: of nodes, inline, if they don't fail. `unseen` are properties that weren't checked. `day` is what of the
+    known: of nodes, inline, if they don't fail. `schedules` is how many were tried: one, or all that were asked for.
+    `unseen` are properties that weren't checked. `day` is what of the
     kind of day made a difference, if that is known.
     """
 
     seed: int
     faults: int
     faults_in_vain: int = 0
+    schedules: int = 1
     unseen: tuple[str, ...] = ()
     day: Day | None = field(default=None, compare=False)
 
@@ -159,6 +164,7 @@ class Report(Struct, frozen=True, kw_only=True):
     tried: int
     events: int
     faults: int
+    schedules: int  # As many as seeds, or more.
     faults_in_vain: int  # Of those, how many came when nothing was left to do.
     failed: int  # How many seeds; 1 at the most, unless it kept going.
     failure: TrialOutcome | None  # The first of them.
@@ -193,7 +199,7 @@ def search_seeds(
         raise UsageError(f"there can't be {workers} workers", advice="use at least 1")
     size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
     blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
-    tried = events = faults = in_vain = failed = 0
+    tried = events = faults = schedules = in_vain = failed = 0
     hashed = blake2b(digest_size=16)
     failure: TrialOutcome | None = None
     limits = seconds_max, keeps_going
@@ -208,6 +214,7 @@ def search_seeds(
             for outcome in block:
                 events += outcome.events
                 faults += outcome.faults
+                schedules += outcome.schedules
                 in_vain += outcome.faults_in_vain
                 hashed.update(outcome.digest)
                 if outcome.failure is not None:
@@ -221,6 +228,7 @@ def search_seeds(
         tried=tried,
         events=events,
         faults=faults,
+        schedules=schedules,
         faults_in_vain=in_vain,
         failed=failed,
         failure=failure,
@@ -231,10 +239,25 @@ def search_seeds(
 def _try_block(trial: Tried, seeds: Sequence[int], seconds_max: float | None, keeps_going: bool) -> _Block:
     block: _Block = []
     for seed in seeds:
-        block.append(_tried(trial.with_seed(seed), seconds_max))
+        block.append(_tried_all(trial.with_seed(seed), seconds_max))
         if block[-1].failure is not None and not keeps_going:
             break
     return block
+
+
+def _tried_all(trial: Tried, seconds_max: float | None) -> TrialOutcome:
+    """Try all schedules of a seed, until one fails."""
+    events = faults = number = 0
+    hashed = blake2b(digest_size=16)
+    for single in trial.each_schedule():
+        outcome = _tried(single, seconds_max)
+        events, faults, number = events + outcome.events, faults + outcome.faults, number + 1
+        hashed.update(outcome.digest)
+        if outcome.failure is not None:
+            break
+    if number == 1:
+        return outcome
+    return replace(outcome, events=events, faults=faults, schedules=number, digest=hashed.digest())
 
 
 def _tried(trial: Tried, seconds_max: float | None) -> TrialOutcome:

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from worldline.model.blame import described, own_line
-from worldline.model.draws.distributions import Chance, ClockOffset, ClockRate, Distribution, DrawnValue, checked_value
+from worldline.model.draws.distributions import (
+    Chance,
+    ClockOffset,
+    ClockRate,
+    Distribution,
+    DrawnValue,
+    Turn,
+    checked_value,
+)
 from worldline.model.draws.table import DrawFunction
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.latency import Latency
@@ -31,6 +39,7 @@ from worldline.search.searching import Tried, deadline
 
 _VALUE = "#"
 _QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")  # Not the one in "doesn't".
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?:(?:ns|us|ms|s|min|h)\b)?")
 _WORD = re.compile(r"\b(?:None|True|False|inf|nan)\b")
 _LIST = re.compile(r"\[[^\[\]{}]*\]|\{[^\[\]{}]*\}|\((?:# ?,? ?)*\)")
@@ -42,7 +51,7 @@ _NOUN = re.compile(r"(?<=# )(\w+?)s\b|\b(\w+?)s(?=:? #)")
 
 def shape_of(text: str) -> str:
     """Return a text with every value in it replaced by the same sign."""
-    for value in (_QUOTED, _NUMBER, _WORD):
+    for value in (_QUOTED, _ADDRESS, _NUMBER, _WORD):
         text = value.sub(_VALUE, text)
     before = ""
     while text != before:  # From the innermost list to the outermost.
@@ -72,6 +81,8 @@ def calm(_name: str, distribution: Distribution, value: DrawnValue) -> DrawnValu
         return usual(distribution)
     if isinstance(distribution, Chance) and distribution.probability < 1:
         return False
+    if isinstance(distribution, Turn):
+        return 0
     if isinstance(distribution, ClockOffset | ClockRate):
         return min(max(0, distribution.minimum), distribution.maximum)
     return value
@@ -97,6 +108,7 @@ class WrittenDraws:
     def __init__(self, written: Mapping[str, DrawnValue]) -> None:
         self.written = dict(written)
         self.calm_clocks: dict[str, int] = {}
+        self.turns: dict[str, tuple[str, ...]] = {}  # The callback that ran, and those that were ready before it.
         self._asked: set[str] = set()
 
     @property
@@ -111,7 +123,11 @@ class WrittenDraws:
                 self.calm_clocks[name] = int(value)
             return value
         self._asked.add(name)
-        return self.written[name]
+        value = self.written[name]
+        if isinstance(distribution, Turn):  # Without other draws, there may be fewer to choose from.
+            value = min(int(value), distribution.maximum)
+            self.turns[name] = (distribution.ready[value], *distribution.ready[:value])
+        return value
 
 
 class DrawsSeen:

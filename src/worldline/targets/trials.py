@@ -18,6 +18,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults import KINDS, parse_fault_kinds
 from worldline.search.day import as_day
 from worldline.search.properties import AT_END, Property, remembers
+from worldline.search.schedules import as_schedules
 from worldline.search.searching import quietly, read_saved, write_saved
 from worldline.search.shrinking import WrittenDraws
 from worldline.targets.federation import is_table_file
@@ -31,7 +32,7 @@ class TrialRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Properties are ``module:name``, as seen from the target's folder. `faults` come in addition to the target's own, and
     `drawn_faults` are kinds such as ``crash=1,hang=2``; or `only_faults` are all there are. `table`
     replaces draws, as `--draws` names it. `draws` are those that a shrunk failure takes; with them, everything else is
-    calm. `day` is the kind of day, if it isn't up to the search.
+    calm. `day` is the kind of day, if it isn't up to the search. `schedules` is how event loops choose.
     """
 
     target: str
@@ -45,6 +46,7 @@ class TrialRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     table: str | None = None
     draws: dict[str, DrawnValue] | None = None
     day: str | None = None
+    schedules: str | None = None
 
     @property
     def directory(self) -> Path:
@@ -67,7 +69,7 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         found, table = found_federation(request.target, options, SEARCHED)
         first = found if isinstance(found, Federation) else found()
         properties = tuple(load_property(name, request.directory) for name in request.properties)
-    return FederationTrial(
+    trial = FederationTrial(
         make=(lambda: found) if isinstance(found, Federation) else found,
         properties=properties,
         seed=first.seed,
@@ -75,7 +77,9 @@ def made_trial(request: TrialRequest) -> FederationTrial:
         table=table,
         draws=None if request.draws is None else WrittenDraws(request.draws),
         day=None if request.day is None else as_day(request.day, KINDS),
+        schedules=None if request.schedules is None else as_schedules(request.schedules),
     )
+    return trial.with_choices()
 
 
 def load_property(name: str, directory: Path) -> Property:
@@ -92,6 +96,8 @@ def load_property(name: str, directory: Path) -> Property:
             f"{name} is {shown(found)}", advice='a property is a function of a story: @always("..."), @at_end("...")'
         )
     _check_arguments(name, check)
+    if isinstance(found, Property) and found.after is not None:
+        _check_arguments(f"{name}'s after", found.after)
     if isinstance(found, Property):
         return found
     said = (getattr(found, "__doc__", None) or attribute.replace("_", " ")).strip().partition("\n")[0].rstrip(".")
@@ -181,6 +187,7 @@ def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
         only_faults=saved.only_faults,
         draws=saved.draws,
         day=saved.day,
+        schedules=saved.schedules,
     )
 
 

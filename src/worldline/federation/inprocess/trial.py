@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -11,13 +12,16 @@ from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
 from worldline.history.outcome import ALL_OTHERS, Status
-from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue
+from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue, Turn
 from worldline.model.draws.names import (
+    ANY,
     CLOCK_DRIFT,
     CLOCK_OFFSET,
+    TURN,
     draw_in_words,
     drawn_text,
     name_text,
+    names_in,
     numbered_message,
     renumbered,
 )
@@ -37,6 +41,7 @@ from worldline.model.text import counted
 from worldline.model.time import FOREVER, MS, SECOND, format_time
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
 from worldline.search.properties import BrokenCheck, Happening, Property, Story, told_by
+from worldline.search.schedules import Schedules, TurnDraws, delayed_turns, drawn_turns, ordinary
 from worldline.search.searching import SECONDS_MAX, Expired, TrialOutcome, quietly
 from worldline.search.shrinking import (
     RUNS_MAX,
@@ -58,7 +63,8 @@ class FederationTrial:
 
     `kinds` are faults drawn from the seed, with how many of each, besides those that the federation has; or `faults`
     are all there are. `table` replaces draws, and `draws` is a function that replaces those that the table leaves.
-    `day` is the kind of day; without one a run has a usual day, and a search draws one for each seed.
+    `day` is the kind of day; without one a run has a usual day, and a search draws one for each seed. `schedules` says
+    how event loops choose between callbacks; without it, they don't. No fault is drawn for those that are `spared`.
     """
 
     make: Callable[[], Federation]
@@ -69,9 +75,27 @@ class FederationTrial:
     table: DrawInputs = field(default_factory=DrawInputs)
     draws: DrawFunction | None = None
     day: Day | None = None
+    schedules: Schedules | None = None
+    spared: frozenset[str] = frozenset()
 
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed, day=draw_day(seed, self.kinds) if self.day is None else self.day)
+
+    def each_schedule(self) -> Iterator[FederationTrial]:
+        """Yield it, or one trial for each of its schedules."""
+        if self.schedules is None or self.schedules.way != "delays" or self.draws is not None:
+            yield self
+            return
+        for draws in delayed_turns(self.schedules.depth, self._of_day):
+            yield replace(self, draws=draws)
+
+    def with_choices(self) -> FederationTrial:
+        """Return it with what a choice of schedules has to know: between how many tasks, and how often, it chooses."""
+        if self.schedules is None or self.schedules.way != "pct":
+            return self
+        seen = ordinary(self._of_day())
+        replace(self, draws=seen).run()
+        return replace(self, schedules=structs.replace(self.schedules, choices=seen.choices()))
 
     @property
     def written(self) -> dict[str, DrawnValue] | None:
@@ -79,10 +103,19 @@ class FederationTrial:
         return self.draws.written if isinstance(self.draws, WrittenDraws) else None
 
     def draw_function(self) -> DrawFunction | None:
-        """Return what replaces the draws that the table leaves: what is written down, or the day."""
-        if self.draws is None and self.day is not None and self.day.changes_messages:
-            return DayDraws(self.day, self.seed)
-        return self.draws
+        """Return what replaces the draws that the table leaves: what is written down, or the day and the schedule."""
+        if self.draws is not None:
+            return self.draws
+        if self.schedules is not None:
+            return drawn_turns(self.schedules, self.seed, self._of_day())
+        return self._of_day()
+
+    def _of_day(self) -> DrawFunction | None:
+        return DayDraws(self.day, self.seed) if self.day is not None and self.day.changes_messages else None
+
+    @property
+    def _chooses_turns(self) -> bool:
+        return self.schedules is not None or any(name.startswith(f"{TURN}/") for name in self.written or ())
 
     def federation(self) -> Federation:
         """Return what is run, with all of its faults written out."""
@@ -94,7 +127,9 @@ class FederationTrial:
         return made
 
     def _draw_inputs(self, function: DrawFunction | None) -> DrawInputs:
-        rows, functions = read_draws(function)
+        # Programs are asked for their turns only if a row is about these: each costs time.
+        given = {ANY: function, TURN: function} if function is not None and self._chooses_turns else function
+        rows, functions = read_draws(given)
         return DrawInputs((*rows, *self.table.rows), {**functions, **self.table.functions})  # The last row counts.
 
     def undrawn(self) -> list[str]:
@@ -104,7 +139,8 @@ class FederationTrial:
     def _drawn(self, made: Federation) -> tuple[ParticipantFault, ...]:
         plan = made.plan()
         kinds = (self.day or USUAL_DAY).faults_of(self.kinds)
-        return draw_participant_faults(kinds, made.programs, plan.end, self.seed, given=plan.faults)
+        mortal = {name: each for name, each in made.programs.items() if name not in self.spared}
+        return draw_participant_faults(kinds, mortal, plan.end, self.seed, given=plan.faults)
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
@@ -115,14 +151,17 @@ class FederationTrial:
         outcome, happenings = self.told()
         return outcome, len(happenings)
 
-    def told(self) -> tuple[TrialOutcome, list[Happening]]:
-        """Run it, and return what has happened as well, up to where a property failed or a program raised."""
+    def told(self, *, quiet: bool = True) -> tuple[TrialOutcome, list[Happening]]:
+        """Run it, and return what has happened as well, up to where a property failed or a program raised.
+
+        Unless it is `quiet`, what programs print is printed.
+        """
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         journals: dict[str, Journal] = {}
         look, draws = _Look(), self.draw_function()
         try:
-            with quietly():
+            with quietly() if quiet else nullcontext():
                 outcome = run(federation, keep_journals=journals, draws=self._draw_inputs(draws), watch=look.at)
         except Expired as expired:
             raise look.named(expired.stuck()) from None
@@ -135,7 +174,8 @@ class FederationTrial:
                 TrialOutcome.failed(self.seed, error), day=(self.day or USUAL_DAY).felt_by(draws, self.kinds)
             )
             return failed, _up_to(error.at, told_by(journals))
-        story, failure = Story(), None
+        end = federation.plan().end
+        story, failure = Story(is_cut=end is not None and outcome.now >= end), None
         happenings = told_by(journals)
         try:
             with quietly():
@@ -204,6 +244,8 @@ def _count_faults(faults: Iterable[ParticipantFault], happenings: Iterable[Happe
 
 _UNITS = (SECOND // 10, SECOND // 100, MS)  # What times of faults are rounded to, the coarsest that still fails.
 _CLOCKS_MAX = 5  # Of which is said how they are wrong.
+_LATER_MAX = 24  # Choices between callbacks after one that passes over many.
+_NAMED_MAX = 2  # Callbacks that were passed over.
 _ROUND = 5  # A round time is a whole number of fifths of the usual one.
 
 Written = tuple[str, DrawnValue]
@@ -217,8 +259,8 @@ def shrink_federation(
     progress: Callable[[int], None] | None = None,
 ) -> Shrunk[FederationTrial]:
     """Return the calmest trial found that fails in the same way."""
-    written = trial.draws
-    if written is not None and not isinstance(written, WrittenDraws):
+    trial = _failing_schedule(trial)
+    if trial.draws is not None and not isinstance(trial.draws, WrittenDraws | TurnDraws):
         raise UsageError("draws that a function makes can't be shrunk")
     federation = trial.federation()
     trial = replace(trial, faults=as_faults(federation.faults), kinds={})
@@ -246,11 +288,20 @@ def shrink_federation(
     )
 
 
+def _failing_schedule(trial: FederationTrial) -> FederationTrial:
+    """Return the trial with the first schedule that fails; the trial itself if it has only one."""
+    for single in trial.each_schedule():
+        if single is trial or single.run().failure is not None:
+            return single
+    return trial
+
+
 def _in_words(trial: FederationTrial, wrong_clocks: list[str], has_clocks: bool) -> list[str]:
     """Say that all is calm, and what isn't; `has_clocks` if the seed draws how wrong clocks are."""
     lines = []
     for name, value in (trial.written or {}).items():
-        words = draw_in_words(name, value)
+        turns = trial.draws.turns if isinstance(trial.draws, WrittenDraws) else {}
+        words = _turn_in_words(name, *turns[name]) if name in turns else draw_in_words(name, value)
         lines.append(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
     lines += [f"  {each}" for each in trial.faults or ()]
     if trial.written is None:  # It fails only as the seed has it.
@@ -259,8 +310,21 @@ def _in_words(trial: FederationTrial, wrong_clocks: list[str], has_clocks: bool)
     more = len(wrong_clocks) - _CLOCKS_MAX
     if more > 0:
         clocks.append(f"clocks are wrong in {counted(more, 'more way')}")
+    moved = sum(name.startswith(f"{TURN}/") for name in trial.written)
+    if moved:
+        clocks.append("one callback runs out of order, once" if moved == 1 else f"{moved} callbacks run out of order")
+    elif trial.schedules is not None:
+        clocks.append("callbacks run in their own order")
     *calm, last = "every message takes the usual time", "none gets lost", *clocks
-    return [f"{', '.join(calm)} and {last}{', but' if lines else ''}", *lines]
+    ending = ", but" if len(lines) > moved else ":" if moved else ""
+    return [f"{', '.join(calm)} and {last}{ending}", *lines]
+
+
+def _turn_in_words(name: str, ran: str, *passed: str) -> str:
+    _, participant, _ = names_in(name) or ("", "", "")
+    if len(passed) > _NAMED_MAX + 1:
+        passed = (*passed[:_NAMED_MAX], f"{len(passed) - _NAMED_MAX} others")
+    return f"{participant} runs {ran} before {' and '.join(passed)}" if passed else f"{participant} runs {ran}"
 
 
 def _wrong_clocks(trial: FederationTrial, federation: Federation) -> list[str]:
@@ -315,6 +379,8 @@ class _FederationShrinking:
             for name in tuple(state.draws or ()):
                 self._round_latency(name)
                 self._right_clock(name)
+            for name in tuple(state.draws or ()):
+                self._pass_over_fewer(name)
             for place, fault in enumerate(state.faults):
                 if fault.verb in ENDED_BY:
                     self._soften(place)
@@ -359,6 +425,22 @@ class _FederationShrinking:
             least = int(calm(name, distribution, value))
             sign = -1 if value < least else 1
             lessened(abs(value - least), lambda more: self._state.attempt_draw(name, least + sign * more))
+
+    def _pass_over_fewer(self, name: str) -> None:
+        """Let a callback run ahead of fewer others; or ahead of one, a little later."""
+        distribution, passed = self._seen.distributions.get(name), int((self._state.draws or {})[name])
+        if not isinstance(distribution, Turn) or passed == 1:
+            return
+        if any(self._state.attempt_draw(name, fewer) for fewer in range(1, passed)):
+            return
+        rest, number = {**(self._state.draws or {})}, int(name.rpartition("/")[2])
+        del rest[name]
+        later = (renumbered(name, number + more) for more in range(1, _LATER_MAX))
+        moved = next(
+            (each for each in later if each not in rest and self._state.attempt(draws={**rest, each: 1})), None
+        )
+        if moved is not None:
+            self._seen.distributions.setdefault(moved, distribution)
 
     def _round_latency(self, name: str) -> None:
         latency, time = self._seen.distributions.get(name), int((self._state.draws or {})[name])

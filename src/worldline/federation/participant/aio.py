@@ -25,6 +25,7 @@ from worldline.federation.participant.connection import (
     failure,
 )
 from worldline.federation.participant.participant import ClockName, Operations
+from worldline.federation.participant.sometimes import draw_for
 from worldline.federation.sockets import CLOSED, ForkedLock, broken, expect_signs_of_life, is_unreachable, remember
 from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.lock.events import Recall
@@ -228,6 +229,7 @@ class AsyncParticipant(Operations):
             report_own(error, self)
             await self._wire.close()
             raise
+        draw_for(self)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:

@@ -30,6 +30,7 @@ from worldline.federation.participant.connection import (
 )
 from worldline.federation.participant.participant import ClockName, Operations, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
+from worldline.federation.participant.sometimes import draw_for
 from worldline.federation.sockets import Encrypted, ForkedLock, remember
 from worldline.lock import Ledger, State
 from worldline.model import LossError, Message, UsageError, WorldlineError
@@ -67,6 +68,7 @@ class Client(Participant):
             report_own(error, self)
             self.close()
             raise
+        draw_for(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:

@@ -18,17 +18,21 @@ nothing to say, and keeps an answer until the next request.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import Any, Literal
 
+from worldline.federation.participant.sometimes import CHANCE
 from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
-from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
+from worldline.model import FOREVER, TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
 from worldline.model.clock import LocalClock, RunningClock
+from worldline.model.draws.names import SOMETIMES, TURN
+from worldline.model.draws.table import NamedStream
 from worldline.model.errors import shown
+from worldline.model.faults import ParticipantFault
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.reading import as_time_difference
 from worldline.model.time import TimeLike
@@ -212,9 +216,24 @@ class Operations:
         return self._ledger.reach
 
     @property
+    def payload_max(self) -> int:
+        """How many bytes the payload of a message may have."""
+        return self._ledger.payload_max
+
+    @property
     def incarnation(self) -> int:
         """How often this participant has crashed and its program was started again."""
         return self._ledger.incarnation
+
+    @property
+    def process_fault_due(self) -> int:
+        """When the next fault happens to its program alone, and not to its machine; for the room `programs`."""
+        return FOREVER if self._ledger.life is None else self._ledger.life.process_fault_due()
+
+    def take_process_faults(self) -> list[tuple[int, ParticipantFault]]:
+        """Return the faults that happen to its program by now, each with the time at which it is over."""
+        with self._lock:
+            return [] if self._ledger.life is None else self._ledger.life.take_process_faults()
 
     @property
     def is_crashed(self) -> bool:
@@ -320,6 +339,34 @@ class Operations:
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._ledger.stream(name)
+
+    def sometimes(self, branch: str, chance: float = CHANCE) -> bool:
+        """Return whether to take a rare branch, drawn by its name; if so, a line of the log says that."""
+        happens = self.draws_branch(branch, chance)
+        if happens:
+            self.log(f"sometimes: {branch}")
+        return happens
+
+    def draws_branch(self, branch: str, chance: float) -> bool:
+        """Return whether to take a rare branch, and say nothing of it."""
+        if not (isinstance(branch, str) and branch and isinstance(chance, int | float) and 0 <= chance <= 1):
+            raise UsageError(
+                f"sometimes({shown(branch)}, {shown(chance)}): it takes a name, and a chance from 0 to 1",
+                participant=self.name,
+                at=self.now,
+            )
+        if self._ledger.state is State.LEFT or self._ledger.ended:
+            return False
+        return self._ledger.stream(SOMETIMES, branch).happens(chance)
+
+    def turns(self) -> Callable[[tuple[str, ...]], int] | None:
+        """Return what chooses between callbacks that are ready; None unless the run's table of draws says how."""
+        draws = self._ledger.draws
+        if not any(row.name.partition("/")[0] == TURN for row in draws.rows):
+            return None
+        stream = self._ledger.stream(TURN, "")
+        assert isinstance(stream, NamedStream)
+        return stream.turn
 
     def _has_unwound(self, error: BaseException | None) -> bool:
         """Whether the program was only unwound: the run has ended, it was stopped, or it has crashed for good."""

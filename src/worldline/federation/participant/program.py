@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from worldline.federation.participant.declaration import Declaration, check_durable
 from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.sometimes import draw_for
 from worldline.lock import Crashed, EmergencyStop, RunEnded
 from worldline.model import Network, Plan, plan
 from worldline.model.blame import said_of
@@ -68,6 +69,7 @@ def run_program(program: Callable[[P], object], participant: P) -> None:
 
     A run that ends, and an emergency stop that the program doesn't catch, are ordinary ends of it.
     """
+    draw_for(participant)
     with suppress(RunEnded, EmergencyStop):
         while True:
             with suppress(Crashed):  # It may crash again before it is back.
@@ -134,6 +136,10 @@ class Program(Declaration):
             )
         super().__post_init__()
 
+    def among(self, name: str, names: Sequence[str]) -> Program:
+        """Return the program as that of a participant of this name, in a run with participants of these names."""
+        return self
+
 
 def check_played(result: object) -> None:
     """Refuse what a program has returned if it is the program itself, still to be run."""
@@ -162,6 +168,10 @@ class Federation:
         object.__setattr__(self, "faults", as_faults(self.faults))
         if isinstance(self.programs, Mapping) and any(type(name) is not str for name in self.programs):
             object.__setattr__(self, "programs", {exact(name): program for name, program in self.programs.items()})
+        if isinstance(self.programs, Mapping) and any(
+            type(program) is not Program for program in self.programs.values()
+        ):
+            object.__setattr__(self, "programs", _placed(self.programs))
 
     def plan(self) -> Plan:
         """Return the plan of the run, after checking it."""
@@ -197,6 +207,15 @@ class Federation:
             check_durable(name, program.durable, program.subscribes)
             if (estop := self._network().estop) is not None:
                 check_estop_latency(name, as_time(program.latency_least), estop)
+
+
+def _placed(programs: Mapping[str, Program]) -> dict[str, Program]:
+    """Let programs know of one another's names, if they want to."""
+    names = tuple(programs)
+    return {
+        name: program.among(name, names) if isinstance(program, Program) else program
+        for name, program in programs.items()
+    }
 
 
 def _refusing_end(init: Callable[..., None]) -> Callable[..., None]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from worldline.model.segments import fields_of, read_any
 from worldline.model.text import printable
 
 TEXT_MAX = 60
@@ -78,7 +79,7 @@ def value_differences(a: Any, b: Any) -> list[FieldDifference]:
 
 def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
     """Return two payloads as plain values, if both can be had in the same way."""
-    for decode in (_from_json, _from_msgpack):
+    for decode in (_from_json, _from_msgpack, _from_segment):
         one, other = decode(a), decode(b)
         if one is not _MISSING and other is not _MISSING:
             return one, other
@@ -87,8 +88,10 @@ def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
 
 def decoded(payload: bytes) -> Any:
     """Return a payload as plain values, if it is JSON or MessagePack; `is_nothing` tells if it is neither."""
-    value = _from_json(payload)
-    return _from_msgpack(payload) if value is _MISSING else value
+    for decode in (_from_segment, _from_json, _from_msgpack):
+        if (value := decode(payload)) is not _MISSING:
+            return value
+    return _MISSING
 
 
 def is_nothing(value: Any) -> bool:
@@ -124,6 +127,8 @@ def around_difference(a: str, b: str) -> tuple[str, str]:
 def _payload_text(payload: bytes) -> str:
     if not payload:
         return "(empty)"
+    if (segment := read_any(payload)) is not None:
+        return printable(str(segment))
     if _from_json(payload) is not _MISSING:
         return printable(payload.decode(errors="replace"))
     value = _from_msgpack(payload)
@@ -243,6 +248,12 @@ def _from_json(payload: bytes) -> Any:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return _MISSING
+
+
+def _from_segment(payload: bytes) -> Any:
+    """Return what a machine has sent, by the names of its parts."""
+    found = read_any(payload)
+    return _MISSING if found is None else fields_of(found)
 
 
 def _from_msgpack(payload: bytes) -> Any:

@@ -33,6 +33,7 @@ from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults import (
     ENDED_BY,
+    PROCESS_FAULTS,
     ParticipantFault,
     as_faults,
     as_participant_fault,
@@ -55,6 +56,7 @@ from worldline.model.links import (
 )
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
+from worldline.programs.entries import KINDS, read_machine, topics_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +129,15 @@ class Setup:
         for each in faults:
             if each.verb == "crash" and self.parts[each.participant].entry is None:
                 raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
+            if each.verb in PROCESS_FAULTS and read_machine(self.parts[each.participant].entry) is None:
+                raise ConfigurationError(f"{each}: {_NO_KILL}", advice=_CRASH_INSTEAD)
         return replace(self, plan=structs.replace(self.plan, faults=faults))
 
 
 _NO_CRASH = "only a Python entry can crash: its program is ended, and started again, in its process"
 _HANG_INSTEAD = "let it hang, or give it an entry"
+_NO_KILL = "only the program of a machine, a script or a module, can be killed or sent a signal"
+_CRASH_INSTEAD = "let it crash"
 
 Starts = Callable[[str], bool]
 """Says of a participant, by its name, whether it is to be started here, so that its program has to be here."""
@@ -158,6 +164,8 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
                 where.note(f"two participants are named {quoted(name)} (every name is used once)")
         if any(starts(name) for name, _ in _names_of(described)):
             _check_start(participant, described)
+        if "folder" in described and read_machine(described.get("entry")) is None:
+            participant.at("folder").note("only a machine has a disk (give it a script or a module)")
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
     elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
@@ -174,7 +182,8 @@ def _check_start(participant: TomlPlace, described: dict[str, Any]) -> None:
         return
     directory = described.get("directory", _home(participant.document.file))
     if entry := described.get("entry"):
-        participant.at("entry").read(lambda _: check_entry(entry, directory))
+        key = next(key for key in ("entry", *KINDS) if key in participant.value)
+        participant.at(key).read(lambda _: check_entry(entry, directory))
     if command := described.get("command"):
         search = search_path(described.get("environment", {}))
         participant.at("command").read(lambda _: check_command(command[0], directory, search))
@@ -219,6 +228,7 @@ def _check_faults(
     """Look whether faults can happen: each alone, and all together."""
     entries = [described for _, described in top["participants"] if "entry" in described]
     startable = {name for described in entries for name, _ in _names_of(described)}
+    machines = {name for each in entries if read_machine(each["entry"]) for name, _ in _names_of(each)}
     publishes = {
         name: described.get("publishes") for _, described in top["participants"] for name, _ in _names_of(described)
     }
@@ -239,6 +249,8 @@ def _check_faults(
             where.read(lambda each: check(as_participant_fault(each.value)))
         if fault.verb == "crash" and fault.participant in roster and fault.participant not in startable:
             where.note(f"{_NO_CRASH} ({_HANG_INSTEAD})")
+        if fault.verb in PROCESS_FAULTS and fault.participant in roster and fault.participant not in machines:
+            where.note(f"{_NO_KILL} ({_CRASH_INSTEAD})")
     if len(place.document.refused) == refused:
         place.read(lambda _: check(*(fault for _, fault in faults)))
 
@@ -354,6 +366,10 @@ def read_setup(
         raise UsageError(f"{shown(changes)} is one text, and settings are a list", advice=f"write [{changes!r}]")
     document = Document(Path(file), TABLES, changes, options)
     top = document.root.table(FILE)
+    for _, described in top.get("participants", ()):
+        for kind in KINDS:  # A machine's program is its entry.
+            if kind in described:
+                described["entry"] = described.pop(kind)
     if "name" not in document.root.value:
         top["name"] = document.file.stem
         try:
@@ -506,6 +522,7 @@ def _link(described: dict[str, Any]) -> Link:
 
 def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
     buffers = top.get("buffers", {})
+    names = tuple(sorted(name for _, described in top["participants"] for name, _ in _names_of(described)))
     parts = {}
     for _, described in top["participants"]:
         chosen = described.get("subscribes", {})
@@ -513,6 +530,13 @@ def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
             topic: buffers.get(topic, UNBOUNDED) if buffer is None else buffer for topic, buffer in chosen.items()
         }
         alike = {key: value for key, value in described.items() if key not in ("name", "names")}
+        machine = read_machine(described.get("entry"))
+        if machine is not None:
+            folder = alike.pop("folder", None)
+            alike["entry"] = str(structs.replace(machine, names=names, folder=None if folder is None else str(folder)))
         for name, _ in _names_of(described):
-            parts[name] = ParticipantSetup(**{"directory": home, **alike, "name": name, "subscribes": subscribes})
+            own = {} if machine is None else dict.fromkeys(topics_of(name), UNBOUNDED)
+            parts[name] = ParticipantSetup(
+                **{"directory": home, **alike, "name": name, "subscribes": {**subscribes, **own}}
+            )
     return parts

@@ -20,6 +20,7 @@ from worldline.launch.file.toml_document import nearest, quoted
 from worldline.model import UsageError
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, shown
+from worldline.programs.entries import check_script, read_machine, script_of
 
 # Reads from a module's source which names it defines, without running it.
 
@@ -75,6 +76,10 @@ def load_program(entry: str, directory: Path, stated: Plain | None = None, *, gu
 
     `stated` is what the federation's file declares. A `Program` may declare the same or more, but nothing else.
     """
+    if (machine := read_machine(entry)) is not None:
+        from worldline.programs.machine import program_of  # Few participants are machines.
+
+        return program_of(machine, directory, guest=guest, **(stated or {}))
     found = load_object(entry, directory)
     if not isinstance(found, Program):
         if not callable(found):
@@ -118,6 +123,12 @@ def load_object(entry: str, directory: Path) -> object:
 
 def check_entry(entry: str, directory: Path) -> None:
     """Refuse ``module:name`` if the module isn't there, or if its source shows that it doesn't define the name."""
+    if (machine := read_machine(entry)) is not None:
+        if (script := script_of(machine, directory)) is not None:
+            check_script(script)
+        else:
+            check_module(machine.words[0], directory)
+        return
     module, _, name = entry.partition(":")
     file = check_module(module, directory)
     if file is None or file.suffix != ".py":
@@ -165,6 +176,10 @@ def _file_in(folder: Path, module: Sequence[str]) -> Path | None:
 
 def files_of(entry: str | None, command: Sequence[str] | None, directory: Path) -> list[Path]:
     """Return the files in a participant's directory that it is started from: a module's, and those a command names."""
+    if (machine := read_machine(entry)) is not None:
+        script = script_of(machine, directory)
+        file = _file_in(directory, machine.words[0].split(".")) if script is None else script
+        return [] if file is None else [file]
     if entry is not None:
         file = _file_in(directory, entry.partition(":")[0].split("."))
         return [] if file is None else [file]

@@ -34,6 +34,7 @@ from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
 from worldline.model.reading import as_time_difference, parse_time
 from worldline.model.time import MS, SECOND
+from worldline.programs.entries import MachineEntry
 
 # --- Readers of single values ---
 
@@ -208,6 +209,21 @@ def _command(place: TomlPlace) -> tuple[str, ...]:
     if not words or not words[0]:
         raise ConfigurationError("the command is empty", advice="leave it out if it is started by hand")
     return words
+
+
+def _program(kind: str) -> Callable[[TomlPlace], str]:
+    """Read a program as one would type it after ``python`` or ``python -m``; it is an entry of its own kind."""
+
+    def read(place: TomlPlace) -> str:
+        try:
+            words = shlex.split(place.text())
+        except ValueError as error:
+            raise ConfigurationError(f"{shown(place.value)} can't be split into words: {error}") from None
+        if not words or not words[0]:
+            raise ConfigurationError(f"the {kind} is empty", advice=f'write {kind} = "server.py --port 8080"')
+        return str(MachineEntry(kind, tuple(words)))
+
+    return read
 
 
 def _directory(place: TomlPlace) -> Path:
@@ -407,6 +423,8 @@ PARTICIPANT = TomlTable(
         "names": _names,
         "entry": _entry,
         "command": _command,
+        "script": _program("script"),
+        "module": _program("module"),
         "publishes": _topics,
         "subscribes": _subscribes,
         "period": _time("a period", least=1),
@@ -417,10 +435,11 @@ PARTICIPANT = TomlTable(
         "boot": _boot,
         "durable": _topics,
         "directory": _directory,
+        "folder": _directory,
         "environment": _environment,
     },
     needs=(("name", "names"),),
-    either=(("name", "names"), ("entry", "command")),
+    either=(("name", "names"), ("entry", "command", "script", "module")),
 )
 FILE = TomlTable(
     TOP,

@@ -18,6 +18,7 @@ from worldline.model.draws.names import (
     LOSS_AT_SENDER,
     PATH_NAMES,
     PURPOSES,
+    TURN,
     check_participants,
     names_in,
 )
@@ -125,8 +126,8 @@ _OF_LINK: dict[str, Callable[[Link], Distribution | None]] = {
 
 
 def check_matched(rows: Iterable[DrawRow], matched: Collection[int]) -> None:
-    """Refuse rows that no draw of a run has matched; one that is for all draws can't be misspelled."""
-    idle = [row.name for place, row in enumerate(rows) if place not in matched and row.name != ANY]
+    """Refuse rows that no draw of a run has matched; one that is for all draws, or all turns, can't be misspelled."""
+    idle = [row.name for place, row in enumerate(rows) if place not in matched and row.name not in (ANY, TURN)]
     if idle:
         others = f", and {len(idle) - 1} more" if len(idle) > 1 else ""
         raise ConfigurationError(

@@ -93,6 +93,23 @@ class BitPlace(Struct, frozen=True):
         return bits * self.count >> 64
 
 
+class Turn(Struct, frozen=True):
+    """Which of the callbacks that are `ready`, named in their own order, runs next. By itself, the first."""
+
+    ready: tuple[str, ...]
+
+    @property
+    def minimum(self) -> int:
+        return 0
+
+    @property
+    def maximum(self) -> int:
+        return len(self.ready) - 1
+
+    def draw(self, bits: int) -> int:
+        return 0
+
+
 class _Spread(Struct, frozen=True):
     """What is drawn as a latency is, and may be negative."""
 
@@ -118,7 +135,7 @@ class ClockRate(_Spread, frozen=True):
     """A rate of a clock, or a change of it, in parts per billion, which `spread` has in place of nanoseconds."""
 
 
-Distribution = Latency | Chance | UnitInterval | RandomBits | BitPlace | ClockOffset | ClockRate
+Distribution = Latency | Chance | UnitInterval | RandomBits | BitPlace | Turn | ClockOffset | ClockRate
 DrawnValue = int | float | bool
 
 
@@ -133,6 +150,8 @@ def distribution_text(distribution: Distribution) -> str:
             return f"bits({distribution.count})"
         case BitPlace():
             return f"bit-of({distribution.count})"
+        case Turn():
+            return f"turn-of({len(distribution.ready)})"
         case ClockOffset():
             return spread_text(distribution.spread, format_time)
         case ClockRate():
@@ -159,7 +178,7 @@ def checked_value(distribution: Distribution, given: object) -> DrawnValue:
             return _checked_unit(given)
         case RandomBits():
             return _checked_bits(distribution, given)
-        case BitPlace():
+        case BitPlace() | Turn():
             return _checked_place(distribution, given)
         case ClockOffset():
             value = as_time_difference(given, "an offset")  # type: ignore[arg-type] # It refuses what isn't one.
@@ -199,9 +218,10 @@ def _checked_bits(distribution: RandomBits, given: object) -> int:
     return given
 
 
-def _checked_place(distribution: BitPlace, given: object) -> int:
-    if type(given) is not int or not 0 <= given < distribution.count:
+def _checked_place(distribution: BitPlace | Turn, given: object) -> int:
+    if type(given) is not int or not 0 <= given <= distribution.maximum:
+        what = "bits" if isinstance(distribution, BitPlace) else "callbacks"
         raise ConfigurationError(
-            f"{shown(given)} isn't one of {distribution.count} bits", advice=f"use 0 to {distribution.maximum}"
+            f"{shown(given)} isn't one of {distribution.maximum + 1} {what}", advice=f"use 0 to {distribution.maximum}"
         )
     return given

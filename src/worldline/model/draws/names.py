@@ -35,6 +35,8 @@ CLOCK_DRIFT: Final = "clock-drift"
 CLOCK_WALK: Final = "clock-walk"
 RANDOM: Final = "random"
 STREAM: Final = "stream"
+SOMETIMES: Final = "sometimes"
+TURN: Final = "turn"
 
 PATH_NAMES: Final = ("topic", "sender", "receiver")
 _PATH = (*PATH_NAMES, "number")
@@ -54,6 +56,8 @@ PURPOSES: Final[dict[str, tuple[str, ...]]] = {
     CLOCK_WALK: ("participant", "number"),
     RANDOM: ("participant", "number"),
     STREAM: ("participant", "stream", "number"),
+    SOMETIMES: ("participant", "branch", "number"),
+    TURN: ("participant", "number"),
 }
 """What the parts of a name mean after the purpose."""
 
@@ -240,7 +244,12 @@ def draw_in_words(name: str, value: DrawnValue) -> str:
             _, sender, receiver, number = parts
             what = "message" if purpose == CORRUPTION else "the copy of message"
             return f"{what} {int(number) + 1} of all that {sender} sends is corrupted for {receiver}"
+        if purpose == SOMETIMES and value is True:
+            participant, branch, number = parts
+            return f"{participant} takes the branch {branch!r} at its choice {int(number) + 1}"
         return str(fate_of(name, value) or "")
+    if purpose == TURN:
+        return f"{parts[0]} runs a callback ahead of {value} that were ready before it" if value else ""
     off = f"{format_time(abs(value))} {'slow' if value < 0 else 'fast'}"
     said = {
         BOOT: f"{parts[0]} takes {format_time(value)} to boot",
@@ -255,6 +264,6 @@ def drawn_text(name: str, value: DrawnValue) -> str:
     """Write the value of a draw, as what its name says that it is."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
+    if isinstance(value, float) or name.startswith(f"{TURN}/"):
         return repr(value)
     return format_rate(value) if name.partition("/")[0] in (CLOCK_DRIFT, CLOCK_WALK) else format_time(value)

@@ -20,11 +20,13 @@ from msgspec.structs import replace
 
 from worldline.model.clock import LocalClock, RunningClock
 from worldline.model.draws.distributions import (
+    Chance,
     ClockOffset,
     ClockRate,
     Distribution,
     DrawnValue,
     RandomBits,
+    Turn,
     UnitInterval,
     checked_value,
 )
@@ -294,11 +296,25 @@ class NamedStream(Stream):
         self._table = table
         self._time = time
         self._names = (participant, *names)
-        self._prefix = (STREAM if names else RANDOM, participant, *names)
+        # What isn't a stream of the program has two names: `SOMETIMES` and the branch, or `TURN` and nothing.
+        self._prefix = (
+            (names[0], participant, *filter(None, names[1:]))
+            if len(names) == 2
+            else (STREAM if names else RANDOM, participant, *names)
+        )
         self._source_key = ("stream", participant, *names)
 
     def random(self) -> float:
         value: float = self._next(_UNIT)
+        return value
+
+    def happens(self, chance: float) -> bool:
+        value: bool = self._next(Chance(float(chance)))
+        return value
+
+    def turn(self, ready: tuple[str, ...]) -> int:
+        """Draw which of the callbacks that are ready runs next."""
+        value: int = self._next(Turn(ready))
         return value
 
     def getrandbits(self, k: int, /) -> int:

@@ -1,0 +1,404 @@
+"""A computer in a run: it lets one program go on, in simulated time, with the network that its participant gives it.
+
+The program runs in its participant's flow of control. Whatever would make it wait on a real machine comes to `wait`,
+which lets time pass by the lock: everything that was written goes out, and the computer asks for its next message, or
+for the time at which one of its own timers runs out. Computing takes no time.
+
+K1. Between two waits, time stands still and nothing is sent. So nothing depends on how long a program computes.
+K2. When it is all over (the run has ended, or the machine's power has failed), every later call raises that again, and
+    nothing is sent any more: asyncio catches such errors in callbacks and goes on, and a program may do so, too.
+K3. A program that looks at the clock again and again without waiting is charged for it, so that time passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NoReturn, TypeVar
+
+from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.sometimes import CHANCE
+from worldline.lock import RunEnded
+from worldline.model.errors import UsageError
+from worldline.model.faults import ParticipantFault
+from worldline.model.message import Message
+from worldline.model.time import FOREVER
+from worldline.programs.reals import REAL, here
+from worldline.programs.stack import Directory, Stack
+from worldline.programs.workspace import LineLog, occupy
+
+EPOCH_S = 1_767_225_600
+"""What a computer's clock shows at the start of a run: 2026-01-01 in UTC."""
+
+_US, _MS = 1_000, 1_000_000
+_NEVER = FOREVER
+_LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment.
+_TURNS_FREE = 100  # How often it may look whether anything is ready.
+_CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
+_PID = 1_000
+
+T = TypeVar("T")
+
+Choose = Callable[[Sequence[asyncio.Handle]], int]
+"""Given the steps of tasks that are ready, in asyncio's own order, returns the place of the one that runs next."""
+
+
+class ProgramKilled(BaseException):
+    """The program was ended by a signal; not an Exception, so that it can't catch that by accident.
+
+    `until` is when it is started again.
+    """
+
+    def __init__(self, number: int, until: int = _NEVER) -> None:
+        super().__init__(f"it was ended by {signal.Signals(number).name}")
+        self.until = until
+
+
+class ProgramThread:
+    """A thread of a program besides its main one: the strand that it lives on, and what it waits for."""
+
+    def __init__(self, strand: Any, thread: Any) -> None:
+        self.strand = strand
+        self.thread = thread  # Python's own object, if it has one.
+        self.ready: Callable[[], Any] | None = None  # None: it can go on.
+        self.found: Any = None
+        self.deadline: int | None = None
+
+    def wait(self, ready: Callable[[], T | None], deadline: int | None) -> T | None:
+        """Let the others go on until `ready` returns something, or until the deadline; in the thread itself."""
+        self.ready, self.deadline = ready, deadline
+        self.strand.pause()
+        self.ready = None
+        found: T | None = self.found
+        return found
+
+    def can_go_on(self, now: int) -> bool:
+        if self.ready is None:
+            return True
+        self.found = self.ready()
+        return self.found is not None or (self.deadline is not None and now >= self.deadline)
+
+
+class ProgramDraws:
+    """What a program is given by number, or at random."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.importing: list[str] = []  # The libraries that are being loaded.
+        self._objects = 0
+        self._tasks = 0
+
+    def entropy(self) -> Random:
+        """Return what draws for the program; while a library is loaded, it draws by the library's name."""
+        return Random(self.importing[-1]) if self.importing else self.random
+
+    def count(self) -> int:
+        """Return a number for an object that is hashed by it."""
+        self._objects += 1
+        return self._objects
+
+    def count_task(self) -> int:
+        """Return the number of a task."""
+        self._tasks += 1
+        return self._tasks
+
+
+class Spinning:
+    """Counts how often a program has looked at something without waiting, and says what that costs (K3)."""
+
+    def __init__(self) -> None:
+        self._looks = 0  # Since time has passed.
+        self._charges = 0  # Since the program has waited.
+
+    def look(self, weight: int = 1) -> int:
+        """Count a look; return how much time passes for it."""
+        self._looks += weight
+        if self._looks <= _LOOKS_FREE:
+            return 0
+        self._charges = min(self._charges + 1, _CHARGES_MAX)
+        return _US << self._charges
+
+    def time_has_passed(self) -> None:
+        self._looks = 0
+
+    def has_waited(self) -> None:
+        self._charges = 0
+
+
+class Computer:
+    """The computer of one participant, for one incarnation."""
+
+    def __init__(self, participant: Participant, names: tuple[str, ...], choose_next: Choose | None = None) -> None:
+        self.participant = participant
+        self.stack = Stack(participant.name, Directory(names), participant.incarnation, participant.payload_max)
+        self.stack.now = participant.now
+        self.over: BaseException | None = None
+        self.signals = Signals()
+        self.draws = ProgramDraws(participant.stream("program").getrandbits(128))
+        self.workspace: Any = None
+        self.output = LineLog()
+        self.restarts_at: int | None = None  # While no program runs: when one does again.
+        self.loops: list[Any] = []
+        self.threads: list[ProgramThread] = []
+        self.held: set[Any] = set()  # The locks of libraries that the program holds.
+        self.choose_next = choose_next
+        self._spinning = Spinning()
+        self._suspended: tuple[Any, Any] | None = None  # Its running event loop, while another program runs.
+
+    def __repr__(self) -> str:
+        return f"<computer of {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self.participant.name
+
+    @property
+    def pid(self) -> int:
+        """The number of its program's process."""
+        return _PID + self.participant.incarnation
+
+    # --- Time ---
+
+    def monotonic_ns(self) -> int:
+        """Return the time since the start of the run, for a program that asks."""
+        if cost := self._spinning.look():
+            self._charge(cost)
+        return self.stack.now
+
+    def time_ns(self) -> int:
+        """Return what the computer's own clock shows."""
+        self.monotonic_ns()
+        return EPOCH_S * 1_000_000_000 + self.participant.clock.now
+
+    def sleep(self, seconds: float) -> None:
+        deadline = self.stack.now + max(round(seconds * 1e9), 0)
+        if deadline == self.stack.now:
+            self.glance()
+        self.wait(lambda: None, deadline)
+
+    def glance(self) -> None:
+        """The program looks whether anything is ready, and doesn't wait: if it goes on for long, that takes time."""
+        if cost := self._spinning.look(_LOOKS_FREE // _TURNS_FREE):
+            self._charge(cost)
+
+    def _charge(self, cost: int) -> None:
+        until = self.stack.now + cost
+        if here.thread is not None:
+            here.thread.wait(lambda: None, until)
+        while self.stack.now < until:
+            self._go_on(until)
+
+    # --- Waiting ---
+
+    def wait(self, ready: Callable[[], T | None], deadline: int | None = None) -> T | None:
+        """Wait until `ready` returns something, and return that; or None when the deadline has come."""
+        if (thread := here.thread) is not None:
+            found: T | None = ready()
+            return thread.wait(ready, deadline) if found is None else found
+        while True:
+            if self.over is not None:
+                raise self.over
+            if (found := ready()) is not None:
+                return found
+            if self.threads and self._run_threads():
+                continue
+            if self.signals.pending:
+                self._deliver_signal()
+                continue
+            if deadline is not None and self.stack.now >= deadline:
+                return None
+            self._spinning.has_waited()
+            self._go_on(deadline)
+
+    def _run_threads(self) -> bool:
+        """Let the program's other threads go on that can; return whether any could."""
+        has_run = False
+        for thread in list(self.threads):
+            if thread.can_go_on(self.stack.now):
+                has_run = True
+                here.computer = None  # In this thread: how others are started and waited for is real.
+                thread.strand.resume()
+                here.computer = self
+                self.output.show()
+                if thread.strand.finished:
+                    self.threads.remove(thread)
+                    if thread.strand.failure is not None and self.over is None:
+                        raise thread.strand.failure
+        return has_run
+
+    def _go_on(self, deadline: int | None) -> None:
+        """Let time pass until something arrives, a timer runs out or the deadline comes."""
+        if self.over is not None:
+            raise self.over
+        self._spinning.time_has_passed()
+        limits = [_NEVER if deadline is None else deadline]
+        limits += [thread.deadline for thread in self.threads if thread.deadline is not None]
+        self.leave()
+        try:
+            messages, faults = self._exchange(min(limits))
+        except BaseException as error:
+            self.over = error
+            raise
+        finally:
+            self.enter()
+        stack = self.stack
+        stack.now = self.participant.now
+        for message in messages:
+            stack.hear(message.topic[:3], message.sender, message.payload)
+        stack.pass_time()
+        for over_at, fault in faults:
+            self._suffer(fault, over_at)
+
+    def _exchange(self, limit: int) -> tuple[list[Message], list[tuple[int, ParticipantFault]]]:
+        """Send what is to be sent, and return what arrives next, and what happens to the program then."""
+        stack, participant = self.stack, self.participant
+        if self.output.lines:
+            self._log_output()
+        for protocol, receiver, payload in stack.take_outgoing():
+            participant.publish(f"{protocol}/{receiver}", payload, at_once=False)
+        # What is sent sets timers, and may be what a fault waits for.
+        until = min(limit, stack.due, participant.process_fault_due)
+        messages: list[Message] = []
+        if until > stack.now:
+            messages = participant.next(None if until >= _NEVER else until)
+            if not messages and until >= _NEVER:
+                raise RunEnded
+        due = participant.process_fault_due <= participant.now
+        return messages, participant.take_process_faults() if due else []
+
+    def _log_output(self) -> None:
+        for line in self.output.lines:
+            self.participant.log(line)
+        self.output.lines.clear()
+
+    def _suffer(self, fault: ParticipantFault, over_at: int) -> None:
+        """Let a fault happen to the program; while there is none, it changes when there is one again."""
+        if fault.verb == "signal":
+            self.signals.pending.append(signal.Signals[fault.signal])
+        elif self.restarts_at is not None:
+            self.restarts_at = max(self.restarts_at, over_at)
+        else:
+            self._kill(ProgramKilled(signal.SIGKILL, over_at))
+
+    def _deliver_signal(self) -> None:
+        try:
+            self.signals.deliver()
+        except ProgramKilled as killed:
+            self._kill(killed)
+
+    def _kill(self, killed: ProgramKilled) -> NoReturn:
+        self.over = killed
+        raise killed
+
+    def outlive(self, killed: ProgramKilled) -> None:
+        """Go on after the program was killed: the kernel closes what it had; return when it is to be started again."""
+        self.abandon()
+        self.over = None
+        self.loops, self.threads, self.signals = [], [], Signals()
+        self.restarts_at = killed.until
+        self.output.write(f"{killed}\n", getattr(sys.stderr, "real", sys.stderr))
+        self.stack.close_all()
+        while self.stack.now < self.restarts_at:
+            self._go_on(None if self.restarts_at >= _NEVER else self.restarts_at)
+        self.restarts_at = None
+
+    def serve_on(self) -> NoReturn:
+        """Go on without a program: connections are refused, and what is still to be said is said."""
+        self.restarts_at = _NEVER
+        self.stack.close_all()
+        while True:
+            self._go_on(None)
+
+    # --- Rare branches ---
+
+    def sometimes(self, branch: str, chance: float = CHANCE) -> bool:
+        """Return whether to take a rare branch."""
+        happens = self.over is None and self.participant.draws_branch(branch, chance)
+        if happens:
+            self.output.lines.append(f"sometimes: {branch}")
+        return happens
+
+    # --- What a program can't do ---
+
+    def refuse(self, what: str, advice: str) -> NoReturn:
+        """End the run, since the program does what isn't simulated; at the line that does it."""
+        self.over = UsageError(what, participant=self.name, at=self.stack.now, advice=advice)
+        raise self.over
+
+    # --- The end ---
+
+    def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
+        """Wait for the threads that a program doesn't end without."""
+        self.wait(lambda: None if any(map(awaited, self.threads)) else True)
+
+    def finish_output(self) -> None:
+        """Show and log what was printed last."""
+        self.output.finish(getattr(sys.stdout, "real", sys.stdout))
+        if self.over is None:
+            self._log_output()
+
+    def abandon(self) -> None:
+        """Let go of everything, now that all is over."""
+        if self.over is None:
+            self.over = RunEnded()
+        was, here.computer = here.computer, None
+        for thread in self.threads:
+            thread.strand.break_off()
+        here.computer = self
+        try:
+            for each in self.loops:
+                each.abandon()
+        finally:
+            here.computer = was
+
+    # --- Whose program runs in this thread ---
+
+    def enter(self) -> None:
+        """Let what the program's thread has be this program's."""
+        occupy(self.workspace)
+        if self.workspace.came_from is not None:
+            REAL["os.chdir"](self.workspace.place)
+        here.computer = self
+        if self._suspended is not None:
+            loop, hooks = self._suspended
+            asyncio._set_running_loop(loop)
+            sys.set_asyncgen_hooks(*hooks)
+            self._suspended = None
+
+    def leave(self) -> None:
+        """Let another program have the thread."""
+        here.computer = None
+        if self.workspace.came_from is not None:
+            REAL["os.chdir"](self.workspace.came_from)
+        loop = asyncio._get_running_loop()
+        if loop is not None:
+            self._suspended = loop, sys.get_asyncgen_hooks()
+            asyncio._set_running_loop(None)
+            sys.set_asyncgen_hooks(None, None)
+
+
+class Signals:
+    """What a program has said about signals, and those that have come and weren't delivered."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGPIPE: signal.SIG_IGN}
+        self.pending: list[int] = []
+        self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
+        self.descriptor = -1
+
+    def deliver(self) -> None:
+        """Do what the program has said, or what is done if it hasn't said anything."""
+        number = self.pending.pop(0)
+        handler = self.handlers.get(number, signal.SIG_DFL)
+        if handler is signal.SIG_IGN:
+            return
+        if handler is signal.SIG_DFL:
+            if number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT):
+                return
+            raise ProgramKilled(number)
+        if self.wake is not None:
+            self.wake(number)
+        handler(number, None)

@@ -1,0 +1,103 @@
+"""Refuses what would get out of the simulation: real sockets, processes, files that others see, encryption.
+
+Python tells its audit hooks of most of that before it happens, so it is refused at the line that does it, also where a
+library has the real function by name.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from worldline.programs.reals import here
+
+_PROCESSES = (
+    "it starts a process, and a simulated computer has one program",
+    "make the other program a participant of its own, or leave it out",
+)
+_SOCKETS = (
+    "it makes a real socket",
+    "import socket before the library that keeps the real one, or use a library that is written in Python",
+)
+_TLS = (
+    "it encrypts, and OpenSSL's random numbers would make every run different",
+    "connect without TLS (http:// instead of https://)",
+)
+_WRITES = "give its participant a folder, which is its disk: what it writes there stays its own"
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_HARMLESS = ("/dev/null", "/dev/tty", "/dev/urandom")
+
+
+def _open(path: Any, _mode: Any, flags: int) -> None:
+    if isinstance(path, str | bytes) and flags & _WRITING:
+        _change(path)
+
+
+def _change(path: Any, *_: Any) -> None:
+    """Refuse to change a file that isn't the program's own; what Python compiles for itself is no matter."""
+    file = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+    if not file or file in _HARMLESS or "__pycache__" in file:
+        return
+    computer = here.computer
+    if not computer.workspace.may_write(file):
+        computer.refuse(f"it writes to {file}, which isn't on its disk", _WRITES)
+
+
+def _change_existing(path: Any, *_: Any) -> None:
+    """Refuse to change a file that is there; where none is, Python says so itself."""
+    if isinstance(path, str | bytes | os.PathLike) and os.path.lexists(path):
+        _change(path)
+
+
+def _change_both(one: Any, other: Any, *_: Any) -> None:
+    _change(one)
+    _change(other)
+
+
+def _refused(reason: tuple[str, str]) -> Callable[..., None]:
+    return lambda *_: here.computer.refuse(*reason)
+
+
+_EVENTS: dict[str, Callable[..., None]] = {
+    "open": _open,
+    "os.mkdir": _change,
+    **dict.fromkeys(("os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.utime"), _change_existing),
+    **dict.fromkeys(("os.rename", "os.link", "os.symlink"), _change_both),
+    **dict.fromkeys(
+        ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
+        _refused(_PROCESSES),
+    ),
+    **dict.fromkeys(("socket.__new__", "socket.connect", "socket.bind"), _refused(_SOCKETS)),
+}
+
+
+def _audit(event: str, given: tuple[Any, ...]) -> None:
+    if event in _EVENTS and here.computer is not None and here.computer.over is None:
+        _EVENTS[event](*given)
+
+
+def _refusing(owner: Any, name: str, reason: tuple[str, str]) -> None:
+    real = getattr(owner, name)
+
+    def call(*given: Any, **named: Any) -> Any:
+        if here.computer is not None:
+            here.computer.refuse(*reason)
+        return real(*given, **named)
+
+    setattr(owner, name, call)
+
+
+def install() -> None:
+    """Look at what programs do, from here on."""
+    import _posixsubprocess
+    import subprocess
+
+    sys.addaudithook(_audit)
+    for name in ("wrap_socket", "wrap_bio"):
+        _refusing(ssl.SSLContext, name, _TLS)
+    _refusing(_posixsubprocess, "fork_exec", _PROCESSES)
+    subprocess._fork_exec = _posixsubprocess.fork_exec  # type: ignore[attr-defined]

@@ -1,0 +1,501 @@
+"""Python's socket module on a simulated network: the class `socket`, and what is looked up by name."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import socket as real
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from worldline.programs.computer import Computer
+from worldline.programs.reals import REAL, here
+from worldline.programs.stack import (
+    ANY,
+    BROADCAST,
+    LOOPBACK,
+    DatagramSocket,
+    Endpoint,
+    LocalSocket,
+    PipeEnd,
+    StreamSocket,
+    failure,
+    is_address,
+)
+from worldline.programs.tcp import ConnectionState
+
+_RealSocket: Any = REAL["socket.socket"]
+
+# As plain numbers: flags that are enumerations take microseconds to be looked at.
+_PEEK, _DONTWAIT, _WAITALL = int(real.MSG_PEEK), int(real.MSG_DONTWAIT), int(real.MSG_WAITALL)
+
+_collecting = False
+
+
+def _note_collection(phase: str, _: object) -> None:
+    global _collecting
+    _collecting = phase == "start"
+
+
+gc.callbacks.append(_note_collection)
+
+
+class Socket(_RealSocket):  # type: ignore[misc]
+    """A socket of the computer whose program makes it; outside of one, a real socket.
+
+    A program that forgets a socket closes it when the last reference is gone. One that is only found by the garbage
+    collector stays open until the program ends: when the collector comes by isn't determined.
+    """
+
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        if here.computer is None:
+            made = _RealSocket.__new__(_RealSocket)
+            made.__init__(*given, **named)
+            return made
+        return _RealSocket.__new__(cls)
+
+    def __init__(
+        self,
+        family: int = -1,
+        type: int = -1,  # noqa: A002 - these are the names that programs use
+        proto: int = -1,
+        fileno: int | None = None,
+        *,
+        endpoint: Endpoint | None = None,
+    ) -> None:
+        computer: Computer = here.computer
+        self._computer = computer
+        self._closed = True  # Until it is made.
+        self._io_refs = 0
+        self._family = real.AF_INET if family == -1 else family
+        kind = real.SOCK_STREAM if type == -1 else type
+        self._timeout: float | None = real.getdefaulttimeout()
+        if kind & real.SOCK_NONBLOCK:
+            self._timeout = 0.0
+        self._type = kind & ~(real.SOCK_NONBLOCK | real.SOCK_CLOEXEC)
+        self._proto = max(proto, 0)
+        if endpoint is None and fileno is not None:
+            endpoint = computer.stack.endpoint(fileno)
+            self._type = real.SOCK_DGRAM if isinstance(endpoint, DatagramSocket) else real.SOCK_STREAM
+        self._endpoint: Any = _made(computer, self._family, self._type) if endpoint is None else endpoint
+        self._descriptor: int = self._endpoint.descriptor
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"fd={self.fileno()}, laddr={self.getsockname()}"
+        return f"<socket.socket family={self.family}, type={self.type}, {state}>"
+
+    def __del__(self) -> None:
+        if not _collecting and not getattr(self, "_closed", True) and here.computer is self._computer:
+            self._real_close()
+
+    def __getstate__(self) -> object:
+        raise TypeError(f"cannot pickle {self.__class__.__name__!r} object")
+
+    @property
+    def family(self) -> int:
+        return real.AddressFamily(self._family)
+
+    @property
+    def type(self) -> int:
+        return real.SocketKind(self._type)
+
+    @property
+    def proto(self) -> int:
+        return self._proto
+
+    @property
+    def timeout(self) -> float | None:
+        return self._timeout
+
+    def fileno(self) -> int:
+        return -1 if self._closed else self._descriptor
+
+    # --- How long calls wait ---
+
+    def settimeout(self, value: float | None) -> None:
+        if value is not None and value < 0:
+            raise ValueError("Timeout value out of range")
+        self._timeout = None if value is None else float(value)
+
+    def gettimeout(self) -> float | None:
+        return self._timeout
+
+    def setblocking(self, flag: bool) -> None:
+        self._timeout = None if flag else 0.0
+
+    def getblocking(self) -> bool:
+        return self._timeout != 0.0
+
+    def _deadline(self) -> int | None:
+        return None if self._timeout is None else self._computer.stack.now + round(self._timeout * 1e9)
+
+    def _done(self, operation: Callable[[], Any], ready: Callable[[], bool], deadline: int | None) -> Any:
+        """Return what an operation returns, once it needn't wait."""
+        computer = self._computer
+        while True:
+            if computer.over is not None:
+                raise computer.over
+            try:
+                return operation()
+            except BlockingIOError:
+                if self._timeout == 0.0:
+                    raise
+            if computer.wait(lambda: True if self._closed or ready() else None, deadline) is None:
+                raise TimeoutError("timed out")
+            self._check_open()
+
+    def _check_going(self) -> None:
+        if self._computer.over is not None:
+            raise self._computer.over
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise failure(errno.EBADF)
+
+    # --- Opening ---
+
+    def bind(self, address: Any) -> None:
+        self._check_open()
+        self._endpoint.bind(self._resolved(address))
+
+    def listen(self, backlog: int = 128) -> None:
+        self._check_open()
+        if not isinstance(self._endpoint, StreamSocket | LocalSocket):
+            raise failure(errno.EOPNOTSUPP)
+        self._endpoint.listen(backlog)
+
+    def accept(self) -> tuple[Socket, Any]:
+        self._check_open()
+        if not isinstance(self._endpoint, StreamSocket | LocalSocket):
+            raise failure(errno.EOPNOTSUPP)
+        made = self._done(self._endpoint.accept, self._endpoint.is_readable, self._deadline())
+        peer = made.peer_path if isinstance(made, LocalSocket) else made.peer
+        return Socket(self._family, self._type, self._proto, endpoint=made), peer
+
+    def connect(self, address: Any) -> None:
+        self._check_open()
+        target = self._resolved(address)
+        if isinstance(self._endpoint, DatagramSocket | LocalSocket):
+            self._endpoint.connect(target)
+            return
+        self._done(lambda: self._endpoint.connect(target), self._endpoint.is_writable, self._deadline())
+
+    def connect_ex(self, address: Any) -> int:
+        try:
+            self.connect(address)
+        except TimeoutError as error:
+            return error.errno or errno.EAGAIN
+        except OSError as error:
+            if error.errno is None:
+                raise
+            return error.errno
+        return 0
+
+    def _resolved(self, address: Any) -> Any:
+        if isinstance(self._endpoint, LocalSocket):
+            return os.fsdecode(address)
+        if not isinstance(address, tuple) or len(address) < 2:
+            raise TypeError(f"{type(self).__name__}: AF_INET address must be tuple, not {type(address).__name__}")
+        host, port = address[:2]
+        if not isinstance(port, int):
+            raise TypeError(f"'{type(port).__name__}' object cannot be interpreted as an integer")
+        if not 0 <= port <= 65_535:
+            raise OverflowError("bind(): port must be 0-65535.")
+        return _host_address(self._computer, host), port
+
+    # --- Reading ---
+
+    def recv(self, bufsize: int, flags: int = 0) -> bytes:
+        self._check_open()
+        if bufsize < 0:
+            raise ValueError("negative buffersize in recv")
+        endpoint, peek = self._endpoint, bool(flags and flags & _PEEK)
+        if isinstance(endpoint, DatagramSocket):
+            return self._datagram(peek, flags)[0][:bufsize]
+        if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
+            self._check_going()
+            return bytes(endpoint.receive(bufsize, peek))
+        if flags and flags & _WAITALL:
+            return self._recv_all(bufsize)
+        return bytes(self._done(lambda: endpoint.receive(bufsize, peek), endpoint.is_readable, self._deadline()))
+
+    def _recv_all(self, size: int) -> bytes:
+        taken = bytearray()
+        while len(taken) < size and (more := self.recv(size - len(taken))):
+            taken += more
+        return bytes(taken)
+
+    def _datagram(self, peek: bool, flags: int = 0) -> tuple[bytes, Any]:
+        endpoint = self._endpoint
+        if flags & _DONTWAIT:
+            return endpoint.receive(peek)  # type: ignore[no-any-return]
+        return self._done(lambda: endpoint.receive(peek), endpoint.is_readable, self._deadline())  # type: ignore[no-any-return]
+
+    def recvfrom(self, bufsize: int, flags: int = 0) -> tuple[bytes, Any]:
+        self._check_open()
+        if isinstance(self._endpoint, DatagramSocket):
+            data, address = self._datagram(bool(flags & _PEEK), flags)
+            return data[:bufsize], address
+        return self.recv(bufsize, flags), None
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self.recv(nbytes or len(view), flags)
+        view[: len(data)] = data
+        return len(data)
+
+    def recvfrom_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> tuple[int, Any]:
+        view = memoryview(buffer).cast("B")
+        data, address = self.recvfrom(nbytes or len(view), flags)
+        view[: len(data)] = data
+        return len(data), address
+
+    def recvmsg(self, bufsize: int, ancbufsize: int = 0, flags: int = 0) -> tuple[bytes, list[Any], int, Any]:
+        data, address = self.recvfrom(bufsize, flags)
+        return data, [], 0, address
+
+    # --- Writing ---
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        self._check_open()
+        view = memoryview(data).cast("B")
+        endpoint = self._endpoint
+        if isinstance(endpoint, DatagramSocket):
+            return endpoint.send(bytes(view))
+        if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
+            self._check_going()
+            return int(endpoint.send(view))
+        return int(self._done(lambda: endpoint.send(view), endpoint.is_writable, self._deadline()))
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        self._check_open()
+        view = memoryview(data).cast("B")
+        endpoint, deadline = self._endpoint, self._deadline()
+        if isinstance(endpoint, DatagramSocket):
+            endpoint.send(bytes(view))
+            return
+        left = [view]
+        while left[0]:
+            sent = self._done(lambda: endpoint.send(left[0]), endpoint.is_writable, deadline)
+            left[0] = left[0][sent:]
+
+    def sendto(self, data: Any, *rest: Any) -> int:
+        self._check_open()
+        if not rest:
+            raise TypeError("sendto() takes 2 or 3 arguments (1 given)")
+        address = rest[-1]
+        if not isinstance(self._endpoint, DatagramSocket):
+            return self.send(data)
+        view = bytes(memoryview(data).cast("B"))
+        return self._endpoint.send(view, None if address is None else self._resolved(address))
+
+    def sendmsg(self, buffers: Iterable[Any], ancdata: Any = (), flags: int = 0, address: Any = None) -> int:
+        data = b"".join(buffers)
+        return self.send(data, flags) if address is None else self.sendto(data, flags, address)
+
+    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
+        return int(self._sendfile_use_send(file, offset, count))
+
+    # --- Ending ---
+
+    def shutdown(self, how: int) -> None:
+        self._check_open()
+        if how not in (real.SHUT_RD, real.SHUT_WR, real.SHUT_RDWR):
+            raise failure(errno.EINVAL)
+        self._endpoint.shut_down(how != real.SHUT_WR, how != real.SHUT_RD)
+
+    def _real_close(self, _: Any = None) -> None:
+        if _collecting or self._computer.over is not None:
+            return
+        self._descriptor = -1
+        sharers = self._endpoint.options.get(_SHARERS, 0)
+        if sharers:
+            self._endpoint.options[_SHARERS] = sharers - 1
+        else:
+            self._endpoint.close()
+
+    def detach(self) -> int:
+        self._closed = True
+        descriptor, self._descriptor = self._descriptor, -1
+        return descriptor
+
+    def dup(self) -> Socket:
+        self._check_open()
+        self._endpoint.options[_SHARERS] = self._endpoint.options.get(_SHARERS, 0) + 1
+        made = Socket(self._family, self._type, self._proto, endpoint=self._endpoint)
+        made.settimeout(self._timeout)
+        return made
+
+    # --- What it is ---
+
+    def getsockname(self) -> Any:
+        self._check_open()
+        if isinstance(self._endpoint, PipeEnd):
+            return getattr(self._endpoint, "path", "")
+        return self._computer.stack.local_address(self._endpoint)
+
+    def getpeername(self) -> Any:
+        self._check_open()
+        if isinstance(self._endpoint, PipeEnd):
+            if self._endpoint.other is None:
+                raise failure(errno.ENOTCONN)
+            return getattr(self._endpoint, "peer_path", "")
+        made = getattr(self._endpoint, "connection", None)
+        if self._endpoint.peer is None or (
+            made is not None
+            and made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
+        ):
+            raise failure(errno.ENOTCONN)
+        return self._endpoint.peer
+
+    def setsockopt(self, level: int, optname: int, value: Any, optlen: int = 0) -> None:
+        self._check_open()
+        number = int.from_bytes(value[:4], "little") if isinstance(value, bytes) else int(value or 0)
+        self._endpoint.options[level, optname] = number
+        if level == real.SOL_SOCKET and optname in (real.SO_REUSEADDR, real.SO_REUSEPORT):
+            self._endpoint.may_reuse = bool(number)
+        if level == real.SOL_SOCKET and optname == real.SO_LINGER and isinstance(value, bytes):
+            is_on, seconds = number, int.from_bytes(value[4:8], "little")
+            self._endpoint.aborts = bool(is_on and not seconds)
+
+    def getsockopt(self, level: int, optname: int, buflen: int = 0) -> Any:
+        self._check_open()
+        if level == real.SOL_SOCKET and optname == real.SO_ERROR:
+            return self._endpoint.take_error()
+        if level == real.SOL_SOCKET and optname == real.SO_TYPE:
+            return self._type
+        usual = {real.SO_RCVBUF: 256 * 1024, real.SO_SNDBUF: 256 * 1024}.get(optname, 0)
+        if optname == real.SO_ACCEPTCONN and level == real.SOL_SOCKET:
+            usual = int(getattr(self._endpoint, "accepted", None) is not None)
+        number = self._endpoint.options.get((level, optname), usual)
+        return number.to_bytes(4, "little")[:buflen] if buflen else number
+
+    def get_inheritable(self) -> bool:
+        return False
+
+    def set_inheritable(self, inheritable: bool) -> None:
+        """Nothing inherits it: there are no other processes."""
+
+
+_UNCONNECTED = (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
+_SHARERS = (-1, -1)  # Among an endpoint's options: how many more sockets than one stand for it.
+
+
+def _made(computer: Computer, family: int, kind: int) -> Endpoint:
+    if family == real.AF_UNIX and kind == real.SOCK_STREAM:
+        return computer.stack.local()
+    if family != real.AF_INET or kind not in (real.SOCK_STREAM, real.SOCK_DGRAM):
+        raise failure(errno.EAFNOSUPPORT)
+    return computer.stack.stream() if kind == real.SOCK_STREAM else computer.stack.datagrams()
+
+
+# --- Names ---
+
+
+def _host_address(computer: Computer, host: Any) -> str:
+    """Return the address of a host as `bind` and `connect` take it, looked up if it is a name."""
+    text = host.decode() if isinstance(host, bytes | bytearray) else host
+    if text is None or text == "":
+        return ANY
+    if not isinstance(text, str):
+        raise TypeError(f"str, bytes or bytearray expected, not {type(text).__name__}")
+    if text == "<broadcast>":
+        return BROADCAST
+    return looked_up(computer, text)
+
+
+def looked_up(computer: Computer, host: str) -> str:
+    """Return the address of a host, or raise that there is none of that name."""
+    if is_address(host):
+        return host
+    if host in ("localhost", "localhost.localdomain"):
+        return LOOPBACK
+    found = computer.stack.directory.address(host)
+    if found is None:
+        raise real.gaierror(real.EAI_NONAME, "Name or service not known")
+    return found
+
+
+_SERVICES = {"http": 80, "https": 443, "ssh": 22, "smtp": 25, "domain": 53, "redis": 6379, "postgresql": 5432}
+
+
+def getaddrinfo(
+    host: Any,
+    port: Any,
+    family: int = 0,
+    type: int = 0,  # noqa: A002 - as in the module that this stands in for
+    proto: int = 0,
+    flags: int = 0,
+) -> list[tuple[Any, Any, int, str, Any]]:
+    """Look a host up; there is IPv4 only."""
+    computer = here.computer
+    if computer is None:
+        return REAL["socket.getaddrinfo"](host, port, family, type, proto, flags)  # type: ignore[no-any-return]
+    if isinstance(host, bytes):
+        host = host.decode()
+    if host is None or host == "":
+        address = ANY if flags & real.AI_PASSIVE else LOOPBACK
+    elif flags & real.AI_NUMERICHOST and not is_address(host):
+        raise real.gaierror(real.EAI_NONAME, "Name or service not known")
+    else:
+        if ":" in host and family != real.AF_INET6:
+            raise real.gaierror(real.EAI_ADDRFAMILY, "Address family for hostname not supported")
+        address = looked_up(computer, host)
+    if family not in (0, real.AF_INET):
+        raise real.gaierror(real.EAI_ADDRFAMILY, "Address family for hostname not supported")
+    number = _port_number(port)
+    kinds = [(real.SOCK_STREAM, real.IPPROTO_TCP), (real.SOCK_DGRAM, real.IPPROTO_UDP)]
+    found = [each for each in kinds if type in (0, each[0]) and proto in (0, each[1])]
+    if not found:
+        raise real.gaierror(real.EAI_SOCKTYPE, "ai_socktype not supported")
+    name = host if flags & real.AI_CANONNAME and host else ""
+    return [(real.AF_INET, kind, protocol, name, (address, number)) for kind, protocol in found]
+
+
+def _port_number(port: Any) -> int:
+    if port is None or port == "":
+        return 0
+    text = port.decode() if isinstance(port, bytes) else port
+    if isinstance(text, int) or text.isdecimal():
+        return int(text)
+    if text in _SERVICES:
+        return _SERVICES[text]
+    raise real.gaierror(real.EAI_SERVICE, "Servname not supported for ai_socktype")
+
+
+def socketpair(family: int | None = None, type: int = real.SOCK_STREAM, proto: int = 0) -> Any:  # noqa: A002
+    """Return two sockets that are connected with each other."""
+    computer = here.computer
+    if computer is None:
+        return REAL["socket.socketpair"](family, type, proto)
+    ends = computer.stack.pair()
+    return tuple(Socket(real.AF_UNIX, real.SOCK_STREAM, 0, endpoint=end) for end in ends)
+
+
+def gethostname() -> str:
+    """Return the computer's name."""
+    computer = here.computer
+    return str(REAL["socket.gethostname"]() if computer is None else computer.name)
+
+
+def gethostbyname(host: str) -> str:
+    """Return a host's address."""
+    return looked_up(here.computer, host) if host else ANY
+
+
+def gethostbyaddr(address: str) -> tuple[str, list[str], list[str]]:
+    """Return the name of the computer that has an address."""
+    found = looked_up(here.computer, address)
+    name = "localhost" if found == LOOPBACK else here.computer.stack.directory.name(found)
+    if name is None:
+        raise real.herror(1, "Unknown host")
+    return name, [], [found]
+
+
+def getnameinfo(address: Any, flags: int) -> tuple[str, str]:
+    """Return the name and the port of an address."""
+    found = looked_up(here.computer, address[0])
+    name = None if flags & real.NI_NUMERICHOST else here.computer.stack.directory.name(found)
+    return name or found, str(address[1])

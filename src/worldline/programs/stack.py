@@ -1,0 +1,838 @@
+"""A computer's network as its programs see it: sockets, ports and names, with nothing of Python's `socket` in it.
+
+The stack neither reads a clock nor sends. Its owner sets `now`, hands over what arrives (`hear`), lets time pass
+(`pass_time`) up to `due`, and takes what is to be sent (`take_outgoing`). Calls of programs never wait: what would have
+to wait raises `BlockingIOError`, as a socket that doesn't block does. Errors are those that Linux gives, by number.
+
+S1. Everything written at one moment goes out when `take_outgoing` is called, in the order in which connections had
+    something to say.
+S2. What happens depends on calls and their times alone. Ports and connections are numbered in the order in which they
+    are asked for, from a place that the incarnation shifts.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+from worldline.model.segments import DATAGRAM_MAX, OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
+from worldline.programs.tcp import SEGMENT_MAX, WINDOW, Connection, ConnectionState
+
+Address = tuple[str, int]
+
+ANY, LOOPBACK = "0.0.0.0", "127.0.0.1"
+BROADCAST = "255.255.255.255"
+LOOPBACK_NS = 10_000
+"""How long what a computer sends to itself takes."""
+
+_NEVER = 2**62
+_EPHEMERAL, _EPHEMERAL_END = 49_152, 65_536
+_EPHEMERAL_SHIFT = 997  # By incarnation, so that a new one doesn't meet what the other ends remember of the last one.
+_DATAGRAMS_MAX = 256 * 1024  # Bytes that wait for a program; Linux has about as many, and loses what comes then.
+_FIRST_DESCRIPTOR = 100_000  # Where no real one is.
+
+
+def failure(number: int) -> OSError:
+    """Return the error that Linux would give."""
+    return OSError(number, os.strerror(number))
+
+
+class Directory:
+    """The names of a network's computers, and their addresses: 10.0.0.1 for the first in alphabetical order."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._addresses = {name: _address(place) for place, name in enumerate(sorted(names), 1)}
+        self._names = {address: name for name, address in self._addresses.items()}
+
+    def address(self, name: str) -> str | None:
+        """Return the address of a computer."""
+        found = self._addresses.get(name)
+        return self._addresses.get(name.rstrip(".").lower()) if found is None else found
+
+    def name(self, address: str) -> str | None:
+        """Return which computer has an address."""
+        return self._names.get(address)
+
+    def names(self) -> list[str]:
+        return list(self._addresses)
+
+
+def _address(place: int) -> str:
+    return f"10.{place >> 16}.{place >> 8 & 255}.{place & 255}"
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IPv4 address, and not a name."""
+    parts = text.split(".")
+    return len(parts) == 4 and all(part.isdecimal() and int(part) < 256 for part in parts)
+
+
+class Endpoint:
+    """What a descriptor stands for. `watchers` are told when it may have become ready."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.descriptor = stack.claim(self)
+        self.watchers: list[Callable[[int], None]] = []
+        self.options: dict[tuple[int, int], int] = {}
+        self.may_reuse = False
+
+    def changed(self) -> None:
+        """Tell those that watch it."""
+        for watcher in self.watchers:
+            watcher(self.descriptor)
+
+    def is_readable(self) -> bool:
+        raise NotImplementedError
+
+    def is_writable(self) -> bool:
+        raise NotImplementedError
+
+    def take_error(self) -> int:
+        """Return what went wrong since the last call; 0: nothing."""
+        return 0
+
+    def close(self) -> None:
+        self.stack.release(self)
+
+
+class PipeEnd(Endpoint):
+    """One of two sockets of one computer that are connected with each other, at once."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack)
+        self.data = bytearray()
+        self.other: PipeEnd | None = None
+        self.is_ended = False  # Whether the other end writes no more.
+        self.is_closed = False
+
+    def is_readable(self) -> bool:
+        return bool(self.data) or self.is_ended
+
+    def is_writable(self) -> bool:
+        return self.other is None or len(self.other.data) < WINDOW
+
+    def send(self, data: bytes | memoryview) -> int:
+        other = self.other
+        if other is None or other.is_closed or other.is_ended:
+            raise failure(errno.EPIPE)
+        room = WINDOW - len(other.data)
+        if room <= 0:
+            raise failure(errno.EAGAIN)
+        other.data += data[:room]
+        other.changed()
+        return min(len(data), room)
+
+    def receive(self, size: int, peek: bool = False) -> bytes:
+        if not self.data:
+            if self.is_ended:
+                return b""
+            raise failure(errno.EAGAIN)
+        taken = bytes(self.data[:size])
+        if not peek:
+            del self.data[:size]
+            if self.other is not None:
+                self.other.changed()
+        return taken
+
+    def shut_down(self, reading: bool, writing: bool) -> None:
+        if reading:
+            self.is_ended = True
+            self.changed()
+        if writing and self.other is not None:
+            self.other.is_ended = True
+            self.other.changed()
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self.shut_down(True, True)
+            super().close()
+
+
+class LocalSocket(PipeEnd):
+    """A Unix socket: new, listening at a path, or connected at once with another of the same computer."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack)
+        self.path = ""
+        self.peer_path = ""
+        self.accepted: list[LocalSocket] | None = None
+
+    def is_readable(self) -> bool:
+        return bool(self.accepted) if self.accepted is not None else super().is_readable()
+
+    def bind(self, path: str) -> None:
+        if self.path or not path:
+            raise failure(errno.EINVAL)
+        if path in self.stack.paths:
+            raise failure(errno.EADDRINUSE)
+        self.stack.paths[path] = self
+        self.path = path
+
+    def listen(self, _backlog: int) -> None:
+        if not self.path or self.other is not None:
+            raise failure(errno.EINVAL)
+        self.accepted = [] if self.accepted is None else self.accepted
+
+    def connect(self, path: str) -> None:
+        if self.other is not None:
+            raise failure(errno.EISCONN)
+        listener = self.stack.paths.get(path)
+        if listener is None or listener.accepted is None:
+            raise failure(errno.ENOENT if listener is None else errno.ECONNREFUSED)
+        other = LocalSocket(self.stack)
+        other.other, self.other = self, other
+        other.path, other.peer_path, self.peer_path = path, self.path, path
+        listener.accepted.append(other)
+        listener.changed()
+
+    def accept(self) -> LocalSocket:
+        if self.accepted is None:
+            raise failure(errno.EINVAL)
+        if not self.accepted:
+            raise failure(errno.EAGAIN)
+        return self.accepted.pop(0)
+
+    def close(self) -> None:
+        for each in self.accepted or ():
+            each.close()
+        if self.stack.paths.get(self.path) is self:
+            del self.stack.paths[self.path]
+        super().close()
+
+
+class DatagramSocket(Endpoint):
+    """A UDP socket."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack)
+        self.local: Address | None = None
+        self.peer: Address | None = None
+        self.queue: list[tuple[bytes, Address]] = []
+        self.size = 0
+        self.error = 0
+        self.is_shut = False
+
+    def is_readable(self) -> bool:
+        return bool(self.queue or self.error or self.is_shut)
+
+    def is_writable(self) -> bool:
+        return True
+
+    def take_error(self) -> int:
+        error, self.error = self.error, 0
+        return error
+
+    def bind(self, address: Address) -> None:
+        if self.local is not None:
+            raise failure(errno.EINVAL)
+        self.local = self.stack.ports_of(self).bind(self, address)
+
+    def connect(self, address: Address | None) -> None:
+        self._bind_anywhere()
+        self.peer = address
+
+    def send(self, data: bytes, to: Address | None = None) -> int:
+        if error := self.take_error():
+            raise failure(error)
+        target = self.peer if to is None else to
+        if target is None:
+            raise failure(errno.EDESTADDRREQ)
+        if len(data) > DATAGRAM_MAX:
+            raise failure(errno.EMSGSIZE)
+        self._bind_anywhere()
+        assert self.local is not None
+        self.stack.send_datagram(self, Datagram(self.local[1], target[1], data), target[0])
+        return len(data)
+
+    def receive(self, peek: bool = False) -> tuple[bytes, Address]:
+        if error := self.take_error():
+            raise failure(error)
+        if not self.queue:
+            if self.is_shut:
+                return b"", ("", 0)
+            raise failure(errno.EAGAIN)
+        if peek:
+            return self.queue[0]
+        taken = self.queue.pop(0)
+        self.size -= len(taken[0])
+        return taken
+
+    def hear(self, datagram: Datagram, source: Address) -> None:
+        """Take in what has arrived for its port."""
+        if self.peer is not None and self.peer != source:
+            return
+        if datagram.is_unreachable:
+            if self.peer is None:  # As on Linux, only a socket that is connected is told.
+                return
+            self.error = errno.ECONNREFUSED
+        elif self.size + len(datagram.data) > _DATAGRAMS_MAX:
+            return
+        else:
+            self.queue.append((datagram.data, source))
+            self.size += len(datagram.data)
+        self.changed()
+
+    def shut_down(self, reading: bool, writing: bool) -> None:
+        if self.peer is None:
+            raise failure(errno.ENOTCONN)
+        self.is_shut = self.is_shut or reading
+        self.changed()
+
+    def close(self) -> None:
+        if self.local is not None:
+            self.stack.ports_of(self).release(self, self.local)
+            self.local = None
+        super().close()
+
+    def _bind_anywhere(self) -> None:
+        if self.local is None:
+            self.bind((ANY, 0))
+
+
+class StreamSocket(Endpoint):
+    """A TCP socket: new, listening, or one end of a connection."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack)
+        self.local: Address | None = None
+        self.peer: Address | None = None
+        self.connection: Connection | None = None
+        self.accepted: list[StreamSocket] | None = None  # Of one that listens: connections to be accepted.
+        self.backlog = 0
+        self.is_shut = False  # Whether its program reads no more.
+        self.has_told = False  # Whether its program knows that it is connected.
+        self.aborts = False  # Whether closing breaks the connection off (SO_LINGER of 0).
+
+    # --- Readiness ---
+
+    def is_readable(self) -> bool:
+        if self.accepted is not None:
+            return bool(self.accepted)
+        made = self.connection
+        if made is None:
+            return False
+        return bool(made.incoming.data or made.incoming.is_ended or made.error or self.is_shut) or (
+            made.state is ConnectionState.CLOSED
+        )
+
+    def is_writable(self) -> bool:
+        made = self.connection
+        if made is None:
+            return self.accepted is None
+        if made.state in (ConnectionState.OPENING, ConnectionState.ANSWERING):
+            return False
+        return made.state is not ConnectionState.OPEN or made.out.is_ended or len(made.out.data) < WINDOW - SEGMENT_MAX
+
+    def take_error(self) -> int:
+        made = self.connection
+        if made is None:
+            return 0
+        error, made.error = made.error, 0
+        return error
+
+    # --- Opening ---
+
+    def bind(self, address: Address) -> None:
+        if self.local is not None:
+            raise failure(errno.EINVAL)
+        self.local = self.stack.ports_of(self).bind(self, address)
+
+    def listen(self, backlog: int) -> None:
+        if self.connection is not None:
+            raise failure(errno.EINVAL)
+        if self.local is None:
+            self.bind((ANY, 0))
+        self.backlog = max(backlog, 0)
+        if self.accepted is None:
+            assert self.local is not None
+            self.stack.ports_of(self).listen(self, self.local)
+            self.accepted = []
+
+    def connect(self, address: Address) -> None:
+        """Begin to connect; raise what has become of it if that has begun before."""
+        made = self.connection
+        if self.accepted is not None:
+            raise failure(errno.EISCONN)
+        if made is None:
+            if self.local is None:
+                self.local = self.stack.ports_of(self).bind(self, (ANY, 0))
+            self.peer = address
+            self.connection = self.stack.open(self, address)
+            raise failure(errno.EINPROGRESS)
+        if made.state is ConnectionState.OPENING:
+            raise failure(errno.EALREADY)
+        if self.has_told:
+            raise failure(errno.EISCONN)
+        if made.state is ConnectionState.CLOSED:  # A connection that couldn't be made leaves the socket as it was.
+            error = self.take_error() or errno.ECONNABORTED
+            self.connection = self.peer = None
+            raise failure(error)
+        self.has_told = True
+
+    def accept(self) -> StreamSocket:
+        if self.accepted is None:
+            raise failure(errno.EINVAL)
+        if not self.accepted:
+            raise failure(errno.EAGAIN)
+        return self.accepted.pop(0)
+
+    # --- Reading and writing ---
+
+    def send(self, data: bytes | memoryview) -> int:
+        made = self.connection
+        if made is None:
+            raise failure(errno.EPIPE)
+        if made.state is ConnectionState.OPENING:
+            raise failure(errno.EAGAIN)
+        if error := self.take_error():
+            raise failure(error)
+        if made.state is not ConnectionState.OPEN or made.out.is_ended:
+            raise failure(errno.EPIPE)
+        taken = made.write(data)
+        if not taken and len(data):
+            raise failure(errno.EAGAIN)
+        self.stack.has_to_say(made)
+        return taken
+
+    def receive(self, size: int, peek: bool = False) -> bytes:
+        made = self.connection
+        if made is None:
+            raise failure(errno.ENOTCONN)
+        if made.incoming.data and size:
+            if peek:
+                return bytes(made.incoming.data[:size])
+            taken = made.read(size)
+            if made.incoming.acks_now:
+                self.stack.has_to_say(made)
+            return taken
+        if made.incoming.is_ended:
+            return b""
+        if error := self.take_error():
+            raise failure(error)
+        if self.is_shut or made.state is ConnectionState.CLOSED:
+            return b""
+        if not size and made.state is ConnectionState.OPEN:
+            return b""
+        raise failure(errno.EAGAIN)
+
+    # --- Ending ---
+
+    def shut_down(self, reading: bool, writing: bool) -> None:
+        made = self.connection
+        if made is None or made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING):
+            raise failure(errno.ENOTCONN)
+        if reading:
+            self.is_shut = made.is_deaf = True
+        if writing:
+            made.end_writing()
+            self.stack.has_to_say(made)
+        self.changed()
+
+    def close(self) -> None:
+        stack = self.stack
+        if self.accepted is not None:
+            for each in self.accepted:
+                assert each.connection is not None
+                each.connection.reset()
+                each.close()
+        if self.connection is not None:
+            if self.aborts:
+                self.connection.reset()
+            self.connection.release()
+            stack.has_to_say(self.connection)
+        if self.local is not None:
+            stack.ports_of(self).release(self, self.local)
+        super().close()
+
+
+class Ports:
+    """The ports of one protocol: which socket has which."""
+
+    def __init__(self, own: Sequence[str], shift: int) -> None:
+        self._own = own
+        self._bound: dict[int, list[tuple[str, Endpoint]]] = {}
+        self._listening: dict[int, list[tuple[str, Endpoint]]] = {}
+        self._next = _EPHEMERAL + shift % (_EPHEMERAL_END - _EPHEMERAL)
+
+    def bind(self, owner: Endpoint, address: Address) -> Address:
+        """Give a socket a port, any that is free if it is 0; return its address."""
+        host, port = address
+        if host != ANY and host not in self._own and not host.startswith("127."):
+            raise failure(errno.EADDRNOTAVAIL)
+        if not port:
+            port = self._free(owner)
+        elif self._is_taken(owner, host, port):
+            raise failure(errno.EADDRINUSE)
+        self._bound.setdefault(port, []).append((host, owner))
+        return host, port
+
+    def _is_taken(self, owner: Endpoint, host: str, port: int) -> bool:
+        if not owner.may_reuse and owner.stack.is_lingering(owner, port):
+            return True
+        return any(_clash(host, owner, *each) for each in self._bound.get(port, ()))
+
+    def listen(self, owner: Endpoint, address: Address) -> None:
+        """Let a bound socket have the connections that are opened to its port."""
+        host, port = address
+        if any(_overlap(host, other) for other, _ in self._listening.get(port, ())):
+            raise failure(errno.EADDRINUSE)
+        self._listening.setdefault(port, []).append((host, owner))
+
+    def release(self, owner: Endpoint, address: Address) -> None:
+        for table in (self._bound, self._listening):
+            left = [each for each in table.get(address[1], ()) if each[1] is not owner]
+            if left:
+                table[address[1]] = left
+            else:
+                table.pop(address[1], None)
+
+    def bound(self, host: str, port: int) -> Endpoint | None:
+        return _found(self._bound, host, port)
+
+    def listener(self, host: str, port: int) -> Endpoint | None:
+        return _found(self._listening, host, port)
+
+    def _free(self, owner: Endpoint) -> int:
+        for _ in range(_EPHEMERAL, _EPHEMERAL_END):
+            port = self._next
+            self._next = port + 1 if port + 1 < _EPHEMERAL_END else _EPHEMERAL
+            if port not in self._bound and not owner.stack.is_lingering(owner, port):
+                return port
+        raise failure(errno.EADDRINUSE)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or ANY in (one, other)
+
+
+def _clash(host: str, owner: Endpoint, other_host: str, other: Endpoint) -> bool:
+    """Whether two sockets can't have one port: as on Linux, two that may be reused can, unless one listens."""
+    if not _overlap(host, other_host):
+        return False
+    listens = isinstance(other, StreamSocket) and other.accepted is not None
+    return listens or not (owner.may_reuse and other.may_reuse)
+
+
+def _found(table: dict[int, list[tuple[str, Endpoint]]], host: str, port: int) -> Endpoint | None:
+    exact = None
+    for bound, owner in table.get(port, ()):
+        if bound == host:
+            return owner
+        if bound == ANY:
+            exact = owner
+    return exact
+
+
+class Stack:
+    """The network of one computer, from its start until its power fails."""
+
+    def __init__(self, name: str, directory: Directory, incarnation: int = 0, payload_max: int = 1 << 20) -> None:
+        self.now = 0
+        self.directory = directory
+        self.address = directory.address(name) or LOOPBACK
+        self.hostname = name
+        self._endpoints: dict[int, Endpoint] = {}
+        self._next_descriptor = _FIRST_DESCRIPTOR
+        own = (self.address, LOOPBACK)
+        shift = incarnation * _EPHEMERAL_SHIFT
+        self._tcp, self._udp = Ports(own, shift), Ports(own, shift)
+        self._connections = Connections(self, incarnation, min(SEGMENT_MAX, payload_max - 64))
+        self.paths: dict[str, LocalSocket] = {}  # Where Unix sockets are bound; there are no files for them.
+        self._outgoing: list[tuple[str, str, bytes]] = []
+        self._looped: list[tuple[int, int, str, Segment | Datagram]] = []
+        self._loops = 0
+
+    def __repr__(self) -> str:
+        return f"<stack of {self.hostname}, {self.address}>"
+
+    # --- Sockets ---
+
+    def stream(self) -> StreamSocket:
+        return StreamSocket(self)
+
+    def datagrams(self) -> DatagramSocket:
+        return DatagramSocket(self)
+
+    def local(self) -> LocalSocket:
+        return LocalSocket(self)
+
+    def pair(self) -> tuple[PipeEnd, PipeEnd]:
+        one, other = PipeEnd(self), PipeEnd(self)
+        one.other, other.other = other, one
+        return one, other
+
+    def endpoint(self, descriptor: int) -> Endpoint:
+        """Return what a descriptor stands for."""
+        try:
+            return self._endpoints[descriptor]
+        except KeyError:
+            raise failure(errno.EBADF) from None
+
+    def has(self, descriptor: int) -> bool:
+        return descriptor in self._endpoints
+
+    def claim(self, endpoint: Endpoint) -> int:
+        descriptor = self._next_descriptor
+        self._next_descriptor += 1
+        self._endpoints[descriptor] = endpoint
+        return descriptor
+
+    def release(self, endpoint: Endpoint) -> None:
+        self._endpoints.pop(endpoint.descriptor, None)
+        endpoint.changed()
+
+    def close_all(self) -> None:
+        """Close what a program has left open when it ended."""
+        for endpoint in list(self._endpoints.values()):
+            endpoint.close()
+
+    def ports_of(self, owner: Endpoint) -> Ports:
+        return self._tcp if isinstance(owner, StreamSocket) else self._udp
+
+    def is_lingering(self, owner: Endpoint, port: int) -> bool:
+        """Whether a connection of this port hasn't quite ended."""
+        return isinstance(owner, StreamSocket) and self._connections.has_port(port)
+
+    def local_address(self, endpoint: StreamSocket | DatagramSocket) -> Address:
+        """Return the address that a socket shows: one that is connected has a certain one."""
+        if endpoint.local is None:
+            return ANY, 0
+        host, port = endpoint.local
+        if host == ANY and endpoint.peer is not None:
+            host = LOOPBACK if endpoint.peer[0].startswith("127.") else self.address
+        return host, port
+
+    # --- What goes out ---
+
+    def open(self, owner: StreamSocket, address: Address) -> Connection:
+        assert owner.local is not None
+        return self._connections.open(owner, owner.local[1], self._resolved(address))
+
+    def has_to_say(self, connection: Connection) -> None:
+        self._connections.speaking[connection] = None
+
+    def send_segment(self, segment: Segment, to: str) -> None:
+        if self._is_own(to):
+            self._loop(to, segment)
+        elif (name := self.directory.name(to)) is not None:
+            self._outgoing.append(("tcp", name, segment.encoded()))
+
+    def send_datagram(self, sender: DatagramSocket | None, datagram: Datagram, to: str) -> None:
+        if to == BROADCAST:
+            self._outgoing += [
+                ("udp", name, datagram.encoded()) for name in self.directory.names() if name != self.hostname
+            ]
+        elif self._is_own(self._resolved((to, 0))[0]):
+            self._loop(to, datagram)
+        elif (name := self.directory.name(to)) is not None:
+            self._outgoing.append(("udp", name, datagram.encoded()))
+        elif sender is not None:
+            raise failure(errno.ENETUNREACH)
+
+    def take_outgoing(self) -> list[tuple[str, str, bytes]]:
+        """Return what is to be sent now: protocol, receiver and payload (S1)."""
+        self._connections.put_out(self.now)
+        taken, self._outgoing = self._outgoing, []
+        return taken
+
+    def _is_own(self, address: str) -> bool:
+        return address == self.address or address.startswith("127.")
+
+    def _resolved(self, address: Address) -> Address:
+        return (LOOPBACK, address[1]) if address[0] in (ANY, "") else address
+
+    def _loop(self, to: str, what: Segment | Datagram) -> None:
+        self._loops += 1
+        heappush(self._looped, (self.now + LOOPBACK_NS, self._loops, to, what))
+
+    # --- What comes in ---
+
+    @property
+    def due(self) -> int:
+        """When something happens here without anything arriving."""
+        return min(self._looped[0][0] if self._looped else _NEVER, self._connections.due())
+
+    def pass_time(self) -> None:
+        """Do what is due by now."""
+        while self._looped and self._looped[0][0] <= self.now:
+            _, _, to, what = heappop(self._looped)
+            source = LOOPBACK if to.startswith("127.") else self.address
+            if isinstance(what, Segment):
+                self._connections.hear(what, source, to)
+            else:
+                self._hear_datagram(what, source, to)
+        self._connections.pass_time(self.now)
+
+    def hear(self, protocol: str, sender: str, payload: bytes) -> None:
+        """Take in a message that has arrived; damaged ones are dropped, as their checksum says."""
+        source = self.directory.address(sender)
+        if source is None:
+            return
+        if protocol == "tcp":
+            if (segment := read_segment(payload)) is not None:
+                self._connections.hear(segment, source, self.address)
+        elif (datagram := read_datagram(payload)) is not None:
+            self._hear_datagram(datagram, source, self.address)
+
+    def listener(self, host: str, port: int) -> StreamSocket | None:
+        found = self._tcp.listener(host, port)
+        assert found is None or isinstance(found, StreamSocket)
+        return found
+
+    def _hear_datagram(self, datagram: Datagram, source: str, to: str) -> None:
+        found = self._udp.bound(to, datagram.target)
+        if found is not None:
+            assert isinstance(found, DatagramSocket)
+            found.hear(datagram, (source, datagram.source))
+        elif not datagram.is_unreachable:
+            answer = Datagram(datagram.target, datagram.source, is_unreachable=True)
+            self.send_datagram(None, answer, source)
+
+
+class Connections:
+    """All connections of a computer: those of its programs, and those that have yet to end without one."""
+
+    def __init__(self, stack: Stack, incarnation: int, segment_max: int) -> None:
+        self._stack = stack
+        self._all: dict[tuple[str, int, bool], Connection] = {}
+        self._owners: dict[Connection, StreamSocket] = {}
+        self._listeners: dict[Connection, StreamSocket] = {}  # Of connections that aren't there yet.
+        self._opened = incarnation << 20
+        self._segment_max = segment_max
+        self._ports: Counter[int] = Counter()
+        self._lingering: deque[Connection] = deque()
+        # The timers of connections, by time. One that was put off is found to be so when its time has come.
+        self._timers: list[tuple[int, int, Connection]] = []
+        self._scheduled: dict[Connection, int] = {}
+        self._timings = 0
+        self.speaking: dict[Connection, None] = {}
+
+    def due(self) -> int:
+        """Return when the first timer runs out."""
+        while self._timers:
+            at, _, connection = self._timers[0]
+            if connection.due == at:
+                return at
+            heappop(self._timers)
+            if self._scheduled.get(connection) == at:  # Otherwise an earlier one is there, too.
+                del self._scheduled[connection]
+                self._touched(connection)
+        return _NEVER
+
+    def has_port(self, port: int) -> bool:
+        self._forget_expired()
+        return self._ports[port] > 0
+
+    def _forget_expired(self) -> None:
+        while self._lingering and self._lingering[0].expires <= self._stack.now:
+            self._forget(self._lingering.popleft())
+
+    def open(self, owner: StreamSocket, port: int, to: Address) -> Connection:
+        self._opened += 1
+        made = self._made((to[0], self._opened, True), (port, to[1]))
+        self._owners[made] = owner
+        made.open()
+        return made
+
+    def put_out(self, now: int) -> None:
+        """Let those speak that have something to say; that may give others something to say."""
+        while self.speaking:
+            speaking, self.speaking = self.speaking, {}
+            for each in speaking:
+                each.put_out(now)
+                self._touched(each)
+
+    def pass_time(self, now: int) -> None:
+        while self.due() <= now:
+            _, _, each = heappop(self._timers)
+            self._scheduled.pop(each, None)
+            each.pass_time(now)
+            self.speaking[each] = None
+            self._touched(each)
+
+    def hear(self, segment: Segment, source: str, to: str) -> None:
+        self._forget_expired()
+        made = self._all.get((source, segment.connection, not segment.flags & OPENER))
+        if made is not None:
+            made.take(segment, self._stack.now)
+            self.speaking[made] = None
+            self._touched(made)
+        elif segment.flags & RST:
+            return
+        elif segment.flags & SYN and segment.flags & OPENER:
+            self._answer(segment, source, to)
+        else:
+            self._refuse(segment, source)
+
+    def _answer(self, segment: Segment, source: str, to: str) -> None:
+        listener = self._stack.listener(to, segment.target)
+        if listener is None or listener.accepted is None:
+            self._refuse(segment, source)
+            return
+        waiting = len(listener.accepted) + sum(each is listener for each in self._listeners.values())
+        if waiting > listener.backlog:
+            return  # As Linux does: the other end tries again.
+        made = self._made((source, segment.connection, False), (segment.target, segment.source))
+        self._listeners[made] = listener
+        made.answer()
+
+    def _refuse(self, segment: Segment, source: str) -> None:
+        flags = RST | (0 if segment.flags & OPENER else OPENER)
+        answer = Segment(flags, segment.target, segment.source, segment.connection, 0, segment.sequence, 0)
+        self._stack.send_segment(answer, source)
+
+    def _made(self, identity: tuple[str, int, bool], ports: tuple[int, int]) -> Connection:
+        made = Connection(identity, ports, self._emit, self._changed, self._segment_max)
+        self._all[identity] = made
+        self._ports[ports[0]] += 1
+        self.speaking[made] = None
+        return made
+
+    def _emit(self, connection: Connection, segment: Segment) -> None:
+        self._stack.send_segment(segment, connection.identity[0])
+
+    def _changed(self, connection: Connection) -> None:
+        listener = self._listeners.get(connection)
+        if listener is not None and connection.state is ConnectionState.OPEN:
+            del self._listeners[connection]
+            self._accept(connection, listener)
+        owner = self._owners.get(connection)
+        if owner is not None:
+            owner.changed()
+
+    def _accept(self, connection: Connection, listener: StreamSocket) -> None:
+        if listener.accepted is None or not self._stack.has(listener.descriptor):
+            connection.reset()
+            return
+        made = StreamSocket(self._stack)
+        made.connection = connection
+        made.local = (LOOPBACK if connection.identity[0] == LOOPBACK else self._stack.address, connection.ports[0])
+        made.peer = (connection.identity[0], connection.ports[1])
+        made.has_told = True
+        self._owners[connection] = made
+        listener.accepted.append(made)
+        listener.changed()
+
+    def _touched(self, connection: Connection) -> None:
+        """Something has happened to a connection: see to its timers, or forget it if it is over."""
+        due = connection.due
+        if due < self._scheduled.get(connection, _NEVER):
+            self._timings += 1
+            self._scheduled[connection] = due
+            heappush(self._timers, (due, self._timings, connection))
+        if connection.expires < _NEVER and connection not in self._lingering:
+            self._lingering.append(connection)
+        if connection.state is ConnectionState.CLOSED:
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        if self._all.pop(connection.identity, None) is not None:
+            self._ports[connection.ports[0]] -= 1
+            self._owners.pop(connection, None)
+            self._listeners.pop(connection, None)
+            self._scheduled.pop(connection, None)

@@ -1,0 +1,1 @@
+"""Tests of services with pytest: each on many seeds, in a simulation, with what fails shrunk and explained."""
