@@ -47,7 +47,7 @@ _COLUMN = re.compile(r"(.+)\.(count|mean|time_mean|min|max|p\d{1,2}(?:\.\d+)?|fi
 _SUB_BINS = 8  # Of a histogram, between two powers of two.
 
 
-class Series:
+class MeasuredSeries:
     """The values of one quantity in one run, of one member or of several."""
 
     def __init__(self, monitors: Sequence[tuple[str, Monitor]], warm_up: WarmUp = 0) -> None:
@@ -143,7 +143,7 @@ class RunMeasures:
             return {name: self._column(name) for name in wanted}
         found: dict[str, Cell] = {}
         for what in sorted(self._by_name):
-            series = Series(self._by_name[what], self._warm_up)
+            series = MeasuredSeries(self._by_name[what], self._warm_up)
             if series.is_numeric:
                 found.update((f"{what}.{each}", series.statistic(each)) for each in DEFAULTS)
         found.update(sorted(self._own.items()))
@@ -165,7 +165,7 @@ class RunMeasures:
         if not statistic:
             advice = f"say which: {name}.mean, {name}.time_mean, {name}.p90; or count, min, max, first, last, histogram"
             raise UsageError(f"{name} is many values", advice=advice)
-        return Series(monitors, self._warm_up).statistic(statistic)
+        return MeasuredSeries(monitors, self._warm_up).statistic(statistic)
 
 
 def unknown_measure(name: str, known: Sequence[str]) -> UsageError:
