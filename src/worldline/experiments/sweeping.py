@@ -135,7 +135,7 @@ def run_one(request: SweepRequest, run: PlannedRun) -> Result:
     except WorldlineError as error:
         return failed_row(request, run, error), None
     found = measured(outcome, fields, own, request.warm_up)
-    unknown: WorldlineError | None = None
+    unknown: WorldlineError | None = None if fields is None else fields.missing()
     columns: dict[str, Cell] = {}
     for name in request.measures or ("",):
         try:
