@@ -46,7 +46,7 @@ def model(*, load: float = 0.5, desks: int = 1, seed: int = 0) -> Simulation:
     return simulation
 
 
-def outcome(simulation: Simulation, result: KernelOutcome) -> str:
+def outcome(_: Simulation, result: KernelOutcome) -> str:
     waits = result.monitors["checkout", "wait"].values
     return f"{len(waits)} customers, of which {sum(wait > 0 for wait in waits)} had to wait"
 

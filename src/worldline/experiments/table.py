@@ -61,7 +61,9 @@ class SweepTable:
     `rows` have their cells in the order of `columns`. `facts` say what was run.
     """
 
-    def __init__(self, path: Path, facts: Mapping[str, str], columns: Sequence[str], rows: list[tuple[Cell, ...]]) -> None:
+    def __init__(
+        self, path: Path, facts: Mapping[str, str], columns: Sequence[str], rows: list[tuple[Cell, ...]]
+    ) -> None:
         self.path = path
         self.facts = facts
         self.columns = tuple(columns)
@@ -176,7 +178,9 @@ class SweepFile:
     `facts` are those that have to be the same for rows to be added to; `done` are the runs that are there.
     """
 
-    def __init__(self, path: Path, facts: Mapping[str, str], parameters: Sequence[str], *, replaces: bool = False) -> None:
+    def __init__(
+        self, path: Path, facts: Mapping[str, str], parameters: Sequence[str], *, replaces: bool = False
+    ) -> None:
         self.path = path
         self.parameters = tuple(parameters)
         self._facts = {**facts, "parameters": json.encode(self.parameters).decode()}
@@ -385,7 +389,9 @@ def _check_facts(path: Path, there: Mapping[str, str], wanted: Mapping[str, str]
         else:
             negated = "" if found == "yes" else "hasn't, but this one "
             problem = _DIFFERENCES.get(key, f"has another {key}").format(there=found or "none", not_=negated)
-        raise UsageError(f"{path} {problem}", advice="save this one elsewhere, or begin anew: --force, or replaces=True")
+        raise UsageError(
+            f"{path} {problem}", advice="save this one elsewhere, or begin anew: --force, or replaces=True"
+        )
 
 
 def _changed(found: str, said: str) -> list[str]:
