@@ -12,6 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from importlib.metadata import version
 from inspect import getsourcefile, isfunction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,13 +87,11 @@ class SweepRequest(Struct, frozen=True, kw_only=True):
 
     def facts(self, ready: Ready) -> dict[str, str]:
         """Return what has to be the same for rows to be of one table."""
-        from worldline import __version__
-
         points = blake2b(json.encode(self.design.points), digest_size=8).hexdigest()
         return {
             "target": self.target,
             "code": json.encode(ready.provenance().code).decode(),
-            "worldline": __version__,
+            "worldline": version("worldline"),
             "design": points,
             "until": self.options.until or "",
             "options": " ".join(replace(self.options, until=None, executor=None).words()),

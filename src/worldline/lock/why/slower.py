@@ -33,7 +33,7 @@ def account_of(plan: Plan, noted: list[Heard]) -> RunAccount:
 
 
 class Change(NamedTuple):
-    """By how much one thing takes longer in the second run, in nanoseconds of the wall clock; less than 0: less long."""
+    """How long one thing takes in the first run and in the second, in nanoseconds of the wall clock."""
 
     what: str
     before: int
