@@ -98,7 +98,7 @@ def _samples(table: SweepTable, measure: str) -> dict[int, dict[int, float]]:
         raise UsageError(f"no run has a number for {measure}")
     if not table.is_antithetic:
         return samples
-    return {point: dict(enumerate(independent(sample, True))) for point, sample in samples.items()}
+    return {point: independent(sample, True) for point, sample in samples.items()}
 
 
 # -- As text

@@ -285,18 +285,19 @@ class Amount(Struct, frozen=True, kw_only=True):
             if any((point, each) not in done for each in range(count)):
                 return count
             samples = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
-            if all(is_precise(independent(each, request.antithetic), self.precise) for each in samples):
+            values = (list(independent(each, request.antithetic).values()) for each in samples)
+            if all(is_precise(each, self.precise) for each in values):
                 return count
         return self.seeds
 
 
-def independent(sample: Mapping[int, Cell], antithetic: bool) -> list[float]:
-    """Return the values of a sample, by replicate, that don't depend on each other: of antithetic pairs, the means."""
+def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float]:
+    """Return the values of a sample that don't depend on each other, by number: of antithetic pairs, the means."""
     values = {each: value for each, value in sample.items() if isinstance(value, int | float)}
     if not antithetic:
-        return list(values.values())
-    pairs = [(values[each], values[each + 1]) for each in values if each % 2 == 0 and each + 1 in values]
-    return [mean_of(pair) for pair in pairs]
+        return values
+    whole = [each for each in values if each % 2 == 0 and each + 1 in values]
+    return {each // 2: mean_of((values[each], values[each + 1])) for each in whole}
 
 
 class Sweep:

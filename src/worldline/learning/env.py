@@ -98,12 +98,6 @@ class EpisodeOptions(TypedDict, total=False):
     clock: ClockName
 
 
-class EnvOptions(EpisodeOptions, total=False):
-    """The same, and how the environment shows itself: not, or as text."""
-
-    render_mode: str | None
-
-
 class Steering:
     """The agents of a federation, by name, and the episode that is under way, if there is one."""
 
@@ -412,10 +406,11 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
         step: TimeLike | None,
-        **options: Unpack[EnvOptions],
+        render_mode: str | None = None,
+        **options: Unpack[EpisodeOptions],
     ) -> None:
         check_spaces(agent, observation_space=observation_space, action_space=action_space)
-        self.render_mode = options.pop("render_mode", None)
+        self.render_mode = render_mode
         if self.render_mode not in (None, _TEXT):
             raise ConfigurationError(f"it can't be shown as {shown(self.render_mode)}", advice=f'use "{_TEXT}": text')
         # A space draws, and to seed it changes what it draws next: not for another environment.
