@@ -139,7 +139,7 @@ def load_module(path: Path) -> ModuleType:
     """Load a file once. It gets the same name in every process, so that what it defines can be sent between them."""
     name = FILE_MODULE + re.sub(r"\W", "_", path.stem)
     loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__file__ == _resolved(str(path), os.getcwd()):
+    if loaded is not None and loaded.__file__ == _resolved(str(path), os.getcwd()):  # noqa: PTH109 - Faster.
         return loaded
     if path.is_dir():
         raise ConfigurationError(f"{path} is a directory", advice="name a file in it")
