@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from worldline.experiments.design import Design, as_settings, made_design
 from worldline.experiments.measures import MSER5, FieldMonitors, WarmUp, measured, own_numbers
-from worldline.experiments.statistics import is_precise, load_scipy, looks, mean_of
+from worldline.experiments.statistics import load_scipy, mean_of, runs_wanted
 from worldline.experiments.table import SUFFIX, Cell, Row, SweepFile, SweepTable, read_sweep
 from worldline.model.errors import Interrupted, LossError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
@@ -281,14 +281,14 @@ class Amount(Struct, frozen=True, kw_only=True):
     def _count(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int) -> int:
         if self.precise is None:
             return self.seeds
-        for count in looks(self.seeds):
+
+        def samples(count: int) -> list[list[float]] | None:
             if any((point, each) not in done for each in range(count)):
-                return count
-            samples = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
-            values = (list(independent(each, request.antithetic).values()) for each in samples)
-            if all(is_precise(each, self.precise) for each in values):
-                return count
-        return self.seeds
+                return None
+            found = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
+            return [list(independent(each, request.antithetic).values()) for each in found]
+
+        return runs_wanted(samples, self.precise, self.seeds)
 
 
 def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float]:
