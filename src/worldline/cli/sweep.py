@@ -24,8 +24,6 @@ from worldline.model.text import counted
 from worldline.search.searching import SECONDS_MAX
 from worldline.targets import RunOptions
 
-_SEEDS = 10
-_SEEDS_PRECISE = 1_000
 _FAILURES_SHOWN = 5
 _TOLD_EVERY_S = 10.0
 
@@ -93,16 +91,13 @@ def sweep(target: str, options: RunOptions, wanted: SweepOptions) -> None:
         return
     executor = as_sweep_executor(options.executor)
     precise = None if wanted.until_precise is None else _share(wanted.until_precise)
-    seeds = wanted.seeds or (_SEEDS if precise is None else _SEEDS_PRECISE)
-    if target.endswith((".sdf", ".world")):
-        seeds = wanted.seeds or 1
     with output_free_for(None, wanted=wanted.as_json):
         made = prepared_sweep(
             target,
             options.settings,
             options=replace(options, executor=None, settings=()),
             design=wanted.design,
-            seeds=seeds,
+            seeds=wanted.seeds,
             precise=precise,
             path=wanted.save,
             measures=wanted.measures,

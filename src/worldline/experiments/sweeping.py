@@ -31,7 +31,7 @@ from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.supervision import WorkerFarm
 from worldline.search.searching import SECONDS_MAX, deadline, quietly
 from worldline.targets import Ready, RunOptions, prepare
-from worldline.targets.ready import TOML, parts_of
+from worldline.targets.ready import TOML, WORLDS, parts_of
 
 EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
 """What sweeps run on. Each single run is inline."""
@@ -41,6 +41,7 @@ _BLOCK_MAX = 64
 _GRACE_S = 10.0  # Beyond the limit of a run, before its process is killed: it should have ended itself.
 _CHECKED_S = 2.0
 _SEED_MAX = 2**62
+_SEEDS, _SEEDS_PRECISE = 10, 1_000  # Unless it is said how many.
 
 Progress = Callable[[int, int], None]
 """Told how many runs are there, and of how many."""
@@ -362,12 +363,14 @@ def prepared_sweep(
     *,
     options: RunOptions,
     design: str = "grid",
-    seeds: int = 1,
+    seeds: int | None = None,
     precise: float | None = None,
     path: Path | None = None,
     **asked: Any,
 ) -> Sweep:
     """Look at what is asked for, refuse what can't be done, and return the sweep; `asked` are more of the request."""
+    target = str(Path(target))  # ./shop.py is shop.py.
+    seeds = _usual_seeds(target, precise) if seeds is None else seeds
     if options.executor is not None:
         raise UsageError("the executor is the sweep's", advice="each run of it is inline")
     if precise is not None:
@@ -393,6 +396,12 @@ def prepared_sweep(
     _check_points(request, seeds)
     where = Path(f"{own.name.replace('/', '-')}{SUFFIX}") if path is None else path
     return Sweep(request, Amount(seeds=seeds, precise=precise), where, request.facts(own))
+
+
+def _usual_seeds(target: str, precise: float | None) -> int:
+    if parts_of(target)[0].suffix in WORLDS:
+        return 1
+    return _SEEDS if precise is None else _SEEDS_PRECISE
 
 
 def _run_executor(target: str, options: RunOptions) -> Ready:
@@ -457,7 +466,7 @@ def sweep(
     target: Any,
     settings: Mapping[str, Any] | None = None,
     *,
-    seeds: int = 1,
+    seeds: int | None = None,
     design: str = "grid",
     path: str | Path | None = None,
     executor: Executor | str | None = None,
