@@ -16,6 +16,7 @@ SHOWN = re.findall(r"^```\n\$ (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)  # Four sweeps: on a busy machine they take their time.
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
