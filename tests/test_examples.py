@@ -40,6 +40,9 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "channels": ("--seeds", "8", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
 }
 
+# What is there to be swept, and has no command line of its own: tests/test_docs_experiments.py tries it.
+SWEPT = ("checkout",)
+
 # What starts and kills processes by itself: tests/test_chaos.py tries it.
 DISTURBERS = ("chaos",)
 
@@ -91,7 +94,7 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_the_examples_are_there() -> None:
     assert {"beat", "chat", "clock_sync", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
-    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS}
+    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS, *SWEPT}
 
 
 @pytest.mark.long
