@@ -196,7 +196,7 @@ def test_draws_are_small(draws: Draws) -> None:
 
 
 def test_mirrored_draws_are_those_of_a_mirrored_stream() -> None:
-    drawn, stream = Draws(-8, "wind"), Stream(-8, "wind")
+    drawn, stream = used.Draws(-8, "wind"), Stream(-8, "wind")
     for _ in range(5):
         assert (drawn.random(), drawn.exponential(1_000_000.0), drawn.randrange(10)) == (
             *(stream.random(), stream.exponential(1_000_000.0), stream.randrange(10)),
