@@ -4,9 +4,9 @@ Student's quantiles come from scipy, which is an extra: without it means can be 
 
 The sequential rule of `--until-precise` is: look at n = 10, 15, 22, 33, ... replications (each time half as many more);
 stop at the first look at which the half-width of the 95 % interval is at most the given share of the mean's absolute
-value, and was so at the look before, too. To look often, and to stop at the first interval that happens to be narrow,
-would give intervals that cover too rarely; few looks, of which two in a row must agree, give away next to nothing
-(`tests/experiments/test_coverage.py` measures it).
+value, and was so at the look before, too. To stop at the first interval that happens to be narrow gives intervals that
+cover too rarely. This rule loses a little of the 95 %, too: over 1,000 experiments of six kinds each, intervals covered
+in 93.7 to 94.6 % of cases; to stop at the first narrow look, in 92.7 to 94.9 % with two thirds of the runs.
 """
 
 from __future__ import annotations
