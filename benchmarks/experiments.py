@@ -1,7 +1,7 @@
 """Sweeps: what they cost above the runs themselves, what a second core brings, and how fast tables are.
 
-The runs are of a queue in the kernel, ten milliseconds each. Compared, in turns, are a loop that only makes and runs the
-model and takes the mean of what it measures; the same runs as a sweep in one process; and as a sweep on two. What a
+The runs are of a queue in the kernel, ten milliseconds each. Compared, in turns, are a loop that only makes and runs
+the model and takes the mean of what it measures; the same runs as a sweep in one process; and as a sweep on two. What a
 sweep adds to a run is about the same for all, so its share depends on how long they are: with `--until 4h`, which is
 two milliseconds, it is far above 10 %. The aims: at most 10 % above the loop; 1.8 times as fast on two cores that are
 free; a run of nothing takes less than 2 ms; a table of 100,000 rows is read in less than a second.
