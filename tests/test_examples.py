@@ -44,6 +44,8 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 
 # SimPy models as they are.
 SIMPY_SCRIPTS = ("bank",)
+# What is there to be swept, and has no command line of its own: tests/test_docs_experiments.py tries it.
+SWEPT = ("checkout",)
 
 # What starts and kills processes by itself: tests/test_chaos.py tries it.
 DISTURBERS = ("chaos",)
@@ -96,7 +98,7 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_the_examples_are_there() -> None:
     assert {"beat", "chat", "clock_sync", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
-    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS, *SIMPY_SCRIPTS}
+    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS, *SIMPY_SCRIPTS, *SWEPT}
 
 
 @pytest.mark.parametrize("name", SIMPY_SCRIPTS)
@@ -164,6 +166,7 @@ def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
 
 # What `worldline run` has to say of each example that isn't a federation, as it is, or as it is set to be small.
 DIGESTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "checkout/checkout": ("680f31c4517e1fb08ad5f5f1dcf99cc7", ()),
     "epidemic/epidemic": ("72f346433122e6f8bb4ca478ea1ac6cd", ()),
     "harbor/harbor": ("25d9d44d56c76a225e2e19f50b554705", ()),
     "job_shop/job_shop": ("549993e140fe920a7a26837e6c8b8950", ()),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, overload
 
     from worldline import errors
+    from worldline.experiments.sweeping import sweep
     from worldline.federation.inprocess.checker import check
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.participant.aio import connect_async
@@ -104,6 +105,7 @@ __all__ = [
     "run",
     "run_program",
     "sometimes",
+    "sweep",
     "table",
     "test",
     "uniform",
@@ -126,6 +128,7 @@ _HOMES = {
     "run_program": "worldline.federation.participant.program",
     **dict.fromkeys(["host", "test"], "worldline.testing.simulated"),
     "sometimes": "worldline.federation.participant.sometimes",
+    "sweep": "worldline.experiments.sweeping",
 }
 
 

@@ -193,3 +193,15 @@ def test_draws_are_small(draws: Draws) -> None:
     # That is why there are two kinds of them: an entity's draws must not be larger than the entity.
     assert draws(0, "x").__sizeof__() <= 64
     assert Stream(0, "x").__sizeof__() > 1_000
+
+
+def test_mirrored_draws_are_those_of_a_mirrored_stream() -> None:
+    drawn, stream = used.Draws(-8, "wind"), Stream(-8, "wind")
+    for _ in range(5):
+        assert (drawn.random(), drawn.exponential(1_000_000.0), drawn.randrange(10)) == (
+            *(stream.random(), stream.exponential(1_000_000.0), stream.randrange(10)),
+        )
+    state = drawn.getstate()
+    expected = drawn.random()
+    drawn.setstate(state)
+    assert drawn.random() == expected == stream.random()

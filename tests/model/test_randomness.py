@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model import Stream, UsageError
-from worldline.model.randomness import draw_bits, key_of, open_unit, unit
+from worldline.model.randomness import MIRRORED, draw_bits, key_of, open_unit, unit
 
 WORDS = st.integers(0, 2**64 - 1)
 KEY = 0x680276E3A5AF1C88
@@ -20,7 +20,8 @@ KEYS = [
     ((0, "link"), 0x1CA246AC23B54DBA),
     ((0, "link", "pose", "a", "b"), KEY),
     ((7, "link", "pose", "a", "b"), 0xDD11CB64C9E478A9),
-    ((-1, "stream", "wind"), 0x3F08153760A25061),
+    ((0, "stream", "wind"), 0xC578DF7BA23A1D21),
+    ((-1, "stream", "wind"), MIRRORED | 0xC578DF7BA23A1D21),
     ((2**70, "stream", "Wörldlîne", "風"), 0x45094CA18BAD08C0),
 ]
 DRAWS = [
@@ -39,6 +40,17 @@ DRAWS = [
 @pytest.mark.parametrize(("parts", "key"), KEYS)
 def test_keys_are_what_they_have_always_been(parts, key):
     assert key_of(*parts) == key
+
+
+@given(st.integers(0, 2**62), st.integers(1, 100))
+def test_seeds_below_0_mirror_those_from_0_on(seed, number):
+    """In streams, and in draws for messages: as far from the other end, to the last bit."""
+    keys = key_of(seed, "link", "pose"), key_of(-1 - seed, "link", "pose")
+    assert draw_bits(keys[0], number) + draw_bits(keys[1], number) == 2**64 - 1
+    here, there = Stream(seed, "wind"), Stream(-1 - seed, "wind")
+    for _ in range(3):
+        assert here.random() + there.random() == 1.0 - 2.0**-53
+    assert pickle.loads(pickle.dumps(there)).random() == there.random()
 
 
 @pytest.mark.parametrize(("place", "bits"), DRAWS)

@@ -45,6 +45,7 @@ from worldline.lock.events import (
 )
 from worldline.model.draws.names import concerns
 from worldline.model.errors import UsageError
+from worldline.model.lifecycle import MEASURE_LINE
 from worldline.model.message import Message
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
@@ -159,7 +160,8 @@ class Feeding:
             self._move(event.now)
             self._unsubscribe(event)
         elif kind is Log:
-            self._logged(self.now, event.text)
+            if event.kind != MEASURE_LINE:
+                self._logged(self.now, event.text)
         elif kind is Invite:
             self._hear_invitation(event)
         elif kind is Stop:
