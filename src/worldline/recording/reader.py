@@ -159,7 +159,7 @@ class Recording:
         """Yield what arrived in [start, end), on these topics and at these receivers, in order of arrival."""
         if isinstance(topics, str) or isinstance(receivers, str):
             raise UsageError("topics and receivers must be lists, not a single text")
-        self._check_known("topic", topics, self._topics)
+        self._check_known("topic", topics, self.topics)
         self._check_known("receiver", receivers, self.members)
 
         def arrival(record: Record) -> Arrival | None:
@@ -174,7 +174,7 @@ class Recording:
 
     def check_topics(self, topics: Collection[str]) -> None:
         """Refuse topics that the recording doesn't have."""
-        self._check_known("topic", topics, self._topics)
+        self._check_known("topic", topics, self.topics)
 
     def _check_known(self, what: str, names: Collection[str] | None, known: Callable[[], set[str]]) -> None:
         """Refuse a name that the recording doesn't have: nothing would ever be found of it."""
@@ -184,8 +184,9 @@ class Recording:
                 listed = f"its {what}s are {', '.join(sorted(there)[:12])}" if there else None
                 raise UsageError(f"{self.path} has no {what} {shown(name)}", advice=nearest(name, there) or listed)
 
-    def _topics(self) -> set[str]:
-        return {channel.topic for channel in self._channels.values() if channel.metadata != LOST_CHANNEL}
+    def topics(self) -> set[str]:
+        """Return the topics of what was sent and noted."""
+        return {channel.topic for channel in self.channels.values() if channel.metadata != LOST_CHANNEL}
 
     def members(self) -> set[str]:
         """Return who took part, or might have."""
@@ -212,19 +213,16 @@ class Recording:
 
         return self._in_order(loss, start, end)
 
-    def frame(self, topic: str) -> Any:
-        """Return everything on a topic as a pandas DataFrame: a row for each message and receiver, in order of sending.
+    def frame(self, *names: str) -> Any:
+        """Return topics, or fields by their names, as a pandas DataFrame: a row for each message and receiver.
 
         Its columns are `sent`, `arrival`, `sender`, `receiver`, `sequence`, `copy` and `lost`, and the fields of the
-        payloads. Times are nanoseconds. It needs pandas, which Worldline doesn't install.
+        payloads; if it isn't of one topic alone, also `topic`, and the fields have their full names, ``pose.x``. Times
+        are nanoseconds. It needs pandas: `worldline[tables]`.
         """
-        from worldline.recording.tables import frame_of  # Here, since few need it.
+        from worldline.recording.tables import frame_of  # Here, since few need it, and it needs this module.
 
-        self.check_topics([topic])
-        try:
-            return frame_of(sendings(self._scan), topic)
-        except Damaged as damage:
-            raise self._altered(damage) from damage
+        return frame_of(self, names)
 
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""
@@ -246,7 +244,7 @@ class Recording:
         begin, stop = as_time(start, "the start"), FOREVER + 1 if end is None else as_time(end, "the end")
         chunks = sorted(chunk for chunk in self._scan.chunks if chunk.latest >= begin and chunk.earliest < stop)
         pool: list[_Entry] = []
-        channels, size = dict(self._channels), 0
+        channels, size = dict(self.channels), 0
         try:
             with self.path.open("rb") as file:
                 for place, chunk in enumerate(chunks):
@@ -276,7 +274,7 @@ class Recording:
         )
 
     @cached_property
-    def _channels(self) -> dict[int, Channel]:
+    def channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
 

@@ -16,12 +16,12 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
-from mcap.records import Channel
+from mcap.records import Channel, Schema
 
 from worldline.history.diff.account import Fate, Sending
 from worldline.recording.facts import LOST_CHANNEL, LostMessage
@@ -33,6 +33,7 @@ _PREFIX = 9
 _FIELDS = _RECORD.size - _PREFIX  # Of a message, before its data.
 _PADDING = bytes(_RECORD.size)  # So that the last record of a chunk, too, can be read as if it were a message.
 _COPY = re.compile("[0-9]{1,18}")
+_Kind = TypeVar("_Kind", Channel, Schema)
 _lost_decoder = msgspec.json.Decoder(LostMessage)
 
 
@@ -62,7 +63,8 @@ def equal_chunks(a: Scan, b: Scan) -> int:
 def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[int, Channel]) -> Iterator[Record]:
     """Yield the messages in some chunks; put the channels that are found into the dict of those that are known."""
     ways: dict[int, RecordedPath | str] = {}  # The path of a channel, or the topic if several paths share it.
-    unpack, is_message, is_channel = _RECORD.unpack_from, int(Opcode.MESSAGE), int(Opcode.CHANNEL)
+    unpack = _RECORD.unpack_from
+    is_message, is_channel, is_schema = int(Opcode.MESSAGE), int(Opcode.CHANNEL), int(Opcode.SCHEMA)
     for chunk in chunks:
         data = scan.unpacked(file, chunk)
         size, offset = len(data), 0
@@ -75,9 +77,12 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
                 raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
             if kind != is_message:
                 if kind == is_channel:
-                    channel = _channel(data[start:offset], chunk)
+                    channel = _read(Channel, data[start:offset], chunk)
                     channels[channel.id] = channel
                     ways.pop(channel.id, None)
+                elif kind == is_schema:
+                    schema = _read(Schema, data[start:offset], chunk)
+                    scan.schemas.setdefault(schema.id, schema)
                 continue
             if length < _FIELDS:
                 raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
@@ -96,12 +101,12 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
                 yield at, sent, sequence, path, None, lost.reason
 
 
-def _channel(record: bytes, chunk: Place) -> Channel:
+def _read(kind: type[_Kind], record: bytes, chunk: Place) -> _Kind:
     try:
-        channel: Channel = Channel.read(ReadDataStream(BytesIO(record)))
+        found: _Kind = kind.read(ReadDataStream(BytesIO(record)))
     except DAMAGE as error:
         raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
-    return channel
+    return found
 
 
 def _way(number: int, channels: dict[int, Channel]) -> RecordedPath | str:

@@ -1,0 +1,274 @@
+"""What members told in a run, by the names of fields: `topic.field[0]`; of one alone, `member.topic.field[0]`.
+
+A payload is read by what the file says of its encoding: JSON, MessagePack, an LCM type whose definition is in the file;
+without an encoding, as JSON or MessagePack if it is that. A *monitor* of the kernel is a topic of its own name, so
+`queue` and `lathe.queue` are what entities recorded, and what one of them did.
+
+A name may end anywhere, and then stands for all fields below; a `*` in it stands for any text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from worldline.history.diff.account import Fate, Sending
+from worldline.history.diff.values import decoded, is_nothing
+from worldline.history.fields import fields_of, getter, is_missing, joined, pattern, rest_of
+from worldline.model.errors import UsageError, nearest, shown
+from worldline.model.time import FOREVER
+from worldline.recording.facts import LOST_CHANNEL
+from worldline.recording.lcm_values import LcmDefinitionError, lcm_reader
+from worldline.recording.reader import Recording, intact, recorded_account
+
+MONITORS = "worldline/record"
+"""The topic on which the kernel tells what entities record: the monitor's name, and the value."""
+
+_NAMED_MAX = 12
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+Decode = Callable[[bytes], Any]
+"""Returns a payload as plain values; as the bytes that it is, if it can't be read as what the file says it is."""
+
+Telling = tuple[int, str, str, Any, list[Fate], int]
+"""When it was sent, by whom, topic, decoded payload, what became of it, and its sender's number for it."""
+
+
+# --- Payloads ---
+
+
+def decoders_of(recording: Recording) -> Callable[[str], Decode]:
+    """Return a function that finds out, once for each topic, how its payloads are read."""
+    said = {
+        channel.topic: (channel.message_encoding, recording.scan.schemas.get(channel.schema_id))
+        for channel in recording.channels.values()
+        if channel.metadata != LOST_CHANNEL and "worldline" not in channel.metadata
+    }
+
+    @cache
+    def decoder(topic: str) -> Decode:
+        encoding, schema = said.get(topic, ("", None))
+        if encoding == "lcm" and schema is not None:
+            try:
+                return _guarded(lcm_reader(schema.name, schema.data.decode()), LcmDefinitionError)
+            except ValueError:
+                return bytes
+        if encoding == "msgpack":
+            return _guarded(msgspec.msgpack.decode, msgspec.DecodeError, ValueError, TypeError, RecursionError)
+        return _read if encoding in ("", "json") else bytes
+
+    return decoder
+
+
+def _guarded(decode: Decode, *errors: type[Exception]) -> Decode:
+    def read(payload: bytes) -> Any:
+        try:
+            return decode(payload)
+        except errors:
+            return payload
+
+    return read
+
+
+def _read(payload: bytes) -> Any:
+    value = decoded(payload)
+    return payload if is_nothing(value) else value
+
+
+# --- What was told, by names ---
+
+Rest = str | Callable[[str], bool]
+"""Which fields of a topic a name means: those whose names begin with this, or those that a function knows."""
+
+
+class Names:
+    """What its user wants of a run: some topics, or fields; everything, if none is named."""
+
+    def __init__(self, names: Collection[str] = ()) -> None:
+        self.names = tuple(dict.fromkeys(names))
+        self._patterns = {name: pattern(name) for name in self.names if "*" in name}
+
+    def rests(self, sender: str, topic: str) -> list[tuple[int, Rest]]:
+        """Return which names are of a topic as this sender tells it: the name's number, and which of its fields."""
+        if not self.names:
+            return [(0, "")]
+        found: list[tuple[int, Rest]] = []
+        for number, name in enumerate(self.names):
+            if name in self._patterns:
+                found.append((number, self._knowing(self._patterns[name].fullmatch, sender, topic)))
+                continue
+            own = rest_of(name, sender) if sender else None
+            rest = rest_of(name, topic)
+            if rest is None and own:
+                rest = rest_of(own, topic)
+            if rest is not None:
+                found.append((number, rest))
+        return found
+
+    @staticmethod
+    def _knowing(match: Callable[[str], object], sender: str, topic: str) -> Callable[[str], bool]:
+        @cache
+        def knows(field: str) -> bool:
+            full = joined(topic, field)
+            return match(full) is not None or match(f"{sender}.{full}") is not None
+
+        return knows
+
+
+def meant_by(field: str, rests: Iterable[tuple[int, Rest]]) -> list[int]:
+    """Return the numbers of the names that mean a field of a topic."""
+    return [
+        number
+        for number, rest in rests
+        if (rest(field) if callable(rest) else not rest or rest_of(field, rest) is not None)
+    ]
+
+
+def told(
+    sendings: Iterable[Sending], decoder: Callable[[str], Decode], wants: Callable[[str, str], object]
+) -> Iterator[Telling]:
+    """Yield what is wanted of what was sent and noted: by its sender and its topic, which may be a monitor's name."""
+    cached = cache(wants)
+    for at, sender, topic, payload, fates, number in sendings:
+        if topic == MONITORS and not fates:
+            record = decoder(topic)(payload or b"")
+            if not cached(sender, topic) and _is_of_monitor(record):
+                if cached(sender, record[0]):
+                    yield at, sender, record[0], record[1], fates, number
+                continue
+        if cached(sender, topic):
+            yield at, sender, topic, decoder(topic)(payload or b""), fates, number
+
+
+def _is_of_monitor(record: Any) -> bool:
+    return isinstance(record, list) and len(record) == 2 and isinstance(record[0], str)
+
+
+def told_in(recording: Recording, wants: Callable[[str, str], object]) -> Iterator[Telling]:
+    """Yield what is wanted of a recording, as far as all of it is there."""
+    return told(recorded_account(intact(recording)).sendings, decoders_of(recording), wants)
+
+
+# --- Signals ---
+
+
+class Signal(NamedTuple):
+    """The values of one field, as one member told them, and when: nanoseconds. `asked` is the number of the name."""
+
+    asked: int
+    sender: str
+    name: str
+    times: list[int]
+    values: list[Any]
+
+
+def signals(
+    recording: Recording,
+    names: Sequence[str],
+    *,
+    senders: Collection[str] = (),
+    start: int = 0,
+    end: int = FOREVER,
+) -> list[Signal]:
+    """Return the signals of a recording that are meant by these names, in the order of the names.
+
+    Values are numbers and texts; those of other kinds are left out.
+    """
+    wanted = Names(names)
+    for sender in senders:
+        if sender not in (members := recording.members()):
+            raise UsageError(f"{recording.path} has no member {shown(sender)}", advice=nearest(sender, members))
+    takers: dict[tuple[str, str], list[_Taker]] = {}
+
+    def wants(sender: str, topic: str) -> bool:
+        if topic == MONITORS and not any(rest_of(name, topic) is not None for name in wanted.names):
+            return False
+        if senders and sender not in senders:
+            return False
+        found = [_Taker(number, rest) for number, rest in wanted.rests(sender, topic)]
+        takers[sender, topic] = found
+        return bool(found)
+
+    for at, sender, topic, value, _, _ in told_in(recording, wants):
+        if start <= at < end:
+            for taker in takers[sender, topic]:
+                taker.take(at, value)
+    found = [
+        Signal(taker.number, sender, joined(topic, field), times, values)
+        for (sender, topic), each in takers.items()
+        for taker in each
+        for field, (times, values) in taker.series.items()
+        if values
+    ]
+    found.sort(key=lambda signal: signal.asked)
+    there = {signal.asked for signal in found}
+    for number, name in enumerate(wanted.names):
+        if number not in there:
+            raise unknown_name(recording, name)
+    return found
+
+
+class _Taker:
+    """Takes the values of what one name means on one topic of one sender."""
+
+    def __init__(self, number: int, rest: Rest) -> None:
+        self.number = number
+        self.series: dict[str, tuple[list[int], list[Any]]] = {}
+        self._rest = rest
+        self._get = None if callable(rest) else getter(rest)
+        self._own: tuple[list[int], list[Any]] | None = None
+
+    def take(self, at: int, value: Any) -> None:
+        if self._get is None:
+            for field, each in fields_of(value):
+                if self._rest(field):  # type: ignore[operator]
+                    self._add(field, at, each)
+            return
+        found = self._get(value)
+        kind = type(found)
+        if kind is float or kind is int:
+            if self._own is None:
+                self._own = self.series[str(self._rest)] = ([], [])
+            self._own[0].append(at)
+            self._own[1].append(found)
+        elif kind is dict or kind is list:
+            for field, each in fields_of(found, str(self._rest)):
+                self._add(field, at, each)
+        elif not is_missing(found):
+            self._add(str(self._rest), at, found)
+
+    def _add(self, field: str, at: int, value: Any) -> None:
+        if isinstance(value, str):
+            value = _NOT_FINITE.get(value, value)
+        if isinstance(value, float | int | str):  # A truth value is a number, too.
+            times, values = self.series.setdefault(field, ([], []))
+            times.append(at)
+            values.append(value)
+
+
+def unknown_name(recording: Recording, name: str) -> UsageError:
+    """Say that nothing has a name, or nothing that can be shown, and which ones there are."""
+    known = field_names(recording)
+    full = [*known, *(f"{sender}.{each}" for each, senders in known.items() for sender in senders)]
+    listed = f"there are {', '.join(list(known)[:_NAMED_MAX])}" if known else "it has none at all"
+    if any(rest_of(each, name) is not None for each in full):
+        return UsageError(f"{recording.path} has nothing of {shown(name)} that is a number or a text", advice=listed)
+    return UsageError(f"{recording.path} has no field {shown(name)}", advice=nearest(name, full) or listed)
+
+
+_LOOKED_AT = 100
+
+
+def field_names(recording: Recording) -> dict[str, set[str]]:
+    """Return the names of all fields, from the first payloads of each topic, with the members that told them."""
+    counts: dict[tuple[str, str], int] = {}
+    names: dict[str, set[str]] = {}
+    for _, sender, topic, value, _, _ in told_in(recording, lambda _, topic: topic != MONITORS):
+        counts[sender, topic] = counts.get((sender, topic), 0) + 1
+        if counts[sender, topic] <= _LOOKED_AT:
+            for field, _ in fields_of(value):
+                names.setdefault(joined(topic, field), set()).add(sender)
+    return names
