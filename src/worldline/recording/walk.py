@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
+from itertools import islice
+from operator import ne
 from typing import BinaryIO, TypeVar
 
 import msgspec
@@ -64,7 +66,7 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
     """Yield the messages in some chunks; put the channels that are found into the dict of those that are known."""
     ways: dict[int, RecordedPath | str] = {}  # The path of a channel, or the topic if several paths share it.
     unpack = _RECORD.unpack_from
-    is_message, is_channel, is_schema = int(Opcode.MESSAGE), int(Opcode.CHANNEL), int(Opcode.SCHEMA)
+    is_message = int(Opcode.MESSAGE)
     for chunk in chunks:
         data = scan.unpacked(file, chunk)
         size, offset = len(data), 0
@@ -76,13 +78,7 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
             if offset > size:
                 raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
             if kind != is_message:
-                if kind == is_channel:
-                    channel = _read(Channel, data[start:offset], chunk)
-                    channels[channel.id] = channel
-                    ways.pop(channel.id, None)
-                elif kind == is_schema:
-                    schema = _read(Schema, data[start:offset], chunk)
-                    scan.schemas.setdefault(schema.id, schema)
+                ways.pop(_note_definition(kind, data[start:offset], chunk, scan, channels), None)
                 continue
             if length < _FIELDS:
                 raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
@@ -99,6 +95,90 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
                 lost = _lost(payload, sequence)
                 path = RecordedPath(lost.topic, lost.sender, lost.receiver, lost.copy)
                 yield at, sent, sequence, path, None, lost.reason
+
+
+Batch = tuple[str, str, list[int], list[bytes]]
+"""A sender, a topic, when what it sent was sent, and the payloads."""
+
+
+def batches(scan: Scan, wants: Callable[[str, str], object]) -> Iterator[Batch]:
+    """Yield all that some senders sent on some topics, each once, chunk by chunk: without what became of it.
+
+    That is what takes least for one who needs only values: a quarter of the time of `sendings`. The file must be in
+    the order in which it was recorded, and have a channel for each path.
+    """
+    channels: dict[int, Channel] = {}
+    chosen: dict[int, tuple[str, str] | None] = {}
+    last: dict[tuple[str, str], tuple[int, int]] = {}
+    unpack, is_message = _RECORD.unpack_from, int(Opcode.MESSAGE)
+    with scan.path.open("rb") as file:
+        for chunk in scan.chunks:
+            data = scan.unpacked(file, chunk)
+            size, offset = len(data), 0
+            data += _PADDING
+            found: dict[tuple[str, str], _Columns] = {}
+            columns: dict[int, _Columns | None] = {}
+            while offset < size:
+                kind, length, number, sequence, _, sent = unpack(data, offset)
+                start = offset + _PREFIX
+                offset = start + length
+                if kind == is_message and number in columns:
+                    own = columns[number]
+                    if own is not None:
+                        own[0].append(sent)
+                        own[1].append(sequence)
+                        own[2].append(data[start + _FIELDS : offset])
+                    continue
+                if offset > size or (kind == is_message and length < _FIELDS):
+                    raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
+                if kind != is_message:
+                    chosen.pop(_note_definition(kind, data[start:offset], chunk, scan, channels), None)
+                    continue
+                if number not in chosen:
+                    way = _way(number, channels)
+                    chosen[number] = None
+                    if not isinstance(way, str) and wants(way.sender, way.topic):
+                        chosen[number] = way.sender, way.topic
+                key = chosen[number]
+                columns[number] = None if key is None else found.setdefault(key, ([], [], []))
+                offset = start - _PREFIX  # Once more, now that it is known.
+            if offset > size:
+                raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
+            for key, own in found.items():
+                last[key] = _leave_out_equal(own, last.get(key))
+                if own[0]:
+                    yield (*key, own[0], own[2])
+
+
+_Columns = tuple[list[int], list[int], list[bytes]]
+"""Times, numbers and payloads."""
+
+
+def _leave_out_equal(columns: _Columns, last: tuple[int, int] | None) -> tuple[int, int]:
+    """Leave a message in only once that is there for several receivers; return time and number of the last one."""
+    times, numbers, payloads = columns
+    end = times[-1], numbers[-1]
+    if last != (times[0], numbers[0]) and all(map(ne, numbers, islice(numbers, 1, None))):
+        return end
+    kept = []
+    for place, key in enumerate(zip(times, numbers, strict=True)):
+        if key != last:
+            kept.append(place)
+            last = key
+    times[:], payloads[:] = [times[place] for place in kept], [payloads[place] for place in kept]
+    return end
+
+
+def _note_definition(kind: int, record: bytes, chunk: Place, scan: Scan, channels: dict[int, Channel]) -> int:
+    """Take in a channel or a schema; return the number of the channel, or -1."""
+    if kind == Opcode.CHANNEL:
+        channel = _read(Channel, record, chunk)
+        channels[channel.id] = channel
+        return int(channel.id)
+    if kind == Opcode.SCHEMA:
+        schema = _read(Schema, record, chunk)
+        scan.schemas.setdefault(schema.id, schema)
+    return -1
 
 
 def _read(kind: type[_Kind], record: bytes, chunk: Place) -> _Kind:

@@ -45,27 +45,12 @@ def definition(kind: Any) -> str:
     last = ""
     for each in _with_parts(kind, {}).values():
         package, _, name = type_name(each).rpartition(".")
-        lines += (
-            ["", *_struct(each, name)]
-            if lines and package == last
-            else [*_package(lines, package), *_struct(each, name)]
-        )
+        head = [f"package {package};", ""] if package != last else []
+        fields = zip(each.__slots__, each.__typenames__, each.__dimensions__, strict=True)
+        members = [f"    {type_} {field}{_dimensions(sizes)};" for field, type_, sizes in fields]
+        lines += [*([""] if lines else []), *head, f"struct {name}", "{", *members, "}"]
         last = package
     return "\n".join([*lines, ""])
-
-
-def _package(lines: list[str], package: str) -> list[str]:
-    return [*([""] if lines else []), f"package {package};", ""] if package else []
-
-
-def _struct(kind: Any, name: str) -> list[str]:
-    fields = zip(kind.__slots__, kind.__typenames__, kind.__dimensions__, strict=True)
-    return [
-        f"struct {name}",
-        "{",
-        *(f"    {type_} {field}{_dimensions(sizes)};" for field, type_, sizes in fields),
-        "}",
-    ]
 
 
 def _with_parts(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
