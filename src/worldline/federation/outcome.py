@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from worldline.history.journal import Entry
+from worldline.history.monitor import Monitors
 from worldline.history.outcome import End, Outcome
 from worldline.lock import Arbiter
 from worldline.lock.remarks import Standstill, UnheardTopic, UnmetFault, said_of_unheard
@@ -53,12 +54,16 @@ def outcome_of(arbiter: Arbiter, digest: bytes, journals: dict[str, list[Entry]]
     """Return what came of the run that an arbiter has seen to its end."""
     arbiter.check_draws()
     members = {name: End(now, arbiter.members[name].digest) for name, (_, now) in arbiter.participants().items()}
+    monitors = Monitors(sorted(arbiter.remarks.monitors.items()))
+    for (name, _), monitor in monitors.items():
+        monitor.end = members[name].at if name in members else None
     return FederationOutcome(
         digest=digest,
         now=max((end.at for end in members.values()), default=0),
         events=arbiter.events,
         members=members,
         dropped=arbiter.dropped(),
+        monitors=monitors,
         journals=journals or {},
         standstill=arbiter.standstill(),
         unheard=arbiter.remarks.unheard(),

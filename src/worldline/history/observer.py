@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
-LOG, META = "worldline/log", "worldline/meta"
-"""The topics of notes that all rooms have: lines that members write, and what the simulator does to them."""
+LOG, META, MEASURE = "worldline/log", "worldline/meta", "worldline/measure"
+"""The topics of notes that all rooms have: lines that members write, what the simulator does to them, and numbers that
+they measure, as an object with one field: the number, by its name."""
 
 OUTSIDE = ""
 """The name of no member: the sender of what comes from outside. No member can have it."""

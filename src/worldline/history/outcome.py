@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from worldline.history.monitor import Monitors
 from worldline.history.observer import OUTSIDE
 from worldline.model.errors import WorldlineError
 from worldline.model.text import counted
@@ -67,7 +68,7 @@ class Outcome:
 
     `dropped` counts messages by (receiver, topic, reason). `failure` is what ended the run before its time, where that
     is an outcome and not raised; if it `is_cut`, not all of the moment `now` has happened. Rooms add what only they
-    know.
+    know. `monitors` are what members have measured, by (member, name).
     """
 
     digest: bytes
@@ -77,6 +78,7 @@ class Outcome:
     dropped: dict[tuple[str, str, str], int] = field(default_factory=dict)
     failure: WorldlineError | None = None
     is_cut: bool = False
+    monitors: Monitors = field(default_factory=Monitors, repr=False)
 
     @property
     def names(self) -> list[str]:

@@ -4,7 +4,7 @@ from worldline.builds import build
 from worldline.kernel.engine import ScheduledEvent
 from worldline.kernel.entity import Entity, process
 from worldline.kernel.model import KernelOutcome
-from worldline.kernel.monitor import Monitor
+from worldline.history.monitor import Monitor
 from worldline.kernel.process import Process
 from worldline.kernel.simulation import Simulation
 from worldline.kernel.waiting import EntityMessage, Interrupt, Resource, Signal, receive, wait

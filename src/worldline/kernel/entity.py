@@ -6,10 +6,11 @@ from collections.abc import Callable, Generator
 from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
-from worldline.history.observer import LOG
+from worldline.history.monitor import Monitor, checked_measure
+from worldline.history.observer import LOG, MEASURE
+from worldline.history.plain import encoded
 from worldline.kernel.account import tell_own
 from worldline.kernel.engine import EntityBase
-from worldline.kernel.monitor import Monitor
 from worldline.kernel.process import Process, begin_process, end_entity
 from worldline.kernel.roster import extras_of
 from worldline.kernel.trouble import METHODS, PROPERTIES, check_class
@@ -57,6 +58,17 @@ class Entity(EntityBase):
         if what not in monitors:
             monitors[what] = Monitor()
         monitors[what].record(self.now, value)
+
+    def measure(self, what: str, value: float) -> None:
+        """Measure a number, as of now: it is in the outcome's monitors, for sweeps and observers, and in no digest."""
+        what, value = checked_measure(what, value)
+        engine = self._wl_roster.engine
+        if engine.observer is not None:
+            engine.observer.noted(self.name, MEASURE, engine.now, encoded({what: value}))
+        monitors = extras_of(self).monitors
+        if what not in monitors:
+            monitors[what] = Monitor()
+        monitors[what].record(engine.now, value)
 
     def log(self, text: object) -> None:
         """Write a line for those who look on: observers are told, and recordings keep it. It is in no digest."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from worldline.history.journal import run_digest
+from worldline.history.monitor import Monitor, Monitors
 from worldline.history.observer import OUTSIDE, Observer
 from worldline.history.outcome import End, Outcome
 from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
-from worldline.kernel.monitor import Monitor
 from worldline.kernel.roster import KernelNetwork
 from worldline.model.errors import ConfigurationError, Stuck, UsageError, WorldlineError, nearest, shown
 
@@ -87,32 +87,9 @@ def restored(entity: Made, state: dict[str, Any]) -> Made:
 
 # -- What comes of a run, whatever executed it
 
-_NAMED_MAX = 8
-
-
-class Monitors(dict[tuple[str, str], Monitor]):
-    """The monitors of a run, by (entity, name)."""
-
-    def __missing__(self, key: object) -> Monitor:
-        raise UsageError(f"there is no monitor {shown(key)}", advice=self._advice(key))
-
-    def _advice(self, key: object) -> str:
-        entity, what = key if isinstance(key, tuple) and len(key) == 2 else (key, "")
-        names = sorted({name for name, _ in self})
-        own = sorted(each for name, each in self if name == entity)
-        if own:
-            return nearest(what, own) or f"{entity} has recorded {', '.join(own[:_NAMED_MAX])}"
-        return nearest(entity, names) or 'write monitors["entity", "name"], of what was recorded'
-
-
 @dataclass(frozen=True, kw_only=True)
 class KernelOutcome(Outcome):
-    """What a simulation has come to so far, with the monitors of its entities, by (entity, name).
-
-    Who hasn't ended is among the members with the time FOREVER.
-    """
-
-    monitors: Monitors = field(default_factory=Monitors)
+    """What a simulation has come to so far. Who hasn't ended is among the members with the time FOREVER."""
 
 
 def combined(parts: Sequence[WorkerReport], until: int | None) -> KernelOutcome:

@@ -90,7 +90,7 @@ def fail(engine: Any, error: BaseException, target: Any, what: Any) -> None:
 # until something has gone wrong: it would cost time at each birth, or whenever an attribute is set.
 
 PROPERTIES = ("has_ended", "name", "now", "random", "sender", "sent_at")
-METHODS = ("cancel", "create", "end", "interrupt", "process", "record", "schedule", "send", "stream")
+METHODS = ("cancel", "create", "end", "interrupt", "measure", "process", "record", "schedule", "send", "stream")
 """Those of entities."""
 
 _ADVICE = "call it something else"

@@ -43,7 +43,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
-from worldline.history.observer import DOWN, LOG, Observer
+from worldline.history.monitor import checked_measure
+from worldline.history.observer import DOWN, LOG, MEASURE, Observer
 from worldline.history.outcome import Status
 from worldline.history.plain import encoded
 from worldline.lock import tuning
@@ -102,10 +103,10 @@ from worldline.model.errors import (
     WorldlineError,
     shown,
 )
-from worldline.model.lifecycle import LOG_KINDS
+from worldline.model.lifecycle import LOG_KINDS, MEASURE_LINE
 from worldline.model.links import as_buffer
 from worldline.model.message import check_name
-from worldline.model.payload import PAYLOAD_MAX
+from worldline.model.payload import PAYLOAD_MAX, from_json
 from worldline.model.plan import Plan, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
@@ -424,11 +425,25 @@ class Arbiter:
                 f"it has logged {member.logged:,} bytes without going on",
                 advice=f"limits.flood is {self.logs_max:,}",
             )
+        if event.kind == MEASURE_LINE:
+            self._measured(member, event.text.encode())
+            return
         if self.plan.network.estop is not None:
             self.remarks.logged(member.name, member.now, event.text, event.kind)
         if self._observer is not None:
             line = {"text": event.text, "kind": event.kind} if event.kind else {"text": event.text}
             self._observer.noted(member.name, LOG, member.now, encoded(line))
+
+    def _measured(self, member: Member, line: bytes) -> None:
+        """Keep a number that a participant has measured: an object with one field."""
+        try:
+            ((what, value),) = from_json(line, dict[str, int | float]).items()
+            what, value = checked_measure(what, value)
+        except (WorldlineError, ValueError) as error:
+            raise PeerError(f"it can't measure {shown(line)}", advice='a measure is {"NAME": NUMBER}') from error
+        self.remarks.monitors.of(member.name, what).record(member.now, value)
+        if self._observer is not None:
+            self._observer.noted(member.name, MEASURE, member.now, line)
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from worldline.history.journal import Journal, Noted
+from worldline.history.monitor import checked_measure
 from worldline.history.resumable_hash import HashState
 from worldline.lock.events import (
     Abort,
@@ -79,10 +80,10 @@ from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.clock import TRUE_TIME, LocalClock
 from worldline.model.draws.table import DrawFunction, Drawn, DrawRow, DrawTable, NamedStream, clock_in_run
 from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError, WorldlineError, shortened
-from worldline.model.lifecycle import EmergencyNotice
+from worldline.model.lifecycle import MEASURE_LINE, EmergencyNotice
 from worldline.model.links import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.message import Message, check_name
-from worldline.model.payload import PAYLOAD_MAX
+from worldline.model.payload import PAYLOAD_MAX, to_json
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
@@ -799,6 +800,11 @@ class Ledger:
     def log(self, text: object) -> None:
         """Write a line for those who look on. It is in no digest: no participant acts on it."""
         self.journal.note_aside(Noted(self.now, self.tell_line(text)))
+
+    def measure(self, what: str, value: float) -> None:
+        """Measure a number. It is in no digest, either."""
+        what, value = checked_measure(what, value)
+        self.tell_line(to_json({what: value}).decode(), MEASURE_LINE)
 
     def tell_line(self, text: object, kind: str = "") -> str:
         """Tell a line of a kind; return it as it is told."""

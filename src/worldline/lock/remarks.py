@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
+from worldline.history.monitor import Monitors
 from worldline.model.faults import ParticipantFault, order_of
 from worldline.model.lifecycle import ESTOP_LINE, EmergencyNote
 from worldline.model.links import ESTOP_TOPIC
@@ -81,6 +82,7 @@ class Remarks:
         self._waited: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._emergency: list[EmergencyNote] = []
         self._unmet: list[UnmetFault] = []
+        self.monitors = Monitors()  # What participants have measured.
 
     def publishes(self, topic: str) -> None:
         """A participant publishes on a topic, or may."""

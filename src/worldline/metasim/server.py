@@ -21,7 +21,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server.limits import Limits
 from worldline.federation.server.server import Server
 from worldline.history.guarding import check_observer
-from worldline.history.observer import LOG, Observer
+from worldline.history.observer import LOG, MEASURE, Observer
 from worldline.history.telling import SeveralObservers
 from worldline.launch.file.lcm_types import ENCODING
 from worldline.launch.file.topics import lcm_topic
@@ -85,7 +85,7 @@ class Onlookers(SeveralObservers):
 
     def _recorder(self, target: RecordingTarget) -> Recorder:
         return Recorder(
-            target, self._plan(), encoding=ENCODING, encodings={LOG: "json"}, schemas=self._schemas, overwrite=True
+            target, self._plan(), encoding=ENCODING, encodings={LOG: "json", MEASURE: "json"}, schemas=self._schemas, overwrite=True
         )
 
     def began(self, who: str, at: int) -> None:

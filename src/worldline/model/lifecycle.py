@@ -73,8 +73,8 @@ ESTOP_LOG = "emergency stop"
 FAULT_LOG = "fault: "
 """How log lines about a participant's faults begin."""
 
-FAULT_LINE, ESTOP_LINE = LOG_KINDS = ("fault", "estop")
-"""The kinds of lines that tell of either. Those of programs have none."""
+FAULT_LINE, ESTOP_LINE, MEASURE_LINE = LOG_KINDS = ("fault", "estop", "measure")
+"""The kinds of lines that tell of either, or of a number that a program measures. Its other lines have none."""
 
 
 class Lifecycle(Struct, frozen=True, kw_only=True):

@@ -259,6 +259,7 @@ class Trial(Struct, frozen=True, kw_only=True):
             events=result.events,
             members=result.members,
             dropped=result.dropped,
+            monitors=result.monitors,
             failure=failure,
             is_cut=failure is not None and scheduler.is_cut,
             seed=self.seed,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from worldline.kernel.packing import teach
 from worldline.kernel.trouble import check_class
+from worldline.history.monitor import checked_measure
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.spacetime.core import ChannelEnd, Core, current_core
@@ -277,6 +278,11 @@ class Agent:
     def log(self, text: str) -> None:
         """Log a text, with place and time: it is in the records of a traced run, and in every digest."""
         self._wl_acting("log").log(self._wl_body, str(text))
+
+    def measure(self, what: str, value: float) -> None:
+        """Measure a number, as of now: it is in the outcome's monitors, for sweeps and observers, and in no digest."""
+        what, value = checked_measure(what, value)
+        self._wl_acting("measure").measure(self._wl_body, what, value)
 
     def die(self) -> None:
         """Die: its channels are closed, and what is under way to it vanishes. Senders are told when they can know."""

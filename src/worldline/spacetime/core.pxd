@@ -34,6 +34,7 @@ cdef class Core:
     cdef public list captured
     cdef readonly list dropped
     cdef public object trace
+    cdef public list measured
     cdef list made_now
     cdef readonly list failures
     cdef public double cap

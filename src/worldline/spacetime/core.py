@@ -183,6 +183,7 @@ class Core:
         self.captured: list[tuple[str, str, int]] = []
         self.dropped: list[Lane] = []
         self.trace: list[tuple[Any, ...]] | None = None
+        self.measured: list[tuple[float, str, int, str, float]] = []  # By the agents, as they came.
         self.made_now: list[Body] = []  # Those that were made in the event that takes place now, if that is traced.
         self.failures: list[tuple[float, str, WorldlineError]] = []
         self.cap = _NEVER  # Nothing happens after this lab time: there was an error.
@@ -690,6 +691,11 @@ class Core:
         """Note what an agent says. It counts: what agents say depends on what they have become."""
         body.chain = linked(body.chain, _LOG, 0.0, _fingerprint(text.encode()), 0, 0)
         self.note("log", body, "", text)
+
+    def measure(self, body: Body, what: str, value: float) -> None:
+        """Keep a number that an agent measures, with its lab time. It doesn't count: it is for those who look on."""
+        self.measured.append((body.point[0], body.name, body.events, what, value))
+        self.note("measured", body, what, value)
 
     def look(self, body: Body) -> None:
         """Note what an agent is shown as, if it isn't what it was. That is for pictures alone, and in no history.

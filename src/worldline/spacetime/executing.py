@@ -37,7 +37,7 @@ def run_elsewhere(
     if error is not None:
         raise error
     heard = [report for report in reports if isinstance(report, CoreReport)]
-    before = CoreReport(0, [], records_of(core.trace or ()), {}, [])
+    before = CoreReport(0, [], records_of(core.trace or ()), {}, [], measured=core.measured)
     outcome = outcome_of([before, *heard], until, is_traced=core.trace is not None)
     if outcome.failure is None:
         bring_back(core, (state for report in heard for state in report.states))

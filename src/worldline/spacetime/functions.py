@@ -19,7 +19,7 @@ from worldline.model.blame import described, models, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.spacetime.space import time_of_failure
 
-METHODS = ("after", "die", "jump_to", "log", "reference")
+METHODS = ("after", "die", "jump_to", "log", "measure", "reference")
 """Those of every agent."""
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import MsgspecError, Struct, json
 
 from worldline.history.journal import run_digest
-from worldline.history.observer import DEAD, LOG, META, OUTSIDE, UNDER_WAY, Observer
+from worldline.history.monitor import Monitors
+from worldline.history.observer import DEAD, LOG, MEASURE, META, OUTSIDE, UNDER_WAY, Observer
 from worldline.history.outcome import End, Outcome
 from worldline.history.plain import encoded
 from worldline.kernel.packing import PackedCopy
@@ -52,6 +53,7 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     died      it ended
     ended     the run was over
     log       it noted a text, `what`
+    measured  it measured `what`, a number that is `given`
     shown     it is shown as `what` from now on
     waits     it can't go on: it waits for `peer`, for ever
     failed    it can't go on: `what` says why
@@ -103,6 +105,8 @@ def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
         return {"velocity": tuple(facts)}
     if kind == "jumped":
         return {"emitted": tuple(facts)}
+    if kind == "measured":
+        return {"what": name, "given": facts}
     if kind in ("crossed", "log", "shown", "failed"):
         return {"what": name or facts or ""}
     if kind in ("created", "attached", "held", "closed"):
@@ -172,6 +176,7 @@ class CoreReport(NamedTuple):
     alive: list[str]
     failure: Failure | None = None
     states: list[Any] = []  # noqa: RUF012 - It is never changed.
+    measured: list[tuple[float, str, int, str, float]] = []  # noqa: RUF012 - As above.
 
 
 def report_of(core: Core) -> CoreReport:
@@ -188,7 +193,13 @@ def report_of(core: Core) -> CoreReport:
     }
     failures = [Failure((lab, name), error) for lab, name, error in core.failures]
     return CoreReport(
-        core.events, ends, records_of(core.trace or ()), waits, [body.name for body in living], first_failure(failures)
+        core.events,
+        ends,
+        records_of(core.trace or ()),
+        waits,
+        [body.name for body in living],
+        first_failure(failures),
+        measured=core.measured,
     )
 
 
@@ -204,6 +215,7 @@ def outcome_of(reports: Sequence[CoreReport], until: float, *, is_traced: bool) 
         now=round(until * SECOND),
         events=sum(report.events for report in reports),
         members=members,
+        monitors=_monitors(reports, members),
         until=until,
         kept=in_order(record for report in reports for record in report.records) if is_traced else None,
     )
@@ -215,6 +227,20 @@ def outcome_of(reports: Sequence[CoreReport], until: float, *, is_traced: bool) 
     if alive:
         return _stood_still(outcome, {name: wait for report in reports for name, wait in report.waits.items()}, alive)
     return outcome
+
+
+def _monitors(reports: Sequence[CoreReport], members: Mapping[str, End]) -> Monitors:
+    """Put together what agents have measured; each in its own order, on whichever workers it has been."""
+    monitors = Monitors()
+    for lab, name, _, what, value in sorted((each for report in reports for each in report.measured), key=_when):
+        monitors.of(name, what).record(max(0, nanoseconds(lab)), value)
+    for (name, _), monitor in monitors.items():
+        monitor.end = members[name].at if name in members else None
+    return Monitors(sorted(monitors.items()))
+
+
+def _when(measured: tuple[float, str, int, str, float]) -> tuple[float, str, int]:
+    return measured[:3]
 
 
 def _broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequence[AgentRecord]) -> SpacetimeOutcome:
@@ -380,6 +406,8 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
             observer.sent(who, number, record.what, at, _encode(record), arrival, record)
             lost = None if taken is not None else DEAD if record.peer in died else UNDER_WAY
             observer.arrives(who, number, record.peer, arrival, 0, lost)
+        elif record.kind == "measured":
+            observer.noted(who, MEASURE, at, encoded({record.what: record.given}), record)
         else:
             observer.noted(who, LOG if record.kind == "log" else META, at, _encode(record), record)
     if outcome.failure is None:  # Otherwise no agent has got to the end.
@@ -414,7 +442,7 @@ def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]
         for topic, payload in kept:
             if topic == SCENE:
                 scene = json.decode(payload, type=Scene)
-            else:
+            elif topic != MEASURE:
                 records.append(json.decode(payload, type=AgentRecord))
     except MsgspecError as error:
         raise UsageError("it isn't a recording of agents in spacetime") from error

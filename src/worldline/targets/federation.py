@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace as replace_fields
 
 from worldline.files.loading import Definition
-from worldline.history.observer import LOG, Observer
+from worldline.history.observer import LOG, MEASURE, Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model.draws.checks import check_own_draws, check_topics
@@ -285,7 +285,7 @@ class ReadyFederation(Ready):
             self.plan(),
             federation=self.name,
             encoding=self.encoding,
-            encodings={LOG: "json", **{name: topic.encoding for name, topic in topics.items()}},
+            encodings={LOG: "json", MEASURE: "json", **{name: topic.encoding for name, topic in topics.items()}},
             schemas={
                 name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
                 for name, topic in topics.items()

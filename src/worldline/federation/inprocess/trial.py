@@ -151,6 +151,7 @@ class FederationTrial:
                 events=outcome.events,
                 members=outcome.members,
                 dropped=outcome.dropped,
+                monitors=outcome.monitors,
                 failure=failure,
                 seed=self.seed,
                 faults=_count_faults(as_faults(federation.faults), happenings),

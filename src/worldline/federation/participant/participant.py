@@ -306,6 +306,12 @@ class Operations:
             self._ledger.log(text)
             self._say()
 
+    def measure(self, what: str, value: float) -> None:
+        """Measure a number, as of now: it is in the outcome's monitors, for sweeps and observers, and in no digest."""
+        with self._lock:
+            self._ledger.measure(what, value)
+            self._say()
+
     def leave(self) -> None:
         """Leave the run. Returning from the program does the same."""
         with self._lock:

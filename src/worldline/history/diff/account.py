@@ -24,6 +24,7 @@ of one whose beginning wasn't read.
 
 NOTES = {  # What members note and send to no other, by its topic.
     "worldline/log": "logs",
+    "worldline/measure": "measures",
     "worldline/meta": "notes an event",
     "worldline/process": "resumes or interrupts a process",
     "worldline/record": "records a value",

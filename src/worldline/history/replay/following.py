@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from worldline.history.diff.account import NOTES, Account, Fate, Membership
-from worldline.history.observer import LOG, Observer
+from worldline.history.observer import LOG, MEASURE, Observer
 from worldline.history.replay.retelling import SENDS, RetoldDifference, Utterance, compared
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
@@ -30,6 +30,9 @@ from worldline.model.time import FOREVER
 #
 # An account may end before its run did. Then it says how far it goes (`until`), and what comes after that is unknown,
 # which isn't the same as nothing.
+
+
+_ASIDES = (LOG, MEASURE)  # Nothing depends on what is logged or measured.
 
 
 class SaidThen(NamedTuple):
@@ -94,7 +97,7 @@ class RecordedPart:
         count = number - bisect_left(self._notes, number) if self._notes else number
         numbered = said._replace(number=count)
         if is_kept:
-            self._said[number] = None if said.topic == LOG and is_note else numbered
+            self._said[number] = None if said.topic in _ASIDES and is_note else numbered
         return numbered
 
     def give(self, message: Message) -> None:
@@ -255,7 +258,7 @@ class Following(Observer):
             part.differ(before, now)
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        if payload is not None and topic != LOG:  # Nothing depends on what is logged.
+        if payload is not None and topic not in _ASIDES:
             part = self._parts.of(who)
             part.compare(SaidThen(at, part.sent, topic, payload, []))
 

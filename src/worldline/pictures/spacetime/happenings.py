@@ -25,6 +25,7 @@ _WORDS = {
     "sent": "sent {what} to {peer}",
     "absorbed": "absorbed {what} from {peer}",
     "log": "“{what}”",
+    "measured": "measured {what}",
     "shown": "shown as {what}",
     "waits": "waits for {peer}",
     "created": "created a channel to {peer}",

@@ -1,12 +1,15 @@
-"""A value over time: what an entity records of itself."""
+"""Values over time: what the members of a run measure, and what entities record of themselves."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from math import isfinite
+from numbers import Real
 from typing import Any
 
-from worldline.model.errors import UsageError
+from worldline.model.errors import ModelError, UsageError, nearest, shown
+from worldline.model.message import check_name
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, format_time
 
@@ -77,3 +80,41 @@ class Monitor:
             return total / (end - first)
         except TypeError as error:
             raise UsageError("only numbers have a mean", advice="look at its values") from error
+
+
+_NAMED_MAX = 8
+
+
+class Monitors(dict[tuple[str, str], Monitor]):
+    """The monitors of a run, by (member, name)."""
+
+    def __missing__(self, key: object) -> Monitor:
+        raise UsageError(f"there is no monitor {shown(key)}", advice=self._advice(key))
+
+    def of(self, member: str, what: str) -> Monitor:
+        """Return the monitor of that name, a new one if there is none."""
+        if (member, what) not in self:
+            self[member, what] = Monitor()
+        return self[member, what]
+
+    def _advice(self, key: object) -> str:
+        member, what = key if isinstance(key, tuple) and len(key) == 2 else (key, "")
+        names = sorted({name for name, _ in self})
+        own = sorted(each for name, each in self if name == member)
+        if own:
+            return nearest(what, own) or f"{member} has recorded {', '.join(own[:_NAMED_MAX])}"
+        return nearest(member, names) or 'write monitors["entity", "name"], of what was recorded'
+
+
+def checked_measure(what: str, value: Any) -> tuple[str, int | float]:
+    """Return the name and the number of a measure as every room keeps them; refuse what isn't a finite number."""
+    check_name(what, "a measure")
+    if type(value) is float or type(value) is int:  # As nearly all are.
+        number: int | float = value
+    elif isinstance(value, Real):  # NumPy's are, too, and so are True and False.
+        number = int(value) if isinstance(value, int) else float(value)
+    else:
+        raise ModelError(f"{what} can't be {shown(value)}", advice="a measure is a number")
+    if not isfinite(number):
+        raise ModelError(f"{what} can't be {shown(value)}", advice="a measure is a finite number")
+    return what, number
