@@ -34,7 +34,9 @@ FOUNDATIONS: dict[str, set[str]] = {
     "world": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation"},
     "metasim": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation", "launch"},
     "learning": {"model", "history", "lock", "files", "processes", "federation", "launch"},
-    "pictures": {"model", "history", "lock", "files", "nodes", "spacetime", "world"},
+    "pictures": {
+        *("model", "history", "lock", "files", "recording", "nodes", "spacetime", "world", "experiments"),
+    },
     "targets": {
         *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
         *("kernel", "nodes", "spacetime", "world"),

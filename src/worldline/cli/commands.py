@@ -267,6 +267,7 @@ ABOUT = {
         " intact.",
         "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
         "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
+        "plot": "Plot signals of recordings over simulated time, histograms of them, or measures of a sweep.",
         "draws": "List the random draws of a run: name, time, distribution and value.",
     },
     "Operate": {
@@ -301,6 +302,7 @@ EXAMPLES = {
     "info": ("run.mcap", "federation.toml"),
     "digest": ("run.mcap", "/data/monday.mcap"),
     "export": ("run.mcap run.csv", "run.mcap run.parquet --topic pose"),
+    "plot": ("run.mcap --topic pose.x --topic arm.angle", "before.mcap after.mcap --topic queue -o queue.png"),
     "draws": ("federation.toml", "run.mcap --json"),
     "why": ("cell", "cell --follow"),
     "pause": ("cell", "tcp://server:5000 --token-file token"),

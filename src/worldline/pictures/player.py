@@ -14,7 +14,7 @@ from typing import Any, Literal
 from worldline.pictures.svg import PALETTE, escaped
 
 # Whatever is in the data, the page loads nothing from anywhere.
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 
 # The colors of PALETTE for dark surroundings: those that couldn't be seen there are lighter.
 _NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9a94a", "#c5ccd3")
@@ -47,14 +47,12 @@ def player_page(
         f'<label{hidden}><input id="{name}" type="checkbox" checked> {text}</label>' for name, text in switches.items()
     )
     told = "".join(f'<span class="alarm">{escaped(alarm)}</span>' for alarm in alarms)
-    data = json.dumps({**content, "day": PALETTE, "night": _NIGHT}, separators=(",", ":"))
-    # A script ends at the first thing that looks like its end, even in a text; so there must be none.
-    data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    data = script_data(content)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escaped(title)}</title>
 <style>
@@ -79,6 +77,13 @@ def player_page(
 </body>
 </html>
 """
+
+
+def script_data(content: Mapping[str, Any]) -> str:
+    """Return the content of a page as its script finds it, with the colors for day and night."""
+    data = json.dumps({**content, "day": PALETTE, "night": _NIGHT}, separators=(",", ":"))
+    # A script ends at the first thing that looks like its end, even in a text; so there must be none.
+    return data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def player_text(kind: Kind, suffix: Literal["js", "css"]) -> str:

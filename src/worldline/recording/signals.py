@@ -1,8 +1,8 @@
-"""What members told in a run, by the names of fields: `topic.field[0]`; of one alone, `member.topic.field[0]`.
+"""What members told in a run, by the names of fields: `topic.field[0]`; of one alone, `member/topic.field[0]`.
 
 A payload is read by what the file says of its encoding: JSON, MessagePack, an LCM type whose definition is in the file;
-without an encoding, as JSON or MessagePack if it is that. A *monitor* of the kernel is a topic of its own name, so
-`queue` and `lathe.queue` are what entities recorded, and what one of them did.
+without an encoding, as JSON or MessagePack if it is that. What members measure or record (a *monitor*) is a topic of
+that name: `queue` is what all stations measured, and `lathe/queue` what one of them did.
 
 A name may end anywhere, and then stands for all fields below; a `*` in it stands for any text.
 """
@@ -20,6 +20,7 @@ import msgspec
 from worldline.history.diff.account import Fate, Sending
 from worldline.history.diff.values import decoded, is_nothing
 from worldline.history.fields import Way, fields_of, getter, is_missing, joined, pattern, rest_of, way_to
+from worldline.history.observer import MEASURE
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.time import FOREVER
 from worldline.recording.facts import LOST_CHANNEL
@@ -28,8 +29,8 @@ from worldline.recording.reader import Recording, intact, is_complete, recorded_
 from worldline.recording.scan import SHARED_CHANNEL, Damaged
 from worldline.recording.walk import batches
 
-MONITORS = "worldline/record"
-"""The topic on which the kernel tells what entities record: the monitor's name, and the value."""
+MONITORS = frozenset((MEASURE, "worldline/record"))
+"""The topics of what members measure, and of what entities of the kernel record: a monitor's name, and the value."""
 
 _NAMED_MAX = 12
 _NUMBERS = frozenset((int, float))
@@ -101,16 +102,17 @@ class Names:
     def rests(self, sender: str, topic: str) -> list[tuple[int, Rest]]:
         """Return which names are of a topic as this sender tells it: the name's number, and which of its fields."""
         if not self.names:
-            return [(0, "")]
+            return [] if topic in MONITORS else [(0, "")]
         found: list[tuple[int, Rest]] = []
         for number, name in enumerate(self.names):
             if name in self._patterns:
+                if topic in MONITORS:
+                    continue
                 found.append((number, self._knowing(self._patterns[name].fullmatch, sender, topic)))
                 continue
-            own = rest_of(name, sender) if sender else None
             rest = rest_of(name, topic)
-            if rest is None and own:
-                rest = rest_of(own, topic)
+            if rest is None:
+                rest = rest_of(name, f"{sender}/{topic}")
             if rest is not None:
                 found.append((number, rest))
         return found
@@ -120,7 +122,7 @@ class Names:
         @cache
         def knows(field: str) -> bool:
             full = joined(topic, field)
-            return match(full) is not None or match(f"{sender}.{full}") is not None
+            return match(full) is not None or match(f"{sender}/{full}") is not None
 
         return knows
 
@@ -140,18 +142,21 @@ def told(
     """Yield what is wanted of what was sent and noted: by its sender and its topic, which may be a monitor's name."""
     cached = cache(wants)
     for at, sender, topic, payload, fates, number in sendings:
-        if topic == MONITORS and not fates:
-            record = decoder(topic)(payload or b"")
-            if not cached(sender, topic) and _is_of_monitor(record):
-                if cached(sender, record[0]):
-                    yield at, sender, record[0], record[1], fates, number
-                continue
+        if topic in MONITORS and not fates and not cached(sender, topic):
+            name, value = _monitored(decoder(topic)(payload or b""))
+            if name and cached(sender, name):
+                yield at, sender, name, value, fates, number
+            continue
         if cached(sender, topic):
             yield at, sender, topic, decoder(topic)(payload or b""), fates, number
 
 
-def _is_of_monitor(record: Any) -> bool:
-    return isinstance(record, list) and len(record) == 2 and isinstance(record[0], str)
+def _monitored(record: Any) -> tuple[str, Any]:
+    """Return the name of a monitor and what is told of it; no name, if it isn't that."""
+    if isinstance(record, dict) and len(record) == 1:
+        ((name, value),) = record.items()
+        return str(name), value
+    return (str(record[0]), record[1]) if isinstance(record, list) and len(record) == 2 else ("", None)
 
 
 def told_in(recording: Recording, wants: Callable[[str, str], object]) -> Iterator[Telling]:
@@ -191,8 +196,6 @@ def signals(
     takers: dict[tuple[str, str], list[_Taker]] = {}
 
     def wants(sender: str, topic: str) -> bool:
-        if topic == MONITORS and not any(rest_of(name, topic) is not None for name in wanted.names):
-            return False
         if senders and sender not in senders:
             return False
         found = [_Taker(number, rest) for number, rest in wanted.rests(sender, topic)]
@@ -248,9 +251,9 @@ def _values(recording: Recording, wants: Callable[[str, str], object]) -> Iterat
     decoder = decoders_of(recording)
     try:
         for sender, topic, times, payloads in batches(
-            intact(recording).scan, lambda sender, topic: topic == MONITORS or wants(sender, topic)
+            intact(recording).scan, lambda sender, topic: topic in MONITORS or wants(sender, topic)
         ):
-            if topic == MONITORS and not wants(sender, topic):
+            if topic in MONITORS and not wants(sender, topic):
                 yield from _of_monitors(sender, times, _decoded(payloads, decoder(topic)), wants)
             else:
                 yield sender, topic, times, Payloads(payloads, decoder(topic))
@@ -299,10 +302,11 @@ def _of_monitors(
     """Yield what an entity recorded, by the names of its monitors."""
     found: dict[str, tuple[list[int], list[Any]]] = {}
     for at, record in zip(times, values, strict=True):
-        if _is_of_monitor(record) and wants(sender, record[0]):
-            own = found.setdefault(record[0], ([], []))
+        name, value = _monitored(record)
+        if name and wants(sender, name):
+            own = found.setdefault(name, ([], []))
             own[0].append(at)
-            own[1].append(record[1])
+            own[1].append(value)
     yield from ((sender, name, *lists) for name, lists in found.items())
 
 
@@ -363,7 +367,7 @@ class _Taker:
 def unknown_name(recording: Recording, name: str) -> UsageError:
     """Say that nothing has a name, or nothing that can be shown, and which ones there are."""
     known = field_names(recording)
-    full = [*known, *(f"{sender}.{each}" for each, senders in known.items() for sender in senders)]
+    full = [*known, *(f"{sender}/{each}" for each, senders in known.items() for sender in senders)]
     listed = f"there are {', '.join(list(known)[:_NAMED_MAX])}" if known else "it has none at all"
     if any(rest_of(each, name) is not None for each in full):
         return UsageError(f"{recording.path} has nothing of {shown(name)} that is a number or a text", advice=listed)
@@ -377,7 +381,7 @@ def field_names(recording: Recording) -> dict[str, set[str]]:
     """Return the names of all fields, from the first payloads of each topic, with the members that told them."""
     counts: dict[tuple[str, str], int] = {}
     names: dict[str, set[str]] = {}
-    for _, sender, topic, value, _, _ in told_in(recording, lambda _, topic: topic != MONITORS):
+    for _, sender, topic, value, _, _ in told_in(recording, lambda _, topic: topic not in MONITORS):
         counts[sender, topic] = counts.get((sender, topic), 0) + 1
         if counts[sender, topic] <= _LOOKED_AT:
             for field, _ in fields_of(value):

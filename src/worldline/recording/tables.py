@@ -56,8 +56,6 @@ class Table:
         def wants(sender: str, topic: str) -> bool:
             if self._topic is not None:
                 return topic == self._topic
-            if topic == MONITORS and MONITORS not in self._names.names:
-                return False
             found = rests[sender, topic] = self._names.rests(sender, topic)
             return bool(found)
 
@@ -146,7 +144,7 @@ class Table:
 def topics_of(recording: Recording) -> set[str]:
     """Return the topics of a recording, and its monitors, which are topics as well."""
     there = recording.topics()
-    if MONITORS in there:
+    if there & MONITORS:
         there.update(topic for _, _, topic, _, _, _ in told_in(recording, lambda _, topic: topic not in there))
     return there
 

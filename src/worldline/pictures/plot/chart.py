@@ -1,0 +1,81 @@
+"""What a plot shows, before it is drawn: panels with lines, bars or cells. No library is needed for that.
+
+A plot has a title and panels, one above the other. Panels of lines share one horizontal axis. Values are plain lists of
+numbers, or arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Style = Literal["line", "steps", "points"]
+Numbers = Any
+"""A sequence of numbers, or an array of numpy."""
+
+LINES_MAX = 32
+"""More lines than that in one panel can't be told apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Values `y` over `x`, both as long; `low` and `high` are the edges of a band around it.
+
+    Lines of the same `color` and `dash` look alike: numbers into the palette, and into the list of dashes.
+    """
+
+    label: str
+    x: Numbers
+    y: Numbers
+    style: Style = "line"
+    color: int = 0
+    dash: int = 0
+    low: Numbers = None
+    high: Numbers = None
+    marked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars:
+    """A histogram: `counts` between each two `edges`."""
+
+    label: str
+    edges: Numbers
+    counts: Numbers
+    color: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """A heat map: a value for each row and column, NaN where there is none; the first row is at the bottom."""
+
+    columns: Sequence[str]
+    rows: Sequence[str]
+    values: Sequence[Sequence[float]]
+    row_title: str
+    value_title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """What shares a vertical axis; `levels` are its texts, where values are texts: y is a place among them."""
+
+    title: str
+    content: Sequence[Line] | Sequence[Bars] | Cells
+    y_title: str = ""
+    levels: Sequence[str] = ()
+    is_whole: bool = False  # All values are whole numbers.
+    y_log: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """All that is drawn. With `ticks`, the horizontal axis has these texts, at 0, 1, 2..."""
+
+    title: str
+    subtitle: str = ""
+    x_title: str = ""
+    panels: Sequence[Panel] = field(default_factory=tuple)
+    ticks: Sequence[str] = ()
+    x_log: bool = False
