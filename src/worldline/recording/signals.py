@@ -22,7 +22,7 @@ from worldline.history.diff.values import decoded, is_nothing
 from worldline.history.fields import Way, fields_of, getter, is_missing, joined, pattern, rest_of, way_to
 from worldline.history.observer import MEASURE
 from worldline.model.errors import UsageError, nearest, shown
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, format_time
 from worldline.recording.facts import LOST_CHANNEL
 from worldline.recording.lcm_values import LcmDefinitionError, lcm_reader
 from worldline.recording.reader import Recording, intact, is_complete, recorded_account
@@ -226,7 +226,10 @@ def signals(
     there = {signal.asked for signal in found}
     for number, name in enumerate(wanted.names):
         if number not in there:
-            raise unknown_name(recording, name)
+            told = f" by {' or '.join(senders)}" if senders else ""
+            told += f" from {format_time(start)} on" if start else ""
+            told += f" before {format_time(end)}" if end < FOREVER else ""
+            raise unknown_name(recording, name, told)
     return found
 
 
@@ -364,13 +367,14 @@ class _Taker:
             values.append(value)
 
 
-def unknown_name(recording: Recording, name: str) -> UsageError:
+def unknown_name(recording: Recording, name: str, where: str = "") -> UsageError:
     """Say that nothing has a name, or nothing that can be shown, and which ones there are."""
     known = field_names(recording)
     full = [*known, *(f"{sender}/{each}" for each, senders in known.items() for sender in senders)]
     listed = f"there are {', '.join(list(known)[:_NAMED_MAX])}" if known else "it has none at all"
     if any(rest_of(each, name) is not None for each in full):
-        return UsageError(f"{recording.path} has nothing of {shown(name)} that is a number or a text", advice=listed)
+        problem = where or " that is a number or a text"
+        return UsageError(f"{recording.path} has nothing of {shown(name)}{problem}", advice=None if where else listed)
     return UsageError(f"{recording.path} has no field {shown(name)}", advice=nearest(name, full) or listed)
 
 

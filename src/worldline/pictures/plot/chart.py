@@ -7,7 +7,7 @@ numbers, or arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Style = Literal["line", "steps", "points"]
@@ -59,14 +59,13 @@ class Cells:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """What shares a vertical axis; `levels` are its texts, where values are texts: y is a place among them."""
+    """What shares a vertical axis; `levels` are the texts that values are, which are their places among them."""
 
     title: str
     content: Sequence[Line] | Sequence[Bars] | Cells
     y_title: str = ""
     levels: Sequence[str] = ()
     is_whole: bool = False  # All values are whole numbers.
-    y_log: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,4 +77,10 @@ class Chart:
     x_title: str = ""
     panels: Sequence[Panel] = field(default_factory=tuple)
     ticks: Sequence[str] = ()
-    x_log: bool = False
+    x_whole: bool = False  # There is nothing between whole numbers.
+
+    def alone(self) -> Chart:
+        """Leave out the title of a panel that is the only one: it would say what the chart's says."""
+        if len(self.panels) != 1:
+            return self
+        return replace(self, panels=[replace(self.panels[0], title="")])

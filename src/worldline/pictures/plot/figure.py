@@ -156,19 +156,17 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
             ax.stairs(each.counts, each.edges, color=color, linewidth=1.2)
         else:
             _draw_line(ax, each)
-    if chart.x_log:
-        ax.set_xscale("log")
-    if panel.y_log:
-        ax.set_yscale("log")
+    if chart.x_whole:
+        ax.xaxis.set_major_locator(library("matplotlib.ticker").MaxNLocator(integer=True))
     if panel.is_whole:
         ax.yaxis.set_major_locator(library("matplotlib.ticker").MaxNLocator(integer=True))
         low, high = ax.get_ylim()
         if high - low < 2:
             ax.set_ylim(low - 1, high + 1)
     if panel.levels:
-        ax.set_yticks(range(len(panel.levels)), [_safe(fitted(each, 120, 8.5)) for each in panel.levels])
+        _name(ax.xaxis if _has_bars(panel) else ax.yaxis, panel.levels)
     if chart.ticks:
-        ax.set_xticks(range(len(chart.ticks)), [_safe(fitted(each, 120, 8.5)) for each in chart.ticks])
+        _name(ax.xaxis, chart.ticks)
     if len(panel.content) > 1:
         columns = -(-len(panel.content) // _LEGEND_ROWS)
         ax.legend(
@@ -179,6 +177,10 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
             handlelength=1.7,
             labelcolor=INK,
         )
+
+
+def _name(axis: Any, texts: Sequence[str]) -> None:
+    axis.set_ticks(range(len(texts)), [_safe(fitted(each, 120, 8.5)) for each in texts])
 
 
 def _label(text: str) -> str:

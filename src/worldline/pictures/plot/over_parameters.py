@@ -62,7 +62,8 @@ def lines_over_parameters(table: SweepTable, wanted: SweepAxes) -> Chart:
         x_title=x or "",
         panels=panels,
         ticks=() if are_numbers else [_text(cell) if x else "all runs" for cell in cells],
-    )
+        x_whole=all(isinstance(cell, int) for cell in cells),
+    ).alone()
 
 
 def _line(label: str, color: int, groups: Sequence[_Group], places: dict[Cell, float]) -> Line:
@@ -100,7 +101,7 @@ def heat_map(table: SweepTable, wanted: SweepAxes) -> Chart:
         panels.append(Panel(title=measure, content=content))
     return Chart(
         title=f"{', '.join(measures)} over {x} and {by}", subtitle=_subtitle(table, x, by), x_title=x, panels=panels
-    )
+    ).alone()
 
 
 def bars_of_runs(table: SweepTable, wanted: SweepAxes, bins: int | None = None) -> Chart:
@@ -118,7 +119,7 @@ def bars_of_runs(table: SweepTable, wanted: SweepAxes, bins: int | None = None) 
             for color, (group, (edges, count)) in enumerate(zip(groups, counts, strict=True))
         ]
         panels.append(Panel(title=measure, content=content, y_title="runs"))
-    return Chart(title=", ".join(measures), subtitle=_subtitle(table, None, by), x_title="value", panels=panels)
+    return Chart(title=", ".join(measures), subtitle=_subtitle(table, None, by), x_title="value", panels=panels).alone()
 
 
 def _measures(table: SweepTable, wanted: SweepAxes) -> tuple[str, ...]:

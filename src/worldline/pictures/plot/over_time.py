@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,7 +144,7 @@ def bars_of(runs: Sequence[RunSignals], wanted: Wanted, bins: int | None = None)
             Bars(label=label, edges=edges, counts=count, color=place)
             for place, (label, (edges, count)) in enumerate(zip(labels, counts, strict=True))
         ]
-        panels.append(Panel(title=_panel_title(name, chosen), content=content, y_title="values"))
+        panels.append(Panel(title=_panel_title(name, chosen), content=content, y_title="values", levels=list(levels)))
     return _chart(runs, panels, "value")
 
 
@@ -231,7 +230,7 @@ def _chart(runs: Sequence[RunSignals], panels: Sequence[Panel], x_title: str) ->
     told = runs[0].told if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.run for run in runs)}"
     if len(panels) > 1:
         return Chart(title=told, x_title=x_title, panels=panels)
-    return Chart(title=panels[0].title, subtitle=told, x_title=x_title, panels=[replace(panels[0], title="")])
+    return Chart(title=panels[0].title, subtitle=told, x_title=x_title, panels=panels).alone()
 
 
 def checked_names(names: Collection[str], known: Callable[[], Iterable[str]]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def page_of(chart: Chart) -> str:
     shown = [_content(panel) for panel in chart.panels]
     style, script = ((here / f"page.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
     if all(each is not None for each in shown):
-        data = script_data({"x": chart.x_title, "ticks": list(chart.ticks), "log": chart.x_log, "panels": shown})
+        data = script_data({"x": chart.x_title, "ticks": list(chart.ticks), "panels": shown})
         body = f"""<main id="plots"></main>
 <footer class="note">Drag to zoom, double-click to go back, ← → to move; click a name to hide its line.</footer>
 <noscript><figure>{picture}</figure></noscript>
