@@ -68,7 +68,7 @@ WRITTEN_AS_BY_USERS = ("models", "templates")
 LEAVES = {"builds", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("queue", "roster", "waiting", "worker")
-PURE_IN_PICTURES = ("chart", "sheet", "svg", "waits")
+PURE_IN_PICTURES = ("plot/chart", "sheet", "svg", "waits")
 PURE_IN_WORLD = ("levels", "groups", "discovery/peers")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class

@@ -15,7 +15,7 @@ from tests.cli.conftest import Command
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Recording
-from worldline.recording.tables import Table
+from worldline.recording.tables import RecordedTable
 
 TOML = """
 name = "pair"
@@ -159,7 +159,7 @@ def test_a_frame_has_exact_times_and_all_fields(recording: Path, monkeypatch: py
     assert frame["arrival"] == [100, 120, 1200, None, None]
     assert frame["x"] == [1, 1, None, None, None]
     assert frame["payload"] == [None, None, None, b"\xff\x00", b"plain text"]
-    assert frame == Table(Recording(recording), ["thing"]).columns()
+    assert frame == RecordedTable(Recording(recording).tellings, ["thing"]).columns()
 
 
 class _Parquet(ModuleType):
@@ -221,7 +221,7 @@ def test_names_of_columns_that_are_taken(tmp_path: Path) -> None:
         recorder.sent("ann", number, "t", number, payload, number)
     recorder.ended("ann", 10, b"")
     recorder.close()
-    found = Table(Recording(tmp_path / "taken.mcap"), ["t"]).columns()
+    found = RecordedTable(Recording(tmp_path / "taken.mcap").tellings, ["t"]).columns()
     assert (found["a.b.c"], found["a.b.c_"]) == ([1, None, None], [2, None, None])
     assert (found["payload_"], found["payload"]) == ([None, 3, None], [None, None, b"\xff"])
 

@@ -16,8 +16,8 @@ from worldline.kernel import Entity, Simulation
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Recording
-from worldline.recording.signals import field_names, signals, told_in
-from worldline.recording.tables import Table
+from worldline.recording.signals import field_names, told_in
+from worldline.recording.tables import RecordedTable
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-100, 100) | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -78,7 +78,7 @@ def recording(tmp_path: Path) -> Recording:
 
 
 def test_signals_are_told_once_for_each_message_and_sender(recording: Recording) -> None:
-    found = signals(recording, ["state.x", "bob/state.at[1]", "packed"])
+    found = recording.signals("state.x", "bob/state.at[1]", "packed")
     assert [(signal.asked, signal.sender, signal.name) for signal in found] == [
         *((0, "ann", "state.x"), (0, "bob", "state.x"), (1, "bob", "state.at[1]")),
         *((2, "ann", "packed"), (2, "bob", "packed")),
@@ -92,33 +92,33 @@ def test_signals_are_told_once_for_each_message_and_sender(recording: Recording)
 
 
 def test_a_name_means_all_fields_below_it(recording: Recording) -> None:
-    assert [signal.name for signal in signals(recording, ["ann/state"])] == [
+    assert [signal.name for signal in recording.signals("ann/state")] == [
         *("state.x", "state.at[0]", "state.at[1]", "state.mode"),
     ]
-    assert {signal.name for signal in signals(recording, ["state.*[0]", "*.mode"])} == {"state.at[0]", "state.mode"}
+    assert {signal.name for signal in recording.signals("state.*[0]", "*.mode")} == {"state.at[0]", "state.mode"}
 
 
 def test_measures_are_topics_of_their_own(recording: Recording) -> None:
-    (wait,) = signals(recording, ["wait"])
+    (wait,) = recording.signals("wait")
     assert (wait.sender, wait.times, wait.values) == ("cat", [7], [3])
-    assert signals(recording, ["cat/wait"]) == [wait]
-    assert signals(recording, ["worldline/measure"])[0].name == "worldline/measure.wait"
+    assert recording.signals("cat/wait") == [wait]
+    assert recording.signals("worldline/measure")[0].name == "worldline/measure.wait"
 
 
 def test_times_and_members_are_chosen(recording: Recording) -> None:
-    (signal,) = signals(recording, ["state.x"], senders=["bob"], start=1000, end=3000)
+    (signal,) = recording.signals("state.x", senders=["bob"], start=1000, end=3000)
     assert (signal.sender, signal.times) == ("bob", [1000, 2000])
     with pytest.raises(UsageError, match=r"no member 'bo' .did you mean 'bob'"):
-        signals(recording, ["state.x"], senders=["bo"])
+        recording.signals("state.x", senders=["bo"])
 
 
 def test_what_is_quick_is_what_is_thorough(recording: Recording) -> None:
     """Values that are read chunk by chunk are those that the whole account of the run has."""
     for name, get in (("state.x", getter("x")), ("state.at[1]", getter("at[1]")), ("state.mode", getter("mode"))):
         told: dict[str, list[Any]] = {}
-        for _, sender, _, value, _, _ in told_in(recording, lambda _, topic: topic == "state"):
+        for _, sender, _, value, _, _ in told_in(recording.tellings, lambda _, topic: topic == "state"):
             told.setdefault(sender, []).append(get(value))
-        assert {signal.sender: signal.values for signal in signals(recording, [name])} == told
+        assert {signal.sender: signal.values for signal in recording.signals(name)} == told
 
 
 @given(st.lists(st.one_of(plain.map(msgspec.json.encode), st.binary(max_size=4)), min_size=1, max_size=6))
@@ -136,15 +136,15 @@ def test_names_that_nothing_has(recording: Recording) -> None:
         ("ann/wait", "did you mean"),
     ):
         with pytest.raises(UsageError) as raised:
-            signals(recording, [name])
+            recording.signals(name)
         assert words in str(raised.value)
-    assert field_names(recording)["state.at[0]"] == {"ann", "bob"}
+    assert field_names(recording.tellings)["state.at[0]"] == {"ann", "bob"}
 
 
 def test_a_recording_that_was_cut_off_has_what_is_there(recording: Recording) -> None:
     data = recording.path.read_bytes()
     recording.path.write_bytes(data[:-300])
-    found = signals(Recording(recording.path), ["state.x"])
+    found = Recording(recording.path).signals("state.x")
     assert found[0].values == [0.5, 1.5, 2.5, 3.5][: len(found[0].values)]
     assert len(found[0].values) >= 3
 
@@ -163,11 +163,11 @@ def test_monitors_of_the_kernel(tmp_path: Path) -> None:
     outcome = simulation.run(until="10s", observer=recorder)
     recorder.close(dropped=outcome.dropped)
     recording = Recording(tmp_path / "desk.mcap")
-    found = signals(recording, ["queue.length", "b/queue.at[1]"])
+    found = recording.signals("queue.length", "b/queue.at[1]")
     assert [(signal.sender, signal.name, signal.values) for signal in found] == [
         ("a", "queue.length", [0, 1, 2, 3]),
         ("b", "queue.length", [0, 1, 2, 3]),
         ("b", "queue.at[1]", [0, 1, 2, 3]),
     ]
-    columns = Table(recording, ["queue"]).columns()
+    columns = RecordedTable(recording.tellings, ["queue"]).columns()
     assert (columns["sender"], columns["length"]) == (["a", "b"] * 4, [0, 0, 1, 1, 2, 2, 3, 3])

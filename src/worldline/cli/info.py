@@ -329,9 +329,9 @@ def export(
         raise UsageError(f"{path} is the recording itself, which would be lost", advice="choose another OUTPUT")
     with interruptible():
         if chosen is ExportForm.CSV:
-            save_parts(path, csv_of(recording, names))
+            save_parts(path, csv_of(recording.tellings, names))
         elif chosen is ExportForm.PARQUET:
-            save(path, parquet_of(recording, names))
+            save(path, parquet_of(recording.tellings, names))
         elif chosen is ExportForm.CHROME_TRACE:
             recording.check_topics(names)
             account = recorded_account(intact(recording))

@@ -31,6 +31,7 @@ from worldline.recording.facts import (
 )
 from worldline.recording.pending import Contents
 from worldline.recording.scan import Damaged, Scan
+from worldline.recording.signals import RecordedSignal, Tellings, signals
 from worldline.recording.walk import Record, records, sendings
 
 
@@ -222,7 +223,28 @@ class Recording:
         """
         from worldline.recording.tables import frame_of  # Here, since few need it, and it needs this module.
 
-        return frame_of(self, names)
+        return frame_of(self.tellings, names)
+
+    def signals(self, *names: str, senders: Collection[str] = (), **span: int) -> list[RecordedSignal]:
+        """Return the values of fields over time: a signal for each field that a name means, and each sender.
+
+        `start` and `end` are the times, in nanoseconds, that they lie between.
+        """
+        return signals(self.tellings, names, senders=senders, **span)
+
+    @property
+    def tellings(self) -> Tellings:
+        """What it tells, for those who read values out of it."""
+        return Tellings(
+            self.path,
+            self._scan,
+            self.channels,
+            frozenset(self.topics()),
+            frozenset(self.members()),
+            is_complete(self),
+            sendings=lambda: recorded_account(intact(self)).sendings,
+            check=lambda: intact(self),
+        )
 
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""

@@ -10,12 +10,14 @@ A name may end anywhere, and then stands for all fields below; a `*` in it stand
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from mcap.records import Channel
 
 from worldline.history.diff.account import Fate, Sending
 from worldline.history.diff.values import decoded, is_nothing
@@ -25,8 +27,7 @@ from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.time import FOREVER, format_time
 from worldline.recording.facts import LOST_CHANNEL
 from worldline.recording.lcm_values import LcmDefinitionError, lcm_reader
-from worldline.recording.reader import Recording, intact, is_complete, recorded_account
-from worldline.recording.scan import SHARED_CHANNEL, Damaged
+from worldline.recording.scan import SHARED_CHANNEL, Damaged, Scan
 from worldline.recording.walk import batches
 
 MONITORS = frozenset((MEASURE, "worldline/record"))
@@ -45,14 +46,30 @@ Telling = tuple[int, str, str, Any, list[Fate], int]
 """When it was sent, by whom, topic, decoded payload, what became of it, and its sender's number for it."""
 
 
+class Tellings(NamedTuple):
+    """What a recording is to one who reads values out of it.
+
+    `sendings` are as many as can be relied on; `check` refuses a file that was altered.
+    """
+
+    path: Path
+    scan: Scan
+    channels: Mapping[int, Channel]
+    topics: frozenset[str]
+    members: frozenset[str]
+    is_complete: bool
+    sendings: Callable[[], Iterable[Sending]]
+    check: Callable[[], object]
+
+
 # --- Payloads ---
 
 
-def decoders_of(recording: Recording) -> Callable[[str], Decode]:
+def decoders_of(run: Tellings) -> Callable[[str], Decode]:
     """Return a function that finds out, once for each topic, how its payloads are read."""
     said = {
-        channel.topic: (channel.message_encoding, recording.scan.schemas.get(channel.schema_id))
-        for channel in recording.channels.values()
+        channel.topic: (channel.message_encoding, run.scan.schemas.get(channel.schema_id))
+        for channel in run.channels.values()
         if channel.metadata != LOST_CHANNEL and "worldline" not in channel.metadata
     }
 
@@ -159,15 +176,15 @@ def _monitored(record: Any) -> tuple[str, Any]:
     return (str(record[0]), record[1]) if isinstance(record, list) and len(record) == 2 else ("", None)
 
 
-def told_in(recording: Recording, wants: Callable[[str, str], object]) -> Iterator[Telling]:
+def told_in(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[Telling]:
     """Yield what is wanted of a recording, as far as all of it is there."""
-    return told(recorded_account(intact(recording)).sendings, decoders_of(recording), wants)
+    return told(run.sendings(), decoders_of(run), wants)
 
 
 # --- Signals ---
 
 
-class Signal(NamedTuple):
+class RecordedSignal(NamedTuple):
     """The values of one field, as one member told them, and when: nanoseconds. `asked` is the number of the name."""
 
     asked: int
@@ -178,21 +195,21 @@ class Signal(NamedTuple):
 
 
 def signals(
-    recording: Recording,
+    run: Tellings,
     names: Sequence[str],
     *,
     senders: Collection[str] = (),
     start: int = 0,
     end: int = FOREVER,
-) -> list[Signal]:
+) -> list[RecordedSignal]:
     """Return the signals of a recording that are meant by these names, in the order of the names.
 
     Values are numbers and texts; those of other kinds are left out.
     """
     wanted = Names(names)
     for sender in senders:
-        if sender not in (members := recording.members()):
-            raise UsageError(f"{recording.path} has no member {shown(sender)}", advice=nearest(sender, members))
+        if sender not in run.members:
+            raise UsageError(f"{run.path} has no member {shown(sender)}", advice=nearest(sender, run.members))
     takers: dict[tuple[str, str], list[_Taker]] = {}
 
     def wants(sender: str, topic: str) -> bool:
@@ -202,7 +219,7 @@ def signals(
         takers[sender, topic] = found
         return bool(found)
 
-    for sender, topic, times, values in _values(recording, cache(wants)):
+    for sender, topic, times, values in _values(run, cache(wants)):
         first, last = bisect_left(times, start), bisect_left(times, end)
         if first < last:
             own = takers[sender, topic]
@@ -216,7 +233,7 @@ def signals(
             for taker in own:
                 taker.take(times[first:last], values)
     found = [
-        Signal(taker.number, sender, joined(topic, field), times, values)
+        RecordedSignal(taker.number, sender, joined(topic, field), times, values)
         for (sender, topic), each in takers.items()
         for taker in each
         for field, (times, values) in taker.series.items()
@@ -229,7 +246,7 @@ def signals(
             told = f" by {' or '.join(senders)}" if senders else ""
             told += f" from {format_time(start)} on" if start else ""
             told += f" before {format_time(end)}" if end < FOREVER else ""
-            raise unknown_name(recording, name, told)
+            raise unknown_name(run, name, told)
     return found
 
 
@@ -244,24 +261,25 @@ Values = tuple[str, str, list[int], list[Any] | Payloads]
 """A sender, a topic, times, and the values in the payloads."""
 
 
-def _values(recording: Recording, wants: Callable[[str, str], object]) -> Iterator[Values]:
+def _values(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[Values]:
     """Yield what is wanted of a recording, as much at once as stands together."""
-    shared = any(channel.metadata == SHARED_CHANNEL for channel in recording.channels.values())
-    if shared or recording.scan.is_reordered or not is_complete(recording):
-        for at, sender, topic, value, _, _ in told_in(recording, wants):
+    shared = any(channel.metadata == SHARED_CHANNEL for channel in run.channels.values())
+    if shared or run.scan.is_reordered or not run.is_complete:
+        for at, sender, topic, value, _, _ in told_in(run, wants):
             yield sender, topic, [at], [value]
         return
-    decoder = decoders_of(recording)
+    decoder = decoders_of(run)
+    run.check()
     try:
         for sender, topic, times, payloads in batches(
-            intact(recording).scan, lambda sender, topic: topic in MONITORS or wants(sender, topic)
+            run.scan, lambda sender, topic: topic in MONITORS or wants(sender, topic)
         ):
             if topic in MONITORS and not wants(sender, topic):
                 yield from _of_monitors(sender, times, _decoded(payloads, decoder(topic)), wants)
             else:
                 yield sender, topic, times, Payloads(payloads, decoder(topic))
     except Damaged as damage:
-        raise UsageError(f"{recording.path} was altered: {damage}", advice="record the run again") from damage
+        raise UsageError(f"{run.path} was altered: {damage}", advice="record the run again") from damage
 
 
 def _decoded(payloads: list[bytes], decode: Decode) -> list[Any]:
@@ -367,25 +385,25 @@ class _Taker:
             values.append(value)
 
 
-def unknown_name(recording: Recording, name: str, where: str = "") -> UsageError:
+def unknown_name(run: Tellings, name: str, where: str = "") -> UsageError:
     """Say that nothing has a name, or nothing that can be shown, and which ones there are."""
-    known = field_names(recording)
+    known = field_names(run)
     full = [*known, *(f"{sender}/{each}" for each, senders in known.items() for sender in senders)]
     listed = f"there are {', '.join(list(known)[:_NAMED_MAX])}" if known else "it has none at all"
     if any(rest_of(each, name) is not None for each in full):
         problem = where or " that is a number or a text"
-        return UsageError(f"{recording.path} has nothing of {shown(name)}{problem}", advice=None if where else listed)
-    return UsageError(f"{recording.path} has no field {shown(name)}", advice=nearest(name, full) or listed)
+        return UsageError(f"{run.path} has nothing of {shown(name)}{problem}", advice=None if where else listed)
+    return UsageError(f"{run.path} has no field {shown(name)}", advice=nearest(name, full) or listed)
 
 
 _LOOKED_AT = 100
 
 
-def field_names(recording: Recording) -> dict[str, set[str]]:
+def field_names(run: Tellings) -> dict[str, set[str]]:
     """Return the names of all fields, from the first payloads of each topic, with the members that told them."""
     counts: dict[tuple[str, str], int] = {}
     names: dict[str, set[str]] = {}
-    for _, sender, topic, value, _, _ in told_in(recording, lambda _, topic: topic not in MONITORS):
+    for _, sender, topic, value, _, _ in told_in(run, lambda _, topic: topic not in MONITORS):
         counts[sender, topic] = counts.get((sender, topic), 0) + 1
         if counts[sender, topic] <= _LOOKED_AT:
             for field, _ in fields_of(value):

@@ -19,8 +19,7 @@ from worldline.history.diff.account import NOTES, Account, named
 from worldline.history.diff.values import payload_text
 from worldline.history.fields import Fields, fields_of, joined
 from worldline.model.errors import UsageError
-from worldline.recording.reader import Recording
-from worldline.recording.signals import MONITORS, Names, Telling, meant_by, told_in, unknown_name
+from worldline.recording.signals import MONITORS, Names, Telling, Tellings, meant_by, told_in, unknown_name
 
 FACTS = ("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost")
 """The columns that every table has. Times are nanoseconds."""
@@ -38,13 +37,13 @@ Row = tuple[tuple[Any, ...], Fields]
 """The facts, and the fields by the names of their columns."""
 
 
-class Table:
+class RecordedTable:
     """Rows of a recording: those of the topics and fields that are named, or of everything."""
 
-    def __init__(self, recording: Recording, names: Sequence[str] = ()) -> None:
-        self._recording = recording
+    def __init__(self, run: Tellings, names: Sequence[str] = ()) -> None:
+        self._run = run
         self._names = Names(names)
-        self._topic = names[0] if len(names) == 1 and names[0] in topics_of(recording) else None
+        self._topic = names[0] if len(names) == 1 and names[0] in topics_of(run) else None
         self.facts = FACTS if self._topic is not None else (*FACTS, TOPIC)
         self._taken = frozenset((*self.facts, PAYLOAD) if self._topic is not None else self.facts)
         self._meant: dict[tuple[str, str, str], list[int]] = {}  # Which names mean a field of a sender's topic.
@@ -59,7 +58,7 @@ class Table:
             found = rests[sender, topic] = self._names.rests(sender, topic)
             return bool(found)
 
-        for telling in told_in(self._recording, wants):
+        for telling in told_in(self._run, wants):
             at, sender, topic, _, fates, number = telling
             fields = self._fields(telling, rests.get((sender, topic)))
             if fields is None:
@@ -130,7 +129,7 @@ class Table:
 
     def _check_width(self, count: int) -> None:
         if count > COLUMNS_MAX:
-            problem = f"{self._recording.path} has more than {COLUMNS_MAX:,} fields"
+            problem = f"{self._run.path} has more than {COLUMNS_MAX:,} fields"
             raise UsageError(problem, advice="choose some by name")
 
     def _check_found(self) -> None:
@@ -138,35 +137,35 @@ class Table:
         found = {number for numbers in self._meant.values() for number in numbers}
         for number, name in enumerate(self._names.names):
             if self._topic is None and number not in found:
-                raise unknown_name(self._recording, name)
+                raise unknown_name(self._run, name)
 
 
-def topics_of(recording: Recording) -> set[str]:
+def topics_of(run: Tellings) -> set[str]:
     """Return the topics of a recording, and its monitors, which are topics as well."""
-    there = recording.topics()
+    there = set(run.topics)
     if there & MONITORS:
-        there.update(topic for _, _, topic, _, _, _ in told_in(recording, lambda _, topic: topic not in there))
+        there.update(topic for _, _, topic, _, _, _ in told_in(run, lambda _, topic: topic not in there))
     return there
 
 
 # --- What is made of them ---
 
 
-def frame_of(recording: Recording, names: Sequence[str]) -> Any:
+def frame_of(run: Tellings, names: Sequence[str]) -> Any:
     """Return a table as a pandas DataFrame."""
     pandas = _library("pandas", "a frame")
-    table = Table(recording, names).columns()
+    table = RecordedTable(run, names).columns()
     whole = {
         name: pandas.array(table[name], dtype="Int64") for name in _WHOLE_NUMBERS
     }  # Exact, also where one is missing.
     return pandas.DataFrame({**table, **whole})
 
 
-def parquet_of(recording: Recording, names: Sequence[str]) -> bytes:
+def parquet_of(run: Tellings, names: Sequence[str]) -> bytes:
     """Return a table as a Parquet file."""
     arrow = _library("pyarrow", "Parquet")
     writer = import_module("pyarrow.parquet")
-    table = Table(recording, names).columns()
+    table = RecordedTable(run, names).columns()
     file = io.BytesIO()
     writer.write_table(arrow.table({name: _arrow_array(arrow, values) for name, values in table.items()}), file)
     return file.getvalue()
@@ -180,9 +179,9 @@ def _arrow_array(arrow: Any, values: list[Any]) -> Any:
         return arrow.array([None if each is None else _text(each) for each in values])
 
 
-def csv_of(recording: Recording, names: Sequence[str]) -> Iterator[bytes]:
+def csv_of(run: Tellings, names: Sequence[str]) -> Iterator[bytes]:
     """Yield a table as pieces of a CSV file. The file is read twice: its first line has the names of all columns."""
-    table = Table(recording, names)
+    table = RecordedTable(run, names)
     header = table.header()
     places = {name: place for place, name in enumerate(header)}
     yield from _csv(header, (_line(row, places) for row in table.rows()))

@@ -6,7 +6,7 @@ numbers, or arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -34,6 +34,12 @@ class Line:
     low: Numbers = None
     high: Numbers = None
     marked: bool = False
+
+    @classmethod
+    def through(cls, points: Iterable[tuple[float, float]], label: str, style: Style = "line", color: int = 0) -> Line:
+        """Return the line through some points."""
+        pairs = list(points)
+        return cls(label=label, x=[x for x, _ in pairs], y=[y for _, y in pairs], style=style, color=color)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +71,17 @@ class Panel:
     content: Sequence[Line] | Sequence[Bars] | Cells
     y_title: str = ""
     levels: Sequence[str] = ()
+    limits: tuple[float, float] | None = None  # What lies beyond isn't shown.
     is_whole: bool = False  # All values are whole numbers.
+
+
+def marks(moments: Mapping[str, Sequence[float]], color: int = 0) -> Panel:
+    """Return a panel with a row of points for each name: moments at which something happened."""
+    lines = [
+        Line(label=name, x=times, y=[float(place)] * len(times), style="points", color=color + place)
+        for place, (name, times) in enumerate(moments.items())
+    ]
+    return Panel(title="", content=lines, levels=list(moments))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,7 @@ def drawn(chart: Chart) -> Any:
     """Draw a chart into a figure of matplotlib's, which its caller may go on with."""
     figure_kind = library("matplotlib.figure").Figure
     count = len(chart.panels)
-    heights = [_CELLS if isinstance(panel.content, Cells) else _HEIGHT for panel in chart.panels]
+    heights = [_height(panel) for panel in chart.panels]
     if heights == [_HEIGHT]:
         heights = [_ALONE]
     top = 0.52 if chart.subtitle else 0.32
@@ -129,6 +129,12 @@ def drawn(chart: Chart) -> Any:
         if place == count - 1 or not shares:
             ax.set_xlabel(_safe(chart.x_title))
     return figure
+
+
+def _height(panel: Panel) -> float:
+    if isinstance(panel.content, Cells):
+        return _CELLS
+    return min(_HEIGHT, 0.62 + 0.22 * len(panel.levels)) if panel.levels and not _has_bars(panel) else _HEIGHT
 
 
 def _has_bars(panel: Panel) -> bool:
@@ -156,6 +162,8 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
             ax.stairs(each.counts, each.edges, color=color, linewidth=1.2)
         else:
             _draw_line(ax, each)
+    if panel.limits is not None:
+        ax.set_ylim(*panel.limits)
     if chart.x_whole:
         ax.xaxis.set_major_locator(library("matplotlib.ticker").MaxNLocator(integer=True))
     if panel.is_whole:
@@ -165,9 +173,11 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
             ax.set_ylim(low - 1, high + 1)
     if panel.levels:
         _name(ax.xaxis if _has_bars(panel) else ax.yaxis, panel.levels)
+        if not _has_bars(panel):
+            ax.set_ylim(-0.5, len(panel.levels) - 0.5)
     if chart.ticks:
         _name(ax.xaxis, chart.ticks)
-    if len(panel.content) > 1:
+    if len(panel.content) > 1 and not _is_named(panel):
         columns = -(-len(panel.content) // _LEGEND_ROWS)
         ax.legend(
             loc="upper left",
@@ -177,6 +187,11 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
             handlelength=1.7,
             labelcolor=INK,
         )
+
+
+def _is_named(panel: Panel) -> bool:
+    """Whether the axis says what a legend would: in rows of moments."""
+    return bool(panel.levels) and [each.label for each in panel.content] == list(panel.levels)  # type: ignore[union-attr]
 
 
 def _name(axis: Any, texts: Sequence[str]) -> None:

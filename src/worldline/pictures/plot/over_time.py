@@ -15,7 +15,7 @@ from worldline.model.time import DAY, FOREVER, HOUR, MINUTE, MS, NS, SECOND, US
 from worldline.pictures.plot.chart import LINES_MAX, Bars, Chart, Line, Numbers, Panel, Style
 from worldline.pictures.plot.figure import histogram, is_whole, library
 from worldline.recording.reader import Recording
-from worldline.recording.signals import Names, Signal, meant_by, signals
+from worldline.recording.signals import Names, RecordedSignal, meant_by
 
 _UNITS = ((4 * DAY, DAY, "d"), (4 * HOUR, HOUR, "h"), (10 * MINUTE, MINUTE, "min"), (SECOND, SECOND, "s"))
 _SMALL_UNITS = ((MS, MS, "ms"), (US, US, "µs"), (0, NS, "ns"))
@@ -37,7 +37,7 @@ class RunSignals(NamedTuple):
 
     run: str
     told: str
-    signals: list[Signal]
+    signals: list[RecordedSignal]
 
 
 def of_recordings(recordings: Sequence[Recording], wanted: Wanted) -> list[RunSignals]:
@@ -47,7 +47,7 @@ def of_recordings(recordings: Sequence[Recording], wanted: Wanted) -> list[RunSi
         RunSignals(
             name,
             f"{each.header.federation or each.path.name}, seed {each.header.seed}",
-            signals(each, wanted.names, senders=wanted.senders, start=wanted.start, end=wanted.end),
+            each.signals(*wanted.names, senders=wanted.senders, start=wanted.start, end=wanted.end),
         )
         for name, each in zip(names, recordings, strict=True)
     ]
@@ -56,7 +56,7 @@ def of_recordings(recordings: Sequence[Recording], wanted: Wanted) -> list[RunSi
 def of_outcome(outcome: Outcome, wanted: Wanted, name: str = "run") -> RunSignals:
     """Take the signals out of an outcome: what the members of the run measured and recorded."""
     names = Names(wanted.names)
-    found: list[Signal] = []
+    found: list[RecordedSignal] = []
     for (member, what), monitor in outcome.monitors.items():
         rests = names.rests(member, what)
         if rests and (not wanted.senders or member in wanted.senders):
@@ -73,7 +73,7 @@ def of_outcome(outcome: Outcome, wanted: Wanted, name: str = "run") -> RunSignal
     return RunSignals(name, str(outcome), found)
 
 
-def _of_monitor(member: str, what: str, monitor: Monitor, rests: Any, wanted: Wanted) -> Iterable[Signal]:
+def _of_monitor(member: str, what: str, monitor: Monitor, rests: Any, wanted: Wanted) -> Iterable[RecordedSignal]:
     series: dict[tuple[int, str], tuple[list[int], list[Any]]] = {}
     for at, value in monitor:
         if not wanted.start <= at < wanted.end:
@@ -84,7 +84,7 @@ def _of_monitor(member: str, what: str, monitor: Monitor, rests: Any, wanted: Wa
                     own = series.setdefault((number, field), ([], []))
                     own[0].append(at)
                     own[1].append(each)
-    return [Signal(number, member, joined(what, field), *lists) for (number, field), lists in series.items()]
+    return [RecordedSignal(number, member, joined(what, field), *lists) for (number, field), lists in series.items()]
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:
@@ -148,11 +148,13 @@ def bars_of(runs: Sequence[RunSignals], wanted: Wanted, bins: int | None = None)
     return _chart(runs, panels, "value")
 
 
-def _chosen(runs: Sequence[RunSignals], number: int) -> list[tuple[int, Signal]]:
+def _chosen(runs: Sequence[RunSignals], number: int) -> list[tuple[int, RecordedSignal]]:
     return [(place, signal) for place, run in enumerate(runs) for signal in run.signals if signal.asked == number]
 
 
-def _looks(runs: Sequence[RunSignals], chosen: Sequence[tuple[int, Signal]]) -> tuple[list[str], list[int], list[int]]:
+def _looks(
+    runs: Sequence[RunSignals], chosen: Sequence[tuple[int, RecordedSignal]]
+) -> tuple[list[str], list[int], list[int]]:
     """Say as much of each signal as tells it from the others, and give it a color; dashes tell runs apart then."""
     fields = len({signal.name for _, signal in chosen}) > 1
     senders = len({signal.sender for _, signal in chosen}) > 1
@@ -185,7 +187,7 @@ def shortest(names: Iterable[str]) -> dict[str, str]:
     return {name: "".join(each[begin : len(each) - end]).lstrip(".") or name for name, each in steps.items()}
 
 
-def _panel_title(name: str, chosen: Sequence[tuple[int, Signal]]) -> str:
+def _panel_title(name: str, chosen: Sequence[tuple[int, RecordedSignal]]) -> str:
     """Return what a panel shows: the field, or what was asked for, if that is several."""
     names, senders = {signal.name for _, signal in chosen}, {signal.sender for _, signal in chosen}
     if len(names) > 1:
@@ -193,7 +195,7 @@ def _panel_title(name: str, chosen: Sequence[tuple[int, Signal]]) -> str:
     return f"{min(names)} of {min(senders)}" if len(senders) == 1 and min(senders) else min(names)
 
 
-def _levels(name: str, chosen: Iterable[Signal]) -> dict[str, int]:
+def _levels(name: str, chosen: Iterable[RecordedSignal]) -> dict[str, int]:
     """Return the texts that values are, each with its height; nothing, if they are numbers."""
     kinds: set[type] = set()
     texts: dict[str, int] = {}
@@ -210,13 +212,13 @@ def _levels(name: str, chosen: Iterable[Signal]) -> dict[str, int]:
     return texts
 
 
-def _numbers(signal: Signal, levels: dict[str, int]) -> Numbers:
+def _numbers(signal: RecordedSignal, levels: dict[str, int]) -> Numbers:
     numpy = library("numpy")
     values = [levels[each] for each in signal.values] if levels else signal.values
     return numpy.array(values, dtype=float)
 
 
-def _check_count(name: str, chosen: Sequence[Signal]) -> None:
+def _check_count(name: str, chosen: Sequence[RecordedSignal]) -> None:
     if len(chosen) > LINES_MAX:
         some = ", ".join(f"{signal.sender}/{signal.name}" for signal in chosen[:3])
         raise UsageError(

@@ -159,6 +159,7 @@ class PanelView {
 
   heights() {
     if (this.panel.levels.length) return [-0.3, this.panel.levels.length - 0.7];
+    if (this.panel.limits) return this.panel.limits;
     const seen = [];
     this.panel.lines.forEach((line, number) => {
       if (this.hidden.has(number)) return;

@@ -63,6 +63,7 @@ def _content(panel: Panel) -> dict[str, Any] | None:
         "title": panel.title,
         "y": panel.y_title,
         "levels": list(panel.levels),
+        "limits": panel.limits,
         "lines": [_line(each) for each in lines],
     }
 

@@ -170,9 +170,9 @@ def _chart_of_runs(runs: Sequence[Recording | Outcome], options: PlotOptions) ->
 
 
 def _known(run: Recording | Outcome) -> list[str]:
-    return (
-        list(field_names(run)) if isinstance(run, Recording) else list(dict.fromkeys(what for _, what in run.monitors))
-    )
+    if isinstance(run, Recording):
+        return list(field_names(run.tellings))
+    return list(dict.fromkeys(what for _, what in run.monitors))
 
 
 def _chart_of_sweep(table: SweepTable, options: PlotOptions) -> Chart:
