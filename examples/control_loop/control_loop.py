@@ -126,7 +126,7 @@ def plotter(self: Participant) -> None:
     push = Line.through(((time, state.push) for time, state in states), "push", "steps", 1)
     picture = Chart(
         title="A pole balanced over a bad network",
-        subtitle=f"{len(unanswered)} of {len(states)} measurements and {len(unheard)} of {len(commands)} commands got lost",
+        subtitle=f"lost: {len(unanswered)} of {len(states)} measurements, {len(unheard)} of {len(commands)} commands",
         x_title="time (s)",
         panels=(
             Panel(title="position (m)", content=[target, cart]),

@@ -93,8 +93,20 @@ def png_of(chart: Chart) -> bytes:
 def _written(chart: Chart, canvas: Any, method: str, **given: Any) -> bytes:
     file = io.BytesIO()
     with _settings():
-        getattr(canvas(drawn(chart)), method)(file, **given)
+        figure = drawn(chart)
+        drawing = canvas(figure)
+        _settle(figure)
+        getattr(drawing, method)(file, **given)
     return file.getvalue()
+
+
+def _settle(figure: Any) -> None:
+    """Lay a figure out, and round where its axes are: what the solver finds differs in the last bits by luck."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for ax in figure.axes:
+        box = ax.get_position()
+        ax.set_position([round(float(each), 4) for each in (box.x0, box.y0, box.width, box.height)])
 
 
 def _settings() -> AbstractContextManager[None]:
