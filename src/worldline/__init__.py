@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, overload
 
     from worldline import errors
+    from worldline.experiments.sweeping import sweep
     from worldline.federation.inprocess.checker import check
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.participant.aio import connect_async
@@ -98,6 +99,7 @@ __all__ = [
     "plan",
     "run",
     "run_program",
+    "sweep",
     "table",
     "uniform",
 ]
@@ -116,6 +118,7 @@ _HOMES = {
     "connect": "worldline.federation.participant.client",
     "connect_async": "worldline.federation.participant.aio",
     "run_program": "worldline.federation.participant.program",
+    "sweep": "worldline.experiments.sweeping",
 }
 
 

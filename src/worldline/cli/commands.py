@@ -244,6 +244,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
 ABOUT = {
     "Run": {
         "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
+        "sweep": "Run a target with many parameters and seeds on all cores, into one table with confidence intervals.",
         "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",
         "spacetime": "Run agents that send each other functions at the speed of light, and print what they log.",
         "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
@@ -286,6 +287,7 @@ NAMES = [name for group in ABOUT.values() for name in group]
 
 EXAMPLES = {
     "run": ("federation.toml", "model.py --seed 7 --executor 'processes(4)' --record run.mcap"),
+    "sweep": ("shop.py --set repairers=1,2 --seeds 100 --measure queue.time_mean", "shop.sweep"),
     "nodes": ("raft --seed 5 --until 1s --faults crash=1 --diagram raft.svg", "--file mutex.py --seeds 1000"),
     "spacetime": ("relay --diagram relay.svg", "flock --until 20"),
     "world": ("world.sdf --until 10s --paths paths.svg", "world.sdf --until 10s --local-secondaries 3"),

@@ -147,6 +147,13 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     traceback: bool = False
 
 
+def completed(arguments: list[str]) -> list[str]:
+    """Lead those who look for many runs to where they are."""
+    if any(each.partition("=")[0] == "--seeds" for each in arguments):
+        raise UsageError("a run has one seed, --seed", advice="`worldline sweep TARGET --seeds 10` has many runs")
+    return arguments
+
+
 @takes(
     """
     TARGET  FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; FILE.sdf, a world; or the name of a

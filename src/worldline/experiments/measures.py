@@ -14,6 +14,8 @@ first, last    by time, then by the member's name
 histogram      how many values there are between bounds that are the same for all runs, as JSON
 =============  =====================================================================
 
+Every run has `events`, `dropped` (messages) and `time` (its end, in nanoseconds) besides.
+
 All of them are exact: sums are rounded once, at their end, so nothing depends on the order in which workers report.
 """
 
@@ -23,6 +25,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import ceil, frexp, fsum, ldexp
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import json
@@ -47,7 +50,7 @@ _COLUMN = re.compile(r"(.+)\.(count|mean|time_mean|min|max|p\d{1,2}(?:\.\d+)?|fi
 _SUB_BINS = 8  # Of a histogram, between two powers of two.
 
 
-class Series:
+class MeasuredSeries:
     """The values of one quantity in one run, of one member or of several."""
 
     def __init__(self, monitors: Sequence[tuple[str, Monitor]], warm_up: WarmUp = 0) -> None:
@@ -128,10 +131,20 @@ def histogram(values: Iterable[Number]) -> list[tuple[float, float, int]]:
 
 
 class RunMeasures:
-    """All that one run has measured: series by monitors, and single numbers of the file's own function."""
+    """All that one run has measured: series by monitors, and single numbers of the file's own function.
 
-    def __init__(self, monitors: Monitors, own: Mapping[str, Number], warm_up: WarmUp = 0) -> None:
+    `facts` are numbers that every run has: columns if they are named, or if there are no others.
+    """
+
+    def __init__(
+        self,
+        monitors: Monitors,
+        own: Mapping[str, Number],
+        warm_up: WarmUp = 0,
+        facts: Mapping[str, Number] = MappingProxyType({}),
+    ) -> None:
         self._own = own
+        self._facts = facts
         self._warm_up = warm_up
         self._by_name: dict[str, list[tuple[str, Monitor]]] = {}
         for (member, what), monitor in monitors.items():
@@ -143,15 +156,17 @@ class RunMeasures:
             return {name: self._column(name) for name in wanted}
         found: dict[str, Cell] = {}
         for what in sorted(self._by_name):
-            series = Series(self._by_name[what], self._warm_up)
+            series = MeasuredSeries(self._by_name[what], self._warm_up)
             if series.is_numeric:
                 found.update((f"{what}.{each}", series.statistic(each)) for each in DEFAULTS)
         found.update(sorted(self._own.items()))
-        return found
+        return found or dict(self._facts)
 
     def _column(self, name: str) -> Cell:
         if name in self._own:
             return self._own[name]
+        if name in self._facts and name not in self._by_name:
+            return self._facts[name]
         match = _COLUMN.fullmatch(name)
         what, statistic = (match[1], match[2]) if match else (name, "")
         monitors = self._by_name.get(what) or [
@@ -165,7 +180,7 @@ class RunMeasures:
         if not statistic:
             advice = f"say which: {name}.mean, {name}.time_mean, {name}.p90; or count, min, max, first, last, histogram"
             raise UsageError(f"{name} is many values", advice=advice)
-        return Series(monitors, self._warm_up).statistic(statistic)
+        return MeasuredSeries(monitors, self._warm_up).statistic(statistic)
 
 
 def unknown_measure(name: str, known: Sequence[str]) -> UsageError:
@@ -205,7 +220,10 @@ _PART = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 class FieldMonitors(Observer):
-    """Makes series of fields of messages, as they are sent, and of notes: ``pose.x``, ``scan.ranges[0]``."""
+    """Makes series of fields of messages, as they are sent, and of notes: ``pose.x``, ``scan.ranges[0]``.
+
+    A payload that is a number is called by its topic alone.
+    """
 
     def __init__(self, fields: Iterable[str], encodings: Mapping[str, str] | None = None) -> None:
         self.monitors = Monitors()
@@ -223,7 +241,8 @@ class FieldMonitors(Observer):
     def _look(self, who: str, topic: str, at: int, payload: bytes) -> None:
         paths = self._paths.get(topic)
         if paths is None:
-            paths = self._paths[topic] = [(field, path) for field in self._fields if (path := _below(topic, field))]
+            ways = [(field, _below(topic, field)) for field in self._fields]
+            paths = self._paths[topic] = [(field, way) for field, way in ways if way is not None]
         if not paths:
             return
         value = self._decoded(topic, payload)
@@ -233,6 +252,15 @@ class FieldMonitors(Observer):
                 monitor = self.monitors.of(who, field)
                 if not monitor.times or at >= monitor.times[-1]:  # One may have been sent ahead of its time.
                     monitor.record(at, found)
+
+    def missing(self) -> UsageError | None:
+        """Return that a field is in no message, if one is."""
+        there = {field for _, field in self.monitors}
+        for field in self._fields:
+            if field not in there:
+                advice = nearest(field, self._paths) or f"there are {', '.join(sorted(self._paths)) or 'no messages'}"
+                return UsageError(f"no message has a number {shown(field)}", advice=advice, measure=field)
+        return None
 
     def _decoded(self, topic: str, payload: bytes) -> Any:
         encoding = self._encodings.get(topic, "")
@@ -245,13 +273,13 @@ class FieldMonitors(Observer):
             ) from error
 
 
-def _below(topic: str, field: str) -> list[str | int]:
-    """Return the way to a field in a topic's payloads, as names and places; nothing if it is another topic's."""
+def _below(topic: str, field: str) -> list[str | int] | None:
+    """Return the way to a field in a topic's payloads, as names and places; None if it is another topic's."""
     if not field.startswith(topic):
-        return []
+        return None
     rest = field[len(topic) :]
-    if not rest or "".join(match[0] for match in _PART.finditer(rest)) != rest:
-        return []
+    if "".join(match[0] for match in _PART.finditer(rest)) != rest:
+        return None
     return [match[1] if match[1] is not None else int(match[2]) for match in _PART.finditer(rest)]
 
 
@@ -271,4 +299,5 @@ def measured(outcome: Outcome, fields: FieldMonitors | None, own: Mapping[str, N
         monitors.update(sorted(fields.monitors.items()))
         for monitor in fields.monitors.values():
             monitor.end = outcome.now
-    return RunMeasures(monitors, own, warm_up)
+    facts = {"dropped": sum(outcome.dropped.values()), "events": outcome.events, "time": outcome.now}
+    return RunMeasures(monitors, own, warm_up, facts)

@@ -226,6 +226,18 @@ class Definition(Struct, frozen=True):
         except Exception as error:  # It is the user's code, and can raise anything.
             raise ModelError(f"{self.name}: its outcome() failed: {said_of(error)}") from error
 
+    def measured(self, *run: Any) -> Any:
+        """Return what its `measures` says of a run, numbers by their names; nothing if it has none."""
+        measure = getattr(self.module, "measures", None)
+        if not callable(measure):
+            return {}
+        try:
+            return measure(*run)
+        except (Interrupted, LossError):
+            raise
+        except Exception as error:  # It is the user's code, and can raise anything.
+            raise ModelError(f"{self.name}: its measures() failed: {said_of(error)}") from error
+
 
 def definition_in(path: Path, name: str, kinds: tuple[type, ...], form: str) -> Definition:
     """Return what a file defines. `kinds` are those that can be run, and `form` says how one is written."""

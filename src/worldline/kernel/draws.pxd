@@ -8,6 +8,7 @@ from libc.math cimport log
 @cython.final
 cdef class Draws:
     cdef unsigned long long _key
+    cdef unsigned long long _mirror
     cdef unsigned long long _drawn
     cdef public object gauss_next
 

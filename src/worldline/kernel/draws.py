@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from worldline.model.errors import UsageError
-from worldline.model.randomness import key_of
+from worldline.model.randomness import MIRRORED, key_of
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 
@@ -70,24 +70,23 @@ def _as_word(n: Any) -> cython.longlong:
 class Draws:
     """A stream of draws, fixed by (seed, names); its state is one counter."""
 
-    __slots__ = ("_drawn", "_key", "gauss_next")
+    __slots__ = ("_drawn", "_key", "_mirror", "gauss_next")
 
     if not cython.compiled:
         _key: int
+        _mirror: int
         _drawn: int
         gauss_next: float | None
 
     def __init__(self, seed: int, *names: str) -> None:
-        self._key = key_of(seed, "stream", *names)
-        self._drawn = 0
-        self.gauss_next = None
+        self.setstate((key_of(seed, "stream", *names), 0, None))
 
     @cython.cfunc
     @cython.exceptval(check=False)
     @cython.inline
     def _bits(self) -> cython.ulonglong:
         self._drawn += 1
-        return _mix(_mix((self._key + self._drawn * _GOLDEN) & _MASK))
+        return _mix(_mix((self._key + self._drawn * _GOLDEN) & _MASK)) ^ self._mirror
 
     def random(self) -> float:
         return (self._bits() >> 11) * _UNIT
@@ -174,10 +173,12 @@ class Draws:
         binomialvariate = Random.binomialvariate
 
     def getstate(self) -> tuple[object, ...]:
-        return int(self._key), int(self._drawn), self.gauss_next
+        return int(self._key) | (MIRRORED if self._mirror else 0), int(self._drawn), self.gauss_next
 
     def setstate(self, state: tuple[Any, ...]) -> None:
-        self._key, self._drawn, self.gauss_next = state
+        key, self._drawn, self.gauss_next = state
+        self._key = key % MIRRORED
+        self._mirror = _MASK if key >= MIRRORED else 0
 
     def seed(self, *_: object) -> None:
         raise UsageError("an entity's draws can't be seeded", advice="the simulation's seed and the name are the seed")

@@ -6,6 +6,9 @@ no member's draws shift when another draws more, joins later or is served in ano
 The names are hashed once into a 64-bit key (blake2b, well defined on every platform); each draw then mixes the key
 with two counters by SplitMix64's finalizer, which is a handful of integer operations in any language and vectorizes
 in compiled code.
+
+Seeds below 0 mirror those from 0 on: where seed n draws u of [0, 1), seed -1 - n draws what is as far from the other
+end. So two runs can be antithetic, in every room, by their seeds alone. A key has a 65th bit for it.
 """
 
 from __future__ import annotations
@@ -22,21 +25,25 @@ from worldline.model.time import TimeLike
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 BITS_MAX = _MASK
+MIRRORED = 2**64
+"""The bit of a key that is set if its draws are mirrored."""
 
 
 def key_of(seed: int, purpose: str, *names: str) -> int:
-    """Make the 64-bit key for draws of one purpose. Every part is length-prefixed: ("ab", "c") isn't ("a", "bc")."""
+    """Make the key for draws of one purpose. Every part is length-prefixed: ("ab", "c") isn't ("a", "bc")."""
     hashed = blake2b(digest_size=8, person=b"worldline")
-    for part in (str(seed), purpose, *names):
+    for part in (str(seed if seed >= 0 else -1 - seed), purpose, *names):
         encoded = part.encode()
         hashed.update(len(encoded).to_bytes(4, "big"))
         hashed.update(encoded)
-    return int.from_bytes(hashed.digest(), "big")
+    key = int.from_bytes(hashed.digest(), "big")
+    return key if seed >= 0 else key | MIRRORED
 
 
 def draw_bits(key: int, sequence: int, number: int = 0) -> int:
     """Draw 64 bits for the given sequence number; `number` tells several draws for one message apart."""
-    return _mix((_mix((key + sequence * _GOLDEN) & _MASK) + number * _GOLDEN) & _MASK)
+    bits = _mix((_mix((key + sequence * _GOLDEN) & _MASK) + number * _GOLDEN) & _MASK)
+    return bits if key < MIRRORED else bits ^ _MASK
 
 
 def _mix(x: int) -> int:

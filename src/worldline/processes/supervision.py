@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
-from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.model.errors import InternalError, LossError, Stuck, UsageError, WorldlineError
 from worldline.processes.failures import raised_outside
 from worldline.processes.forking import WorkerProcess, check_guarded, close_in_forks, fork_server
 from worldline.processes.standard_output import guard_output
@@ -46,6 +46,7 @@ class Supervision:
         self._pipes: list[Pipe] = []
         self._looked = time.monotonic()
         self._stops: Counter[int] = Counter()  # How often in a row each was found stopped.
+        self._start: Callable[[int], tuple[Pipe, WorkerProcess]] | None = None
         self.processes: list[WorkerProcess] = []
 
     def start(self, live: Live, tasks: Sequence[tuple[Any, ...]], preload: str) -> None:
@@ -56,19 +57,33 @@ class Supervision:
         """
         try:
             context = fork_server(preload)
-            for number, task in enumerate(tasks):
+
+            def begun(number: int) -> tuple[Pipe, WorkerProcess]:
                 mine, theirs = context.Pipe()
-                self._pipes.append(mine)
-                process = WorkerProcess(target=_live, args=(live, theirs, task), name=f"worker {number}", daemon=True)
+                arguments = live, theirs, tasks[number]
+                process = WorkerProcess(target=_live, args=arguments, name=f"worker {number}", daemon=True)
+                with theirs:
+                    process.start()
+                return mine, process
+
+            self._start = begun
+            for number in range(len(tasks)):
+                pipe, process = begun(number)
+                self._pipes.append(pipe)
                 self.processes.append(process)
-                process.start()
-                theirs.close()
         except (OSError, ValueError) as error:
             self.end()
             raise too_many(len(tasks), error) from error
         except BaseException:
             self.end()
             raise
+
+    def start_again(self, number: int) -> None:
+        """Start another worker in place of one that is gone, with the same task."""
+        assert self._start is not None
+        self._pipes[number].close()
+        self.processes[number].end()
+        self._pipes[number], self.processes[number] = self._start(number)
 
     def end(self, patience_s: float = 0.0) -> None:
         """Let all go, or make them, if they take longer than that."""
@@ -188,6 +203,9 @@ class WorkerFarm(Generic[Piece, Done]):
     Each makes what `begin(*given)` returns, once, and then `work(that, piece)` for every piece that it gets. These are
     functions of a module, which is loaded in the fork server. A `WorldlineError` that they raise comes back in place
     of what was done. `describe(piece)` says what a worker was doing that is lost.
+
+    With `patience_s`, which says how long a piece may take, a worker that is lost is replaced, and so is one that takes
+    longer, in code that no signal gets into: then a `LossError` or `Stuck` comes back in place of that one piece.
     """
 
     def __init__(
@@ -197,9 +215,13 @@ class WorkerFarm(Generic[Piece, Done]):
         given: tuple[Any, ...],
         work: Callable[[Any, Piece], Done],
         describe: Callable[[Piece], str],
+        patience_s: Callable[[Piece], float] | None = None,
     ) -> None:
         self._task = begin, given, work
         self._describe = describe
+        self._patience_s = patience_s
+        self._begun_at = [0.0] * count  # When each has begun with the first piece that it has.
+        self._is_late: set[int] = set()
         self._under_way: list[dict[int, Piece]] = [{} for _ in range(count)]
         self._workers = Supervision(self._described)
 
@@ -220,6 +242,8 @@ class WorkerFarm(Generic[Piece, Done]):
     def give(self, number: int, piece: Piece) -> None:
         """Let the worker do a piece of work that has the least to do."""
         worker = min(range(len(self._under_way)), key=lambda each: len(self._under_way[each]))
+        if not self._under_way[worker]:
+            self._begun_at[worker] = time.monotonic()
         self._under_way[worker][number] = piece
         self._workers.tell(worker, (number, piece))
 
@@ -229,14 +253,47 @@ class WorkerFarm(Generic[Piece, Done]):
         while not taken:
             for worker, (kind, said) in self._workers.hear():
                 if kind == GONE:
-                    self._workers.processes[worker].join(LAST_WORDS_S)
-                    raise self._workers.loss(worker, "was it killed, or out of memory?")
+                    taken += self._lost(worker)
+                    continue
                 if kind == FAILED:
                     raise said.error
                 number, done = said
                 del self._under_way[worker][number]
+                self._begun_at[worker] = time.monotonic()
                 taken.append((number, done))
+            self._end_late()
         return taken
+
+    def _lost(self, worker: int) -> list[tuple[int, Done | WorldlineError]]:
+        """Replace a worker that is gone, or say that it is."""
+        process = self._workers.processes[worker]
+        process.join(LAST_WORDS_S)
+        loss = self._workers.loss(worker, "was it killed, or out of memory?")
+        pieces = self._under_way[worker]
+        if self._patience_s is None or not pieces or isinstance(loss, UsageError):
+            raise loss
+        number = min(pieces)  # Pieces are done in their order, so this is the one at which it was.
+        how = process.how_it_ended()
+        if worker in self._is_late:
+            error: WorldlineError = Stuck(f"it has taken more than {self._patience_s(pieces[number]):g} seconds")
+        else:
+            error = LossError(f"its process {how}", advice="was it killed, or out of memory?")
+        del pieces[number]
+        self._is_late.discard(worker)
+        self._workers.start_again(worker)
+        self._begun_at[worker] = time.monotonic()
+        for each, piece in pieces.items():
+            self._workers.tell(worker, (each, piece))
+        return [(number, error)]
+
+    def _end_late(self) -> None:
+        """Kill workers whose piece has taken too long; that they are gone is heard next."""
+        for worker, pieces in enumerate(self._under_way):
+            if self._patience_s is None or not pieces or worker in self._is_late:
+                continue
+            if time.monotonic() - self._begun_at[worker] > self._patience_s(pieces[min(pieces)]):
+                self._is_late.add(worker)
+                self._workers.processes[worker].kill()
 
     def _described(self, worker: int) -> str:
         pieces = self._under_way[worker]

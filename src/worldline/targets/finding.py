@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,14 @@ def _made(found: Definition, options: RunOptions) -> Ready:
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
     made = maker.make(options.seed, own)
+    ready = _ready(found, made, rest, options)
+    ready.own_measures = partial(found.measured, made)
+    return ready
+
+
+def _ready(found: Definition, made: Any, rest: Mapping[str, str], options: RunOptions) -> Ready:
+    """Make ready what a definition has made; `rest` are settings that aren't its maker's."""
+    maker = found.maker
     if _is(made, _FEDERATION, _ALGORITHM, _TRIAL):
         options = _ended(found, options)
     if _is(made, _ALGORITHM, _TRIAL):  # It may have parameters of its own.

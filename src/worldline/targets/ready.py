@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -143,6 +144,8 @@ class Ready(ABC):
     chosen: Executor
     target: str = ""
     options: RunOptions = RunOptions()
+    own_measures: Callable[[Outcome], Any] = staticmethod(lambda _: {})
+    """What the `measures` function of a user's file says of an outcome: numbers by their names."""
 
     @property
     def executor(self) -> str:

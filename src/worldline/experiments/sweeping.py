@@ -1,0 +1,505 @@
+"""Sweeps: the same model with many parameters and seeds, on all cores, into one table.
+
+A run depends on its target, its parameters and its seed alone, so the table does, too: workers only decide when a row
+comes in. Runs are handed out in small blocks, as many as take about a twentieth of a second. If a worker dies, the runs
+of its block are tried one by one, so that exactly the one that kills its process is a row with that error.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from inspect import getsourcefile, isfunction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from worldline.experiments.design import Design, as_settings, made_design
+from worldline.experiments.measures import MSER5, FieldMonitors, WarmUp, measured, own_numbers
+from worldline.experiments.statistics import is_precise, load_scipy, looks, mean_of
+from worldline.experiments.table import SUFFIX, Cell, Row, SweepFile, SweepTable, read_sweep
+from worldline.model.errors import Interrupted, LossError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.reading import as_time
+from worldline.processes.executor import Executor, Kind, as_executor
+from worldline.processes.ranks import RankGroup, gathered
+from worldline.processes.supervision import WorkerFarm
+from worldline.search.searching import SECONDS_MAX, deadline, quietly
+from worldline.targets import Ready, RunOptions, prepare
+from worldline.targets.ready import TOML, parts_of
+
+EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
+"""What sweeps run on. Each single run is inline."""
+
+_BLOCK_S = 0.05
+_BLOCK_MAX = 64
+_AHEAD_S = 10.0  # Beyond the limit of a run, before its process is killed: it should have ended itself.
+_CHECKED_MAX = 50
+_SEED_MAX = 2**62
+
+Progress = Callable[[int, int], None]
+"""Told how many runs are there, and of how many."""
+
+
+class SweepRequest(Struct, frozen=True, kw_only=True):
+    """What is swept: all that rows depend on. It can be sent to other processes.
+
+    `options` are those of every run, but for the seed and the settings, which `design` has. `first` is the first seed;
+    None: the target has no seeds. Columns are `measures`, or all there are; `fields` of topics are measured, too.
+    """
+
+    target: str
+    design: Design
+    first: int | None
+    options: RunOptions = RunOptions()
+    measures: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    warm_up: WarmUp = 0
+    common: bool = False
+    antithetic: bool = False
+    seconds_max: float = SECONDS_MAX
+
+    def seed(self, point: int, replicate: int) -> int | None:
+        """Return the seed of a run: one of its own, or with common draws, the same at all points.
+
+        Antithetic runs come in pairs: the second has the mirrored draws of the first, those of seed -1 - n.
+        """
+        if self.first is None:
+            return None
+        number = replicate // 2 if self.antithetic else replicate
+        seed = self.first + (number if self.common else number * len(self.design.points) + point)
+        return -1 - seed if self.antithetic and replicate % 2 else seed
+
+    def run_options(self, point: int, replicate: int) -> RunOptions:
+        return replace(self.options, seed=self.seed(point, replicate), settings=self.design.settings(point))
+
+    def command(self, point: int, replicate: int) -> str:
+        """Return the command that repeats a run."""
+        words = self.run_options(point, replicate).words()
+        joined = [f"{word}={words[place + 1]}" if word == "--seed" else word for place, word in enumerate(words)]
+        kept = [word for place, word in enumerate(joined) if not place or words[place - 1] != "--seed"]
+        return shlex.join(["worldline", "run", self.target, *kept])
+
+    def facts(self, ready: Ready) -> dict[str, str]:
+        """Return what has to be the same for rows to be of one table."""
+        from worldline import __version__
+
+        points = blake2b(json.encode(self.design.points), digest_size=8).hexdigest()
+        return {
+            "target": self.target,
+            "code": json.encode(ready.provenance().code).decode(),
+            "worldline": __version__,
+            "design": points,
+            "until": self.options.until or "",
+            "options": " ".join(replace(self.options, until=None, executor=None).words()),
+            "measures": ", ".join(self.measures),
+            "fields": ", ".join(self.fields),
+            "warm_up": str(self.warm_up),
+            "seed": str(self.first),
+            "common": "yes" if self.common else "no",
+            "antithetic": "yes" if self.antithetic else "no",
+        }
+
+
+class PlannedRun(NamedTuple):
+    """Which run: at which point, and the how manieth there."""
+
+    point: int
+    replicate: int
+
+
+Result = tuple[Row, WorldlineError | None]
+"""A row; and that it lacks a measure which was asked for, if it does."""
+
+
+# -- One run
+
+
+def run_one(request: SweepRequest, run: PlannedRun) -> Result:
+    """Run it, and return its row; a failure is a row, too."""
+    try:
+        with deadline(request.seconds_max), quietly():
+            ready = prepare(request.target, request.run_options(*run))
+            fields = FieldMonitors(request.fields, encodings_of(ready)) if request.fields else None
+            outcome = ready.run(fields)
+            if outcome.failure is not None:
+                raise outcome.failure
+            ready.verify(outcome)
+            own = own_numbers(ready.own_measures(outcome), ready.name)
+    except Interrupted:
+        raise
+    except WorldlineError as error:
+        return failed_row(request, run, error), None
+    found = measured(outcome, fields, own, request.warm_up)
+    unknown: WorldlineError | None = None if fields is None else fields.missing()
+    columns: dict[str, Cell] = {}
+    for name in request.measures or ("",):
+        try:
+            columns.update(found.columns([name] if name else ()))
+        except UsageError as error:
+            if "measure" not in error.facts:
+                raise
+            unknown = unknown or error
+    return replace(_row(request, run), measures=columns, digest=outcome.digest.hex()), unknown
+
+
+def failed_row(request: SweepRequest, run: PlannedRun, error: WorldlineError) -> Row:
+    return replace(_row(request, run), error=str(error), command=request.command(*run))
+
+
+def _row(request: SweepRequest, run: PlannedRun) -> Row:
+    return Row(run.point, run.replicate, request.seed(*run), request.design.cells(run.point))
+
+
+def encodings_of(ready: Ready) -> dict[str, str]:
+    """Return how payloads are encoded, by topic, where a federation's file says so."""
+    topics = getattr(ready, "topics", {})
+    return {name: topic.encoding for name, topic in topics.items()}
+
+
+# -- Many runs, on an executor
+
+
+def _rows_inline(request: SweepRequest, runs: Sequence[PlannedRun]) -> Iterator[Result]:
+    for run in runs:
+        yield run_one(request, run)
+
+
+def _begin(request: SweepRequest) -> SweepRequest:
+    return request
+
+
+def _work(request: SweepRequest, block: Sequence[PlannedRun]) -> tuple[list[Result], float]:
+    began = time.monotonic()
+    return [run_one(request, run) for run in block], time.monotonic() - began
+
+
+def _described(block: Sequence[PlannedRun]) -> str:
+    return f"run {block[0].replicate} of point {block[0].point}"
+
+
+def _rows_of_workers(request: SweepRequest, runs: Sequence[PlannedRun], workers: int) -> Iterator[Result]:
+    """Yield rows as they come in. Blocks grow with how quick the runs are, and shrink towards the end."""
+    waiting, under_way = list(reversed(runs)), dict[int, list[PlannedRun]]()
+    alone: list[PlannedRun] = []  # Those of blocks whose worker has died: one by one.
+    number, each_s = 0, _BLOCK_S
+
+    def patience_s(block: Sequence[PlannedRun]) -> float:
+        return request.seconds_max * len(block) + _AHEAD_S
+
+    with WorkerFarm(workers, _begin, (request,), _work, _described, patience_s) as farm:
+        while waiting or alone or under_way:
+            while (waiting or alone) and farm.has_room:
+                size = max(1, min(_BLOCK_MAX, int(_BLOCK_S / each_s), len(waiting) // (4 * workers)))
+                block = [alone.pop()] if alone else [waiting.pop() for _ in range(min(size, len(waiting)))]
+                under_way[number] = block
+                farm.give(number, block)
+                number += 1
+            for place, done in farm.take():
+                block = under_way.pop(place)
+                if not isinstance(done, WorldlineError):
+                    results, took_s = done
+                    each_s = max(1e-6, took_s / len(block))
+                    yield from results
+                elif not isinstance(done, LossError | Stuck):
+                    raise done
+                elif len(block) > 1:
+                    alone += reversed(block)
+                else:
+                    yield failed_row(request, block[0], done), None
+
+
+def _run_on_ranks(
+    request: SweepRequest, runs: Sequence[PlannedRun] | None, take: Callable[[Result], None], patience_s: float
+) -> bool:
+    """Do this rank's share of the runs, which rank 0 knows, and which takes all rows; return whether there were any."""
+    failure: WorldlineError | None = None
+
+    def took(*results: Result) -> int:
+        nonlocal failure
+        for result in results:
+            try:
+                if failure is None:
+                    take(result)
+            except WorldlineError as error:  # The other ranks know nothing of it, and go on to the end of their share.
+                failure = error
+        return len(results)
+
+    def work(ranks: RankGroup) -> bool:
+        planned = ranks.exchanged(runs)[0]
+        if planned is None:
+            return False
+        heard = 0
+        for run in planned[ranks.rank :: ranks.count]:
+            result = run_one(request, run)
+            if ranks.rank:
+                ranks.peers.post(0, pickle.dumps(result))
+            else:
+                heard += took(result, *(pickle.loads(frame) for _, frame in ranks.peers.poll()))
+        while not ranks.rank and heard < len(planned):
+            heard += took(*(pickle.loads(frame) for _, frame in ranks.peers.wait()))
+        return True
+
+    is_more = gathered(work, patience_s)[0] is True
+    if failure is not None:
+        raise failure
+    return is_more
+
+
+def run_all(
+    request: SweepRequest, runs: Sequence[PlannedRun], executor: Executor, take: Callable[[Result], None]
+) -> None:
+    """Run them; give the rows to `take` as they come in, in any order."""
+    if executor.kind == "mpi":
+        _run_on_ranks(request, runs, take, executor.patience_s)
+        return
+    workers = min(executor.count, len(runs))
+    is_inline = executor.kind == "inline"
+    for result in _rows_inline(request, runs) if is_inline else _rows_of_workers(request, runs, workers):
+        take(result)
+
+
+# -- A sweep
+
+
+class Amount(Struct, frozen=True, kw_only=True):
+    """How many runs there are at each point: `seeds`, or only as many as it takes for the measures to be precise."""
+
+    seeds: int
+    precise: float | None = None
+
+    def wanted(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]]) -> list[PlannedRun]:
+        """Return all runs that are wanted as far as it is known; those that are there included."""
+        points = range(len(request.design.points))
+        counts = [self._count(request, done, point) for point in points]
+        most = max(counts, default=0)
+        return [PlannedRun(point, each) for each in range(most) for point in points if each < counts[point]]
+
+    def _count(
+        self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int
+    ) -> int:
+        if self.precise is None:
+            return self.seeds
+        for count in looks(self.seeds):
+            if any((point, each) not in done for each in range(count)):
+                return count
+            samples = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
+            if all(is_precise(independent(each, request.antithetic), self.precise) for each in samples):
+                return count
+        return self.seeds
+
+
+def independent(sample: Mapping[int, Cell], antithetic: bool) -> list[float]:
+    """Return the values of a sample, by replicate, that don't depend on each other: of antithetic pairs, the means."""
+    values = {each: value for each, value in sample.items() if isinstance(value, int | float)}
+    if not antithetic:
+        return list(values.values())
+    pairs = [(values[each], values[each + 1]) for each in values if each % 2 == 0 and each + 1 in values]
+    return [mean_of(pair) for pair in pairs]
+
+
+class Sweep:
+    """A sweep that is ready to go: what is run, how often, and where its rows go."""
+
+    def __init__(self, request: SweepRequest, amount: Amount, path: Path, facts: Mapping[str, str]) -> None:
+        self.request = request
+        self.amount = amount
+        self.path = path
+        self._facts = facts
+        self.done = 0
+
+    def run(
+        self,
+        executor: Executor,
+        *,
+        replaces: bool = False,
+        retries: bool = False,
+        progress: Progress = lambda _done, _total: None,
+    ) -> SweepTable | None:
+        """Run what isn't there yet, and return the table; None on ranks of MPI other than the first."""
+        if not executor.is_main:
+            while _run_on_ranks(self.request, None, lambda _: None, executor.patience_s):
+                pass
+            return None
+        try:
+            with SweepFile(self.path, self._facts, self.request.design.parameters, replaces=replaces) as file:
+                self._fill(file, executor, retries, progress)
+                file.finish()
+        finally:
+            if executor.kind == "mpi":  # The others wait for what is next: nothing.
+                _run_on_ranks(self.request, None, lambda _: None, executor.patience_s)
+        return read_sweep(self.path)
+
+    def _fill(self, file: SweepFile, executor: Executor, retries: bool, progress: Progress) -> None:
+        done = file.done(but_failures=retries)
+        wanted: list[PlannedRun] = []
+
+        def take(result: Result) -> None:
+            row, unknown = result
+            if unknown is not None and (row.point, row.replicate) == (0, 0):
+                raise unknown
+            file.add(row)
+            done[row.point, row.replicate] = row.measures
+            self.done += 1
+            progress(self.done, len(wanted))
+
+        while True:
+            wanted = self.amount.wanted(self.request, done)
+            missing = [run for run in wanted if run not in done]
+            self.done = len(wanted) - len(missing)
+            progress(self.done, len(wanted))
+            if not missing:
+                return
+            run_all(self.request, missing, executor, take)
+
+
+def prepared_sweep(
+    target: str,
+    settings: Sequence[str],
+    *,
+    options: RunOptions = RunOptions(),
+    design: str = "grid",
+    seeds: int = 1,
+    precise: float | None = None,
+    path: Path | None = None,
+    **asked: Any,
+) -> Sweep:
+    """Look at what is asked for, refuse what can't be done, and return the sweep; `asked` are more of the request."""
+    if options.executor is not None:
+        raise UsageError("the executor is the sweep's", advice="each run of it is inline")
+    if precise is not None:
+        _check_precise(precise, asked.get("measures", ()))
+    first_point = made_design(settings, design, options.seed or 0, seeds)
+    own = _run_executor(target, replace(options, settings=first_point.settings(0)))
+    options = replace(options, executor=own.options.executor)
+    first = own.seed if own.kind != "world" else None
+    if first is None and seeds > 1:
+        raise UsageError(f"{target}: a world draws nothing, so all its runs are the same", advice="leave --seeds out")
+    if asked.get("antithetic"):
+        _check_antithetic(first, seeds)
+    if first is not None and not -_SEED_MAX < first + seeds * len(first_point.points) < _SEED_MAX:
+        raise UsageError(f"seeds from {first} on are too large", advice="begin with a smaller --seed")
+    planned = made_design(settings, design, first or 0, seeds)
+    request = SweepRequest(
+        target=target,
+        design=planned,
+        first=first,
+        options=replace(options, seed=None, settings=()),
+        **{**asked, "warm_up": as_warm_up(asked.get("warm_up", 0))},
+    )
+    _check_points(request, seeds)
+    where = Path(f"{own.name.replace('/', '-')}{SUFFIX}") if path is None else path
+    return Sweep(request, Amount(seeds=seeds, precise=precise), where, request.facts(own))
+
+
+def _run_executor(target: str, options: RunOptions) -> Ready:
+    """Make the first run ready: a federation's file in this process, if its programs can be."""
+    if parts_of(target)[0].suffix != TOML:
+        return prepare(target, options)
+    try:
+        return prepare(target, replace(options, executor="in-process"))
+    except UsageError as refused:
+        try:
+            return prepare(target, options)  # Its participants are commands, which need processes of their own.
+        except UsageError:
+            raise refused from None
+
+
+def _check_precise(precise: float, measures: Sequence[str]) -> None:
+    if not 0 < precise < 1:
+        raise UsageError(f"{precise:g} isn't a precision", advice="write 2%, or 0.02: a share of the mean")
+    if not measures:
+        raise UsageError("it has to be said what is to be precise", advice="--measure wait.mean")
+    load_scipy()
+
+
+def _check_antithetic(first: int | None, seeds: int) -> None:
+    if first is None or first < 0:
+        raise UsageError("antithetic pairs need seeds from 0 on", advice="--seed 0")
+    if seeds % 2:
+        raise UsageError(f"{seeds} runs aren't pairs", advice=f"--seeds {seeds + 1}")
+
+
+def _check_points(request: SweepRequest, seeds: int) -> None:
+    """Refuse values that the target refuses, before anything is run: one point for each value, as far as they are few."""
+    seen: set[tuple[str, str]] = set()
+    checked = 0
+    for number, point in enumerate(request.design.points):
+        new = {*zip(request.design.parameters, point, strict=True)} - seen
+        if new and checked < _CHECKED_MAX:
+            seen |= new
+            checked += 1
+            with quietly():
+                prepare(request.target, request.run_options(number, seeds - 1))
+    if not request.design.parameters and seeds > 1:
+        with quietly():
+            prepare(request.target, request.run_options(0, seeds - 1))
+
+
+def as_warm_up(given: Any) -> WarmUp:
+    """Take a time, or the word for one that is found."""
+    return MSER5 if given == MSER5 else as_time(given, f"a warm-up (or {MSER5})")
+
+
+def as_sweep_executor(given: Executor | str | None) -> Executor:
+    """Take an executor or its text; all cores, if none is given."""
+    return as_executor("workers" if given in (None, "processes") else given, EXECUTORS)
+
+
+# -- From Python
+
+
+def sweep(
+    target: Any,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seeds: int = 1,
+    design: str = "grid",
+    path: str | Path | None = None,
+    executor: Executor | str | None = None,
+    until: str | None = None,
+    seed: int | None = None,
+    **more: Any,
+) -> SweepTable:
+    """Run a model with many parameters and seeds, and return the table of what its runs measure.
+
+    The target is a file, or a function at the top level of one: ``sweep(model, {"doctors": [2, 3]}, seeds=100)``.
+    The rows go to `path`, by default NAME.sweep; what is there already isn't run again. More are `measures`, `fields`,
+    `warm_up`, `common`, `antithetic`, `seconds_max`, `until_precise`, as `worldline sweep` has them; `replaces` begins
+    anew, `retries` runs again what has failed, and `progress(done, total)` is told how far it is.
+    """
+    how = {name: more.pop(name) for name in ("replaces", "retries", "progress") if name in more}
+    precise = more.pop("until_precise", None)
+    known = {"measures", "fields", "warm_up", "common", "antithetic", "seconds_max"}
+    for name in more:
+        if name not in known:
+            from worldline.model.errors import nearest
+
+            raise UsageError(f"a sweep takes no {shown(name)}", advice=nearest(name, known))
+    made = prepared_sweep(
+        target if isinstance(target, str) else str(target) if isinstance(target, Path) else _named(target),
+        as_settings(settings or {}),
+        options=RunOptions(seed=seed, until=until),
+        design=str(design),
+        seeds=seeds,
+        precise=precise,
+        path=None if path is None else Path(path),
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in more.items()},
+    )
+    table = made.run(as_sweep_executor(executor), **how)
+    return read_sweep(made.path) if table is None else table
+
+
+def _named(target: Any) -> str:
+    """Return where a function is defined, as a target: workers load it from there."""
+    file = getsourcefile(target) if isfunction(target) else None
+    if file is None or not Path(file).is_file() or "." in target.__qualname__:
+        raise UsageError(
+            f"{shown(target)} can't be swept",
+            advice="give a file, or a function at the top level of one: workers load it from there",
+        )
+    return f"{file}:{target.__qualname__}"

@@ -1,0 +1,237 @@
+"""Sweeps: the same table however it came about, rows of runs that failed, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+import worldline
+from worldline.errors import LossError, UsageError
+from worldline.experiments import read_sweep
+from worldline.experiments.design import made_design
+from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, prepared_sweep
+from worldline.targets import RunOptions
+
+
+STATION = Path(__file__).parent / "models" / "station.py"
+LEVELS = {"load": [0.3, 0.6], "customers": [5, 10]}
+
+
+def swept(tmp_path: Path, name: str, executor: str, **more: object) -> bytes:
+    path = tmp_path / f"{name}.sweep"
+    worldline.sweep(STATION, LEVELS, seeds=6, path=path, executor=executor, **more)  # type: ignore[arg-type]
+    return path.read_bytes()
+
+
+def test_the_table_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
+    one = swept(tmp_path, "one", "inline")
+    assert swept(tmp_path, "three", "processes(3)") == one
+    table = read_sweep(tmp_path / "one.sweep")
+    assert len(table) == 24
+    assert table.points() == {0: (0.3, 5), 1: (0.3, 10), 2: (0.6, 5), 3: (0.6, 10)}
+    assert len({*table.column("seed")}) == len({*table.column("digest")}) == 24
+    assert "left.time_mean" in table.measures
+
+
+def test_a_sweep_grows_with_its_seeds(tmp_path: Path) -> None:
+    grown, whole = tmp_path / "grown.sweep", tmp_path / "whole.sweep"
+    worldline.sweep(STATION, LEVELS, seeds=2, path=grown, executor="inline")
+    rows = read_sweep(grown).rows
+    worldline.sweep(STATION, LEVELS, seeds=5, path=grown, executor="inline")
+    worldline.sweep(STATION, LEVELS, seeds=5, path=whole, executor="inline")
+    assert grown.read_bytes() == whole.read_bytes()
+    assert {*rows} <= {*read_sweep(grown).rows}
+
+
+def test_common_draws_are_the_same_at_all_points(tmp_path: Path) -> None:
+    path = tmp_path / "common.sweep"
+    table = worldline.sweep(STATION, {"load": [0.3, 0.6]}, seeds=4, path=path, executor="inline", common=True)
+    assert table.column("seed") == [0, 1, 2, 3] * 2
+    low, high = (table.samples("wait.mean")[point] for point in (0, 1))
+    assert all(low[each] < high[each] for each in range(4))  # Shorter pauses, by the same draws: no luck in between.
+
+
+def test_antithetic_pairs_mirror_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.sweep"
+    table = worldline.sweep(STATION, seeds=4, path=path, executor="inline", antithetic=True)
+    assert table.column("seed") == [0, -1, 1, -2]
+    assert len({*table.column("digest")}) == 4
+    with pytest.raises(UsageError, match="3 runs aren't pairs"):
+        worldline.sweep(STATION, seeds=3, path=path, antithetic=True)
+
+
+@pytest.mark.once
+def test_failures_are_rows_with_the_command_that_repeats_them(tmp_path: Path) -> None:
+    table = worldline.sweep(
+        STATION,
+        {"trouble": ["none", "fail", "die", "hang"], "customers": 2},
+        seeds=2,
+        path=tmp_path / "trouble.sweep",
+        executor="processes(2)",
+        seconds_max=1.0,
+    )
+    errors = {str(failure["trouble"]): str(failure["error"]) for failure in table.failures()}
+    assert "the till is jammed" in errors["fail"]
+    assert errors["die"].startswith("its process was killed by SIGKILL")
+    assert "more than 1 second of real time" in errors["hang"]
+    assert len(table.failures()) == 6
+    assert [row["digest"] is None for row in table.records()] == [False] * 2 + [True] * 6
+    command = next(str(row["command"]) for row in table.failures() if row["seed"] == 5)
+    assert command == f"worldline run {STATION} --seed=5 --set trouble=fail --set customers=2"
+    repeated = subprocess.run(
+        [sys.executable, "-m", *command.split()], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert repeated.returncode == 1
+    assert "the till is jammed" in repeated.stderr
+
+
+def test_failures_are_tried_again_if_that_is_wanted(tmp_path: Path) -> None:
+    model = tmp_path / "flaky.py"
+    copy(STATION, model)
+    path, flag = tmp_path / "flaky.sweep", tmp_path / "fixed"
+    model.write_text(
+        model.read_text()
+        + f"\nfrom pathlib import Path\n_model = model\ndef model(*, seed: int = 0):\n"
+        f"    return _model(seed=seed, trouble='' if Path({str(flag)!r}).exists() else 'fail')\n"
+    )
+    assert len(worldline.sweep(model, seeds=2, path=path, executor="inline").failures()) == 2
+    flag.touch()
+    assert len(worldline.sweep(model, seeds=2, path=path, executor="inline").failures()) == 2
+    assert worldline.sweep(model, seeds=2, path=path, executor="inline", retries=True).failures() == []
+
+
+@pytest.mark.once
+def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path) -> None:
+    """With real processes: the command, killed by SIGKILL when it has some rows, twice."""
+    path = tmp_path / "killed.sweep"
+    command = [sys.executable, "-m", "worldline", "sweep", str(STATION), "--set", "load=0.3,0.6", "--seeds", "40"]
+    command += ["--set", "customers=400", "--executor", "processes(2)", "--save", str(path), "--quiet"]
+    rows = 0
+    for _ in range(2):
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        while process.poll() is None and _rows(path) <= rows:
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        assert rows < _rows(path) <= 80
+        rows = _rows(path)
+    subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    undisturbed = tmp_path / "undisturbed.sweep"
+    settings = {"load": [0.3, 0.6], "customers": 400}
+    worldline.sweep(str(STATION), settings, seeds=40, path=undisturbed, executor="inline")
+    assert path.read_bytes() == undisturbed.read_bytes()
+
+
+def _rows(path: Path) -> int:
+    try:
+        return len(read_sweep(path))
+    except (UsageError, LossError):  # It isn't there yet, or has just been begun.
+        return 0
+
+
+@pytest.mark.once
+def test_ctrl_c_keeps_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "stopped.sweep"
+    command = [sys.executable, "-m", "worldline", "sweep", str(STATION), "--seeds", "100000", "--save", str(path)]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not _rows(path):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    said = process.communicate()[1]
+    assert process.returncode == 130
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    assert _rows(path) > 0
+
+
+# -- Until it is precise
+
+
+def test_runs_are_added_until_it_is_precise(tmp_path: Path) -> None:
+    table = worldline.sweep(
+        STATION,
+        {"load": [0.1, 0.5], "customers": 30},
+        seeds=200,
+        until_precise=0.3,
+        measures=["wait.mean", "served"],
+        path=tmp_path / "precise.sweep",
+        executor="inline",
+    )
+    counts = {point: len(sample) for point, sample in table.samples("served").items()}
+    assert set(counts.values()) <= {15, 22, 33, 49, 73, 109, 163, 200}
+    assert counts[1] < counts[0]  # Few wait at all where there is little to do, so their mean takes more runs.
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"until_precise": 0.02}, "what is to be precise"),
+        ({"until_precise": 2.0, "measures": ["wait.mean"]}, "isn't a precision"),
+        ({"measures": ["wiat.mean"]}, r"nothing measures 'wiat.mean' \(did you mean 'wait'"),
+        ({"measures": ["wait"]}, "wait is many values"),
+        ({"fields": ["pose.x"]}, "no message has a number 'pose.x'"),
+        ({"measure": ["wait.mean"]}, r"takes no 'measure' \(did you mean 'measures'"),
+        ({"executor": "tcp"}, "can't be used here"),
+        ({"warm_up": "soon"}, "a warm-up"),
+        ({"settings": {"docters": [1]}}, "has no parameter 'docters'"),
+        ({"settings": {"load": ["full"]}}, "load can't be 'full'"),
+        ({"settings": {"load": []}}, "load has no values"),
+        ({"seed": 2**62}, "too large"),
+    ],
+)
+def test_what_cant_be_swept_is_refused(tmp_path: Path, more: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        worldline.sweep(STATION, path=tmp_path / "refused.sweep", **{"executor": "inline", **more})  # type: ignore[arg-type]
+
+
+def test_a_function_is_a_target_if_workers_can_load_it(tmp_path: Path) -> None:
+    from tests.experiments.models.station import model
+
+    table = worldline.sweep(model, seeds=2, path=tmp_path / "function.sweep", executor="inline")
+    assert len(table) == 2
+    with pytest.raises(UsageError, match="can't be swept"):
+        worldline.sweep(lambda: None, path=tmp_path / "lambda.sweep")
+
+
+def test_changed_code_isnt_mixed_in(tmp_path: Path) -> None:
+    model = tmp_path / "station.py"
+    copy(STATION, model)
+    path = tmp_path / "changed.sweep"
+    worldline.sweep(model, path=path, executor="inline")
+    model.write_text(model.read_text() + "\n# Another version.\n")
+    with pytest.raises(UsageError, match="station.py has changed since"):
+        worldline.sweep(model, path=path, executor="inline")
+
+
+def test_seeds_are_small_and_never_shared() -> None:
+    design = made_design(["a=1,2,3"])
+    apart = SweepRequest(target="x.py", design=design, first=10)
+    assert sorted(apart.seed(point, each) or 0 for point in range(3) for each in range(4)) == list(range(10, 22))
+    pairs = SweepRequest(target="x.py", design=design, first=10, common=True, antithetic=True)
+    assert [pairs.seed(2, each) for each in range(4)] == [10, -11, 11, -12]
+
+
+def test_a_world_has_one_run_at_each_point(tmp_path: Path) -> None:
+    world = Path("examples/world/falling_boxes.sdf").resolve()
+    pytest.importorskip("mujoco")
+    with pytest.raises(UsageError, match="a world draws nothing"):
+        worldline.sweep(world, seeds=2, until="10ms", path=tmp_path / "world.sweep")
+    table = worldline.sweep(world, {"run-ahead": [1, 2]}, until="10ms", path=tmp_path / "w.sweep", executor="inline")
+    assert table.column("seed") == [None, None]
+    assert len({*table.column("digest")}) == 1
+
+
+def test_executors_are_written_as_everywhere() -> None:
+    assert str(as_sweep_executor("processes(3)")) == "processes(3)"
+    assert as_sweep_executor(None).kind == as_sweep_executor("processes").kind == "processes"
+    with pytest.raises(UsageError, match="each run of it is inline"):
+        prepared_sweep(str(STATION), (), options=RunOptions(executor="inline"))
+
+
