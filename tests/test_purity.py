@@ -65,7 +65,7 @@ FOUNDATIONS: dict[str, set[str]] = {
 WRITTEN_AS_BY_USERS = ("models", "templates")
 
 # Modules that belong to no room, and need none: rooms that aren't pure may use them.
-LEAVES = {"builds", "uncompiled"}
+LEAVES = {"builds", "showing", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("queue", "roster", "waiting", "worker")
 PURE_IN_PICTURES = ("plot/chart", "sheet", "svg", "waits")

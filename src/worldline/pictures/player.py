@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from html import escape as html_escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,15 @@ _SPEEDS = (("0.1", "⅒ ×"), ("0.25", "¼ ×"), ("0.5", "½ ×"), ("1", "1 ×")
 Kind = Literal["spacetime", "world"]
 
 
+class Page(str):
+    """The text of a page, which a notebook shows in a frame of its own."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html_escape(self)}" style="width:100%;height:520px;border:0"></iframe>'
+
+
 def player_page(
     kind: Kind,
     title: str,
@@ -34,7 +44,7 @@ def player_page(
     alarms: Iterable[str] = (),
     time_label: str = "time",
     is_still: bool = False,
-) -> str:
+) -> Page:
     """Write the page around its content, which the script finds as `data`, with the colors for day and night.
 
     `switches` are checkboxes, by id with what each says; where nothing moves (`is_still`), they are hidden.
@@ -48,7 +58,7 @@ def player_page(
     )
     told = "".join(f'<span class="alarm">{escaped(alarm)}</span>' for alarm in alarms)
     data = script_data(content)
-    return f"""<!DOCTYPE html>
+    return Page(f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -76,7 +86,7 @@ def player_page(
 {player_text(kind, "js")}</script>
 </body>
 </html>
-"""
+""")
 
 
 def script_data(content: Mapping[str, Any]) -> str:

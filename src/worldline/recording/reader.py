@@ -14,6 +14,7 @@ from mcap.records import Channel
 
 from worldline.history.diff.account import NOTES, Account, Membership, Sending
 from worldline.history.journal import run_digest
+from worldline.history.markup import facts_html, table_html
 from worldline.history.observer import Observer
 from worldline.model.errors import ModelError, UsageError, nearest, shortened, shown
 from worldline.model.reading import as_time
@@ -299,6 +300,18 @@ class Recording:
     def channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what was run, how it ended, and what there is on its topics."""
+        header, outcome, span = self.header, self.outcome, self.span()
+        ended = "the end of the file is missing" if outcome is None else outcome.status
+        facts: list[tuple[str, object]] = [("recording", self.path), ("seed", header.seed), ("run", ended)]
+        facts += [] if span is None else [("times", f"{format_time(span[0])} to {format_time(span[1])}")]
+        facts += [] if outcome is None or not outcome.digest else [("digest", outcome.digest)]
+        facts.append(("members", ", ".join(sorted(self.members()))))
+        counts = self.counts() if outcome is None else outcome.topics
+        rows = ((topic, f"{each.published:,}", f"{each.arrivals:,}") for topic, each in counts.items())
+        return facts_html(header.federation or "Recording", facts) + table_html(("topic", "sent", "received"), rows)
 
     # --- Whether it is what was written ---
 

@@ -221,7 +221,7 @@ def diagram_svg(
     title: str = "",
     until: int | None = None,
     failure: WorldlineError | None = None,
-) -> str:
+) -> svg.Svg:
     """Draw the space-time diagram of a run. `until` is when it ended, if that was after the last record.
 
     `failure` is what it ended with, if it did: when and where stands out. Only so much is drawn as can be looked at:
@@ -321,7 +321,7 @@ class _NodesDiagram:
 
     # -- The whole
 
-    def text(self, cuts: Sequence[str]) -> str:
+    def text(self, cuts: Sequence[str]) -> svg.Svg:
         labels = self._message_labels()
         content = [
             *self._network(),

@@ -10,6 +10,7 @@ and the highest stay (which is all that a pixel can show).
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -25,6 +26,7 @@ _PIXELS = 1200  # Columns of pixels of a panel, at most.
 _PNG_DPI = 160
 _GRID, _EDGE = "#e6eaee", "#9aa5b1"
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.2, 1.4)), (0, (7, 2, 1.2, 2)))
+_WAY, _DIGITS = re.compile(rb' d="[^"]+"'), re.compile(rb"(\.\d\d)\d+")  # More than two digits can't be seen.
 _MARKED_UP_TO = 40  # Points.
 _LEGEND_ROWS = 11
 _LABEL_UP_TO = 150.0  # How wide a name in a legend may be, in points.
@@ -81,7 +83,8 @@ def library(name: str) -> Any:
 def svg_of(chart: Chart) -> bytes:
     """Return a chart as SVG."""
     canvas = library("matplotlib.backends.backend_svg").FigureCanvasSVG
-    return _written(chart, canvas, "print_svg", metadata={"Date": None, "Creator": None, "Title": chart.title})
+    text = _written(chart, canvas, "print_svg", metadata={"Date": None, "Creator": None, "Title": chart.title})
+    return _WAY.sub(lambda way: _DIGITS.sub(rb"\1", way[0]), text)
 
 
 def png_of(chart: Chart) -> bytes:
