@@ -304,7 +304,7 @@ class Recording:
     def _repr_html_(self) -> str:
         """Show it in a notebook: what was run, how it ended, and what there is on its topics."""
         header, outcome, span = self.header, self.outcome, self.span()
-        ended = "the end of the file is missing" if outcome is None else outcome.status
+        ended = "the end of the file is missing" if outcome is None or is_cut_off(self) else outcome.status
         facts: list[tuple[str, object]] = [("recording", self.path), ("seed", header.seed), ("run", ended)]
         facts += [] if span is None else [("times", f"{format_time(span[0])} to {format_time(span[1])}")]
         facts += [] if outcome is None or not outcome.digest else [("digest", outcome.digest)]
