@@ -151,6 +151,7 @@ def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
 
 # What `worldline run` has to say of each example that isn't a federation, as it is, or as it is set to be small.
 DIGESTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "checkout/checkout": ("680f31c4517e1fb08ad5f5f1dcf99cc7", ()),
     "epidemic/epidemic": ("72f346433122e6f8bb4ca478ea1ac6cd", ()),
     "job_shop/job_shop": ("549993e140fe920a7a26837e6c8b8950", ()),
     "million/million": ("3ce095c621cdcfdb1df338d8b8733450", ("--set", "entities=2000")),

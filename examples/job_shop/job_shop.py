@@ -55,6 +55,7 @@ class Office(Entity):
 
     def on_order(self, order: Order) -> None:
         self.done.append(self.now - order.released)
+        self.measure("hours", (self.now - order.released) / HOUR)
         self.record("under way", self.released - len(self.done))
 
 

@@ -19,7 +19,6 @@ from worldline.experiments.design import made_design
 from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, prepared_sweep
 from worldline.targets import RunOptions
 
-
 STATION = Path(__file__).parent / "models" / "station.py"
 LEVELS = {"load": [0.3, 0.6], "customers": [5, 10]}
 
@@ -97,8 +96,7 @@ def test_failures_are_tried_again_if_that_is_wanted(tmp_path: Path) -> None:
     copy(STATION, model)
     path, flag = tmp_path / "flaky.sweep", tmp_path / "fixed"
     model.write_text(
-        model.read_text()
-        + f"\nfrom pathlib import Path\n_model = model\ndef model(*, seed: int = 0):\n"
+        model.read_text() + f"\nfrom pathlib import Path\n_model = model\ndef model(*, seed: int = 0):\n"
         f"    return _model(seed=seed, trouble='' if Path({str(flag)!r}).exists() else 'fail')\n"
     )
     assert len(worldline.sweep(model, seeds=2, path=path, executor="inline").failures()) == 2
@@ -206,7 +204,7 @@ def test_changed_code_isnt_mixed_in(tmp_path: Path) -> None:
     path = tmp_path / "changed.sweep"
     worldline.sweep(model, path=path, executor="inline")
     model.write_text(model.read_text() + "\n# Another version.\n")
-    with pytest.raises(UsageError, match="station.py has changed since"):
+    with pytest.raises(UsageError, match=r"station\.py has changed since"):
         worldline.sweep(model, path=path, executor="inline")
 
 
@@ -233,5 +231,3 @@ def test_executors_are_written_as_everywhere() -> None:
     assert as_sweep_executor(None).kind == as_sweep_executor("processes").kind == "processes"
     with pytest.raises(UsageError, match="each run of it is inline"):
         prepared_sweep(str(STATION), (), options=RunOptions(executor="inline"))
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -36,6 +37,12 @@ def write(path: Path, numbers: list[int], *, finishes: bool = True) -> None:
                 file.add(row(number))
         if finishes:
             file.finish()
+
+
+def add_for_ever(file: SweepFile) -> None:
+    for number in count(20):
+        file.add(row(number))
+        file.commit()
 
 
 def test_bytes_dont_tell_the_order_or_the_interruptions(tmp_path: Path) -> None:
@@ -116,9 +123,8 @@ def test_a_damaged_file_is_said_to_be(tmp_path: Path) -> None:
 
 def test_one_sweep_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "shop.sweep"
-    with SweepFile(path, FACTS, PARAMETERS):
-        with pytest.raises(UsageError, match="being written by another"):
-            SweepFile(path, FACTS, PARAMETERS)
+    with SweepFile(path, FACTS, PARAMETERS), pytest.raises(UsageError, match="being written by another"):
+        SweepFile(path, FACTS, PARAMETERS)
 
 
 def test_a_full_disk_leaves_the_rows_that_were_written(tmp_path: Path) -> None:
@@ -127,9 +133,7 @@ def test_a_full_disk_leaves_the_rows_that_were_written(tmp_path: Path) -> None:
     with SweepFile(path, FACTS, PARAMETERS) as file:
         file._database.execute("PRAGMA max_page_count = 4")  # type: ignore[union-attr]
         with pytest.raises(LossError, match=r"full \(rows up to here are kept; the same command goes on"):
-            for number in range(20, 10_000):
-                file.add(row(number))
-                file.commit()
+            add_for_ever(file)
     kept = len(read_sweep(path))
     assert kept >= 20
     numbers = list(range(400))

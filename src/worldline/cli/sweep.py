@@ -149,9 +149,8 @@ def _told(sweep: Sweep, is_fixed: bool) -> Iterator[Progress]:
         try:
             yield tell
         except KeyboardInterrupt:
-            raise Interrupted(
-                f"interrupted after {counted(sweep.done, 'run')}: they are in {sweep.path}, and the same command goes on"
-            ) from None
+            kept = f"{counted(sweep.done, 'run')} in {sweep.path}"
+            raise Interrupted(f"interrupted: {kept}, and the same command goes on") from None
 
 
 def _show(table: SweepTable, wanted: SweepOptions) -> None:
@@ -191,7 +190,11 @@ def _facts(table: SweepTable, wanted: SweepOptions, failed: int) -> dict[str, ob
             {
                 "parameters": dict(zip(table.parameters, parameters, strict=True)),
                 "measures": {
-                    name: {"mean": found[point].mean, "half_width": found[point].half_width, "count": found[point].count}
+                    name: {
+                        "mean": found[point].mean,
+                        "half_width": found[point].half_width,
+                        "count": found[point].number,
+                    }
                     for name, found in numbers.items()
                     if point in found
                 },

@@ -198,7 +198,9 @@ def _from_file(file: Path, given: Mapping[str, list[str]], seeds: int) -> Design
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{file} can't be read: {error}") from error
     if len(rows) < 2:
-        raise ConfigurationError(f"{file} has no points", advice="its first line names the parameters, each other is one")
+        raise ConfigurationError(
+            f"{file} has no points", advice="its first line names the parameters, each other is one"
+        )
     names = [name.strip() for name in rows[0][1]]
     if "" in names or len({*names}) < len(names) or {*names} & {*given}:
         raise ConfigurationError(f"{file}: its first line doesn't name each parameter once", advice="doctors,arrival")

@@ -201,7 +201,8 @@ def own_numbers(said: Any, where: str) -> dict[str, Number]:
         number = value if type(value) in (int, float) else _as_number(value)
         if not isinstance(name, str) or number is None or number != number:  # Not a number isn't one.
             raise UsageError(
-                f"{where}: its measures() says that {shown(name)} is {shown(value)}", advice="it is a number by its name"
+                f"{where}: its measures() says that {shown(name)} is {shown(value)}",
+                advice="it is a number by its name",
             )
         found[name] = number
     return found

@@ -44,7 +44,7 @@ def has_intervals() -> bool:
 
 
 def shown_measures(table: SweepTable, wanted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the columns that a report shows: those that are wanted, or the means and single numbers, if they are few."""
+    """Return the columns that a report shows: those that are wanted, or the first means and single numbers."""
     for name in wanted:
         table.place(name)
     if wanted:
@@ -79,7 +79,8 @@ def comparisons(table: SweepTable, measure: str) -> list[Comparison]:
             difference = paired_interval(before, after)
             found.append(Comparison(point, difference, _runs_unpaired(before, after)))
         elif samples[first] and samples[point]:
-            found.append(Comparison(point, welch_interval(*(list(samples[each].values()) for each in (first, point)))))
+            before, after = (list(samples[each].values()) for each in (first, point))
+            found.append(Comparison(point, welch_interval(before, after)))
     return found
 
 
@@ -155,5 +156,6 @@ def _parameters(cells: Sequence[Cell]) -> list[str]:
 def _laid_out(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (titles, *rows)
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (titles, *rows)
     ]

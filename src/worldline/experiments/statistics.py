@@ -36,11 +36,11 @@ def load_scipy() -> Any:
 
 
 class Interval(NamedTuple):
-    """An estimate of a mean from `count` values, and half the width of its confidence interval, inf if unknown."""
+    """An estimate of a mean from so many values, and half the width of its confidence interval, inf if unknown."""
 
     mean: float
     half_width: float
-    count: int
+    number: int
 
     @property
     def low(self) -> float:

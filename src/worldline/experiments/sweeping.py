@@ -279,9 +279,7 @@ class Amount(Struct, frozen=True, kw_only=True):
         most = max(counts, default=0)
         return [PlannedRun(point, each) for each in range(most) for point in points if each < counts[point]]
 
-    def _count(
-        self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int
-    ) -> int:
+    def _count(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int) -> int:
         if self.precise is None:
             return self.seeds
         for count in looks(self.seeds):
@@ -361,7 +359,7 @@ def prepared_sweep(
     target: str,
     settings: Sequence[str],
     *,
-    options: RunOptions = RunOptions(),
+    options: RunOptions,
     design: str = "grid",
     seeds: int = 1,
     precise: float | None = None,
@@ -425,7 +423,7 @@ def _check_antithetic(first: int | None, seeds: int) -> None:
 
 
 def _check_points(request: SweepRequest, seeds: int) -> None:
-    """Refuse values that the target refuses, before anything is run: one point for each value, as far as they are few."""
+    """Refuse values that the target refuses, before anything is run: a point for each value, if they are few."""
     seen: set[tuple[str, str]] = set()
     checked = 0
     for number, point in enumerate(request.design.points):

@@ -412,7 +412,9 @@ def _check_facts(path: Path, there: Mapping[str, str], wanted: Mapping[str, str]
         else:
             negated = "" if found == "yes" else "hasn't, but this one "
             problem = _DIFFERENCES.get(key, f"has another {key}").format(there=found or "none", not_=negated)
-        raise UsageError(f"{path} {problem}", advice="save this one elsewhere (--save), or replace it with --force")
+        raise UsageError(
+            f"{path} {problem}", advice="save this one elsewhere, or begin anew: --force, or replaces=True"
+        )
 
 
 def _changed(found: str, said: str) -> list[str]:
@@ -428,7 +430,7 @@ def _speaking_of(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise UsageError(f"{path} is damaged: {error}", advice="replace it with --force") from error
+            raise UsageError(f"{path} is damaged: {error}", advice="begin anew: --force, or replaces=True") from error
         raise LossError(
             f"{path} can't be written: {error}", advice="rows up to here are kept; the same command goes on from there"
         ) from error

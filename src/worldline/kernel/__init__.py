@@ -1,10 +1,10 @@
 """The kernel: many entities in one program, the same result on any number of workers."""
 
 from worldline.builds import build
+from worldline.history.monitor import Monitor
 from worldline.kernel.engine import ScheduledEvent
 from worldline.kernel.entity import Entity, process
 from worldline.kernel.model import KernelOutcome
-from worldline.history.monitor import Monitor
 from worldline.kernel.process import Process
 from worldline.kernel.simulation import Simulation
 from worldline.kernel.waiting import EntityMessage, Interrupt, Resource, Signal, receive, wait

@@ -14,7 +14,7 @@ from worldline.history.outcome import End, Outcome
 from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.roster import KernelNetwork
-from worldline.model.errors import ConfigurationError, Stuck, UsageError, WorldlineError, nearest, shown
+from worldline.model.errors import ConfigurationError, Stuck, WorldlineError
 
 Made = TypeVar("Made")
 
@@ -86,6 +86,7 @@ def restored(entity: Made, state: dict[str, Any]) -> Made:
 
 
 # -- What comes of a run, whatever executed it
+
 
 @dataclass(frozen=True, kw_only=True)
 class KernelOutcome(Outcome):

@@ -16,10 +16,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from worldline.history.monitor import Monitor
 from worldline.history.observer import OUTSIDE
 from worldline.kernel.account import tell_unheard
 from worldline.kernel.engine import Engine, EntityBase, Handlers, handlers_of
-from worldline.history.monitor import Monitor
 from worldline.kernel.packing import fingerprint, size_of
 from worldline.kernel.process import refused_generator
 from worldline.kernel.trouble import METHODS, advice_on

@@ -85,7 +85,12 @@ class Onlookers(SeveralObservers):
 
     def _recorder(self, target: RecordingTarget) -> Recorder:
         return Recorder(
-            target, self._plan(), encoding=ENCODING, encodings={LOG: "json", MEASURE: "json"}, schemas=self._schemas, overwrite=True
+            target,
+            self._plan(),
+            encoding=ENCODING,
+            encodings={LOG: "json", MEASURE: "json"},
+            schemas=self._schemas,
+            overwrite=True,
         )
 
     def began(self, who: str, at: int) -> None:

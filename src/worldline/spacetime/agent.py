@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
+from worldline.history.monitor import checked_measure
 from worldline.kernel.packing import teach
 from worldline.kernel.trouble import check_class
-from worldline.history.monitor import checked_measure
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.spacetime.core import ChannelEnd, Core, current_core

@@ -1,4 +1,4 @@
-"""A queue whose waiting times are known: servers, Poisson arrivals, exponential or fixed service, in mean service times.
+"""A queue with closed forms: servers, Poisson arrivals, exponential or fixed service; waits are in mean service times.
 
 It is Lindley's recursion in one handler, so that it is quick enough for thousands of runs.
 """
