@@ -209,7 +209,7 @@ def test_what_isnt_installed_is_named(
         code, _, errors = worldline("export", "run.mcap", "--to", "parquet")
         assert (code, errors) == (
             2,
-            "worldline: Parquet needs pyarrow, which isn't installed (pip install pyarrow, or worldline[tables])\n",
+            "worldline: Parquet needs pyarrow, which isn't installed (pip install pyarrow)\n",
         )
         assert not Path("run.parquet").exists()
 

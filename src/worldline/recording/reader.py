@@ -220,7 +220,7 @@ class Recording:
 
         Its columns are `sent`, `arrival`, `sender`, `receiver`, `sequence`, `copy` and `lost`, and the fields of the
         payloads; if it isn't of one topic alone, also `topic`, and the fields have their full names, ``pose.x``. Times
-        are nanoseconds. It needs pandas: `worldline[tables]`.
+        are nanoseconds. It needs pandas: the extra `tables`.
         """
         from worldline.recording.tables import frame_of  # Here, since few need it, and it needs this module.
 

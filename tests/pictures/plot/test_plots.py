@@ -319,5 +319,5 @@ def test_bad_input(worldline: Command, run: Path, tmp_path: Path) -> None:
 def test_without_matplotlib_it_says_what_to_install(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plotted = plot(run, topics="state.x")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match=r"needs matplotlib, which isn't installed \(pip install worldline\[plot\]\)"):
+    with pytest.raises(UsageError, match=r"needs matplotlib, which isn't installed \(pip install '.\[plot\]'"):
         plotted.svg()

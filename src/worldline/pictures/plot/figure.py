@@ -76,7 +76,7 @@ def library(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise UsageError(
-            "to plot needs matplotlib, which isn't installed", advice="pip install worldline[plot]"
+            "to plot needs matplotlib, which isn't installed", advice="pip install '.[plot]' in the clone of Worldline"
         ) from error
 
 
