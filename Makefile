@@ -82,6 +82,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/toolbox.py
 	$(PY) benchmarks/why.py
 	$(PY) benchmarks/twin.py
+	$(PY) benchmarks/plot.py
 
 soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0

@@ -43,6 +43,7 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_the_commands_on_plotting_write_what_the_page_shows(recorded: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("before", "after"):
@@ -67,6 +68,7 @@ def test_a_signal_is_a_table(recorded: Path) -> None:
     assert command("table.py", cwd=recorded).stdout == shown
 
 
+@pytest.mark.long
 def test_plots_are_made_from_python(recorded: Path) -> None:
     pytest.importorskip("matplotlib")
     for program, picture in (("figure.py", "arm.svg"), ("own.py", "load.png")):

@@ -228,7 +228,7 @@ def _library(name: str, what: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise UsageError(
-            f"{what} needs {name}, which isn't installed", advice=f"pip install {name}, or worldline[tables]"
+            f"{what} needs {name}, which isn't installed", advice=f"pip install {name}"
         ) from error
 
 
