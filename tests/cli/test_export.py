@@ -257,7 +257,7 @@ def test_a_recording_that_was_cut_off_is_warned_of(worldline: Command, recording
 
 def test_bad_input(worldline: Command, recording: Path) -> None:
     for arguments, problem in (
-        (("run.mcap",), "nothing says what to write (--to csv, parquet, lcm, chrome-trace)"),
+        (("run.mcap",), "nothing says what to write (--to csv, parquet, lcm, chrome-trace, html)"),
         (("run.mcap", "a.txt"), "nothing says what to write"),
         (("run.mcap", "a.csv", "--topic", "thin"), "has no field 'thin' (did you mean 'thing'?)"),
         (("run.mcap", "no/a.csv"), "there is no folder no"),

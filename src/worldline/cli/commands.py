@@ -267,7 +267,7 @@ ABOUT = {
         "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is"
         " intact.",
         "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
-        "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
+        "export": "Write a recording as CSV, Parquet, an LCM log, a Chrome trace, or a page that plays it.",
         "plot": "Plot signals of recordings over simulated time, histograms of them, or measures of a sweep.",
         "draws": "List the random draws of a run: name, time, distribution and value.",
     },
@@ -303,7 +303,7 @@ EXAMPLES = {
     "replay": ("run.mcap --speed max", "run.mcap --only camera --pdb"),
     "info": ("run.mcap", "federation.toml"),
     "digest": ("run.mcap", "/data/monday.mcap"),
-    "export": ("run.mcap run.csv", "run.mcap run.parquet --topic pose"),
+    "export": ("run.mcap run.csv", "run.mcap run.parquet --topic pose", "run.mcap run.html"),
     "plot": ("run.mcap --topic pose.x --topic arm.angle", "before.mcap after.mcap --topic queue -o queue.png"),
     "draws": ("federation.toml", "run.mcap --json"),
     "why": ("cell", "cell --follow"),

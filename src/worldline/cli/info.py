@@ -293,6 +293,7 @@ class ExportForm(StrEnum):
     PARQUET = "parquet"
     LCM = "lcm"
     CHROME_TRACE = "chrome-trace"
+    HTML = "html"
 
 
 _STANDARD = Path("/dev/stdout")
@@ -302,6 +303,7 @@ _SUFFIXES = {
     ".log": ExportForm.LCM,
     ".lcm": ExportForm.LCM,
     ".json": ExportForm.CHROME_TRACE,
+    ".html": ExportForm.HTML,
 }
 
 
@@ -316,10 +318,10 @@ _SUFFIXES = {
 def export(
     file: Path, output: Path | None = None, form: ExportForm | None = None, topics: list[str] | None = None
 ) -> None:
-    """Write a recording as CSV, Parquet, an LCM log or a Chrome trace.
+    """Write a recording as CSV, Parquet, an LCM log, a Chrome trace, or a page that plays it.
 
     Tables have a row for each message and receiver, and a column for each field of the payloads. An LCM log is
-    the one that `run --lcm` would have written.
+    the one that `run --lcm` would have written. A page is one file, and works offline.
     """
     chosen, names = _form(form, output), topics or []
     recording = Recording(file)
@@ -336,6 +338,11 @@ def export(
             recording.check_topics(names)
             account = recorded_account(intact(recording))
             save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, names))
+        elif chosen is ExportForm.HTML:
+            from worldline.pictures.run import run_page  # Here, since few want one.
+
+            recording.check_topics(names)
+            save(path, run_page(recording, topics=names).encode())
         else:
             _export_to_lcm(recording, path, names)
     if missing := shortcoming(recording):

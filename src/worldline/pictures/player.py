@@ -1,6 +1,6 @@
 """The page that plays an animation: one file of HTML with its looks, data and script, and nothing from elsewhere.
 
-The script is `player.js`, which all players share, and then that of the kind of picture, in `spacetime` or `world`; its
+The script is `player.js`, which all players share, and then that of the kind of picture, in a folder of its name; its
 looks are in the `player.css` beside each.
 """
 
@@ -22,7 +22,7 @@ _NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9
 
 _SPEEDS = (("0.1", "⅒ ×"), ("0.25", "¼ ×"), ("0.5", "½ ×"), ("1", "1 ×"), ("2", "2 ×"), ("4", "4 ×"), ("10", "10 ×"))
 
-Kind = Literal["spacetime", "world"]
+Kind = Literal["run", "spacetime", "world"]
 
 
 class Page(str):
