@@ -13,6 +13,7 @@ from shutil import copy
 import pytest
 
 import worldline
+from tests.processes.ranks import mpiexec
 from worldline.errors import LossError, UsageError
 from worldline.experiments import read_sweep
 from worldline.experiments.design import made_design
@@ -64,6 +65,17 @@ def test_antithetic_pairs_mirror_each_other(tmp_path: Path) -> None:
     assert len({*table.column("digest")}) == 4
     with pytest.raises(UsageError, match="3 runs aren't pairs"):
         worldline.sweep(STATION, seeds=3, path=path, antithetic=True)
+
+
+@pytest.mark.once
+@pytest.mark.long
+def test_ranks_of_mpi_write_the_same_table(tmp_path: Path) -> None:
+    code = "import sys, worldline; worldline.sweep(*sys.argv[1:2], {'load': [0.3, 0.6], 'customers': [5, 10]}, seeds=6,"
+    code += " path=sys.argv[2], executor='mpi')"
+    ended = mpiexec(3, code, str(STATION), str(tmp_path / "ranks.sweep"))
+    assert ended.returncode == 0, ended.stderr
+    worldline.sweep(str(STATION), LEVELS, seeds=6, path=tmp_path / "one.sweep", executor="inline")
+    assert (tmp_path / "ranks.sweep").read_bytes() == (tmp_path / "one.sweep").read_bytes()
 
 
 @pytest.mark.once

@@ -133,4 +133,6 @@ def doubled(begun: int, piece: Any) -> int:
         raise KeyError("a bug")
     if piece == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if piece == "hang":
+        threading.Event().wait()
     return begun * int(piece)

@@ -9,15 +9,16 @@ import pytest
 from tests.processes.jobs import begin, doubled
 from tests.soaking import later
 from worldline.model import ConfigurationError, LossError, WorldlineError
-from worldline.model.errors import InternalError
+from worldline.model.errors import InternalError, Stuck
 from worldline.processes.supervision import WorkerFarm
 
 
-def done(*pieces: Any, workers: int = 2, given: Any = 2) -> dict[int, Any]:
+def done(*pieces: Any, workers: int = 2, given: Any = 2, replaces: bool = False) -> dict[int, Any]:
     """Let workers do some pieces; return what came of them."""
     came: dict[int, Any] = {}
     waiting = list(enumerate(pieces))
-    with WorkerFarm(workers, begin, (given,), doubled, lambda piece: f"the piece {piece}") as farm:
+    patience = (lambda piece: 0.5 if piece == "hang" else 60.0) if replaces else None
+    with WorkerFarm(workers, begin, (given,), doubled, lambda piece: f"the piece {piece}", patience) as farm:
         while len(came) < len(pieces):
             while waiting and farm.has_room:
                 farm.give(*waiting.pop(0))
@@ -54,3 +55,18 @@ def test_a_worker_that_is_lost_is_described() -> None:
     text = "worker 0, with the piece die, was killed by SIGKILL (was it killed, or out of memory?)"
     assert str(lost.value) == text
     assert lost.value.facts == {"worker": 0, "exit_code": -9}
+
+
+def test_a_worker_that_is_lost_is_replaced_and_only_its_piece_is() -> None:
+    came = done(1, "die", 3, "die", 5, workers=1, replaces=True)
+    assert [came[each] for each in (0, 2, 4)] == [2, 6, 10]
+    for each in (1, 3):
+        assert isinstance(came[each], LossError)
+        assert str(came[each]) == "its process was killed by SIGKILL (was it killed, or out of memory?)"
+
+
+def test_a_worker_that_takes_too_long_is_replaced() -> None:
+    came = done("hang", 2, workers=1, replaces=True)
+    assert isinstance(came[0], Stuck)
+    assert str(came[0]) == "it has taken more than 0.5 seconds"
+    assert came[1] == 4

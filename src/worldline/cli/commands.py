@@ -287,7 +287,7 @@ NAMES = [name for group in ABOUT.values() for name in group]
 
 EXAMPLES = {
     "run": ("federation.toml", "model.py --seed 7 --executor 'processes(4)' --record run.mcap"),
-    "sweep": ("shop.py --set repairers=1,2 --seeds 100 --measure queue.time_mean", "shop.sweep"),
+    "sweep": ("shop.py --set clerks=1,2 --seeds 100 --measure wait.mean", "shop.sweep"),
     "nodes": ("raft --seed 5 --until 1s --faults crash=1 --diagram raft.svg", "--file mutex.py --seeds 1000"),
     "spacetime": ("relay --diagram relay.svg", "flock --until 20"),
     "world": ("world.sdf --until 10s --paths paths.svg", "world.sdf --until 10s --local-secondaries 3"),

@@ -47,6 +47,7 @@ _EXTRAS = {
     "lcm": ("lcm", "LCM logs, and public messages of metasim"),
     "mujoco": ("mujoco", "worlds with real physics"),
     "zenoh": ("zenoh", "worlds whose processes find each other on a network"),
+    "experiments": ("scipy", "confidence intervals of sweeps"),
     "learn": ("gymnasium", "participants as Gymnasium and PettingZoo environments"),
 }
 """Each extra, the module that shows that it is installed, and what it is for."""

@@ -21,8 +21,9 @@ from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
 from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor, account_as_plain, account_in_words, advice_in_words
-from worldline.lock.why.heard import Habits, WaitingTally, situation_at, waits_in
+from worldline.lock.why.heard import ComputingTally, Habits, WaitingTally, situation_at, waits_in
 from worldline.lock.why.reasons import Situation, Standing
+from worldline.lock.why.slower import account_of, changes, slower_in_words
 from worldline.lock.why.words import (
     as_plain,
     chains,
@@ -74,11 +75,12 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
     """Say who waited for whom in all, and what would help."""
     plan, name = timing.header.plan, timing.header.name
     habits = Habits()
-    tally = WaitingTally(waits_in(plan, habits.listening(timing.heard())))
+    computing = ComputingTally()
+    tally = WaitingTally(waits_in(plan, habits.listening(timing.heard()), computing))
     _check_same(timing, recording)
     console = PlainConsole()
     if not as_json:
-        for line in account_in_words(name, tally, habits):
+        for line in account_in_words(name, tally, habits, computing):
             console.print(line)
         if timing.end is None:
             if timing.is_cut_off:
@@ -93,10 +95,24 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
     if advise and tally.waited:
         advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX)), habits).advice()
     if as_json:
-        print_json(account_as_plain(name, tally, habits, advice))
+        print_json(account_as_plain(name, tally, habits, advice, computing))
     elif advise:
         for line in advice_in_words(advice):
             console.print(line)
+
+
+def compare(first: str, second: str, *, as_json: bool) -> None:
+    """Say what got slower from one run to the other."""
+    timings = timing_for(first), timing_for(second)
+    before, after = (account_of(each.header.plan, list(each.heard())) for each in timings)
+    if all(each.end for each in timings) and timings[0].end != timings[1].end:
+        warn("their digests differ: they aren't the same run, so one may have more to do than the other")
+    if as_json:
+        told = [{"what": each.what, "before": each.before, "after": each.after} for each in changes(before, after)]
+        print_json({"took": [before.took, after.took], "changes": told})
+        return
+    for line in slower_in_words((first, second), before, after):
+        PlainConsole().print(line)
 
 
 def _check_same(timing: Timing, recording: Path | None) -> None:
@@ -223,6 +239,7 @@ _END = "end"
     """
     run: RUN|FILE  The run's name, the number of its process, or its server's address (default: the only run of yours on
         this machine); or FILE.mcap or FILE.timing, a run that was noted with --timing.
+    other: FILE  With a run that was noted: a second one, to say what got slower from the first to it.
     as_json: --json  Print one JSON object; with --follow, one per line.
     --svg FILE.svg  Draw who waits for whom.
     --follow, -f  Keep looking until the run is over.
@@ -237,6 +254,7 @@ _END = "end"
 )
 def why(
     run: str | None = None,
+    other: str | None = None,
     *,
     as_json: bool = False,
     svg: Path | None = None,
@@ -249,13 +267,21 @@ def why(
     """Say who waits for whom in a running federation, through which links, for how long, and what the holder is doing.
 
     Looking changes nothing. Of a run that was noted with --timing, it says who waited for whom in all, and what would
-    make it wait less: each change is tried, by letting the arbiter run again.
+    make it wait less: each change is tried, by letting the arbiter run again. Of two, it says what got slower.
     """
     if svg is not None:
         if not destination(svg).is_stream and svg.suffix != _PICTURE:
             raise UsageError(f"{svg} isn't the name of a picture", advice="it is SVG: FILE.svg")
         if follow:
             raise UsageError("--svg and --follow contradict each other", advice="use one")
+    if run is not None and other is not None:
+        for each in (run, other):
+            if not is_noted(each):
+                raise UsageError(f"{each} isn't a run that was noted", advice="give two files: FILE.timing FILE.timing")
+        if follow or svg is not None or at is not None or no_advice:
+            raise UsageError("two runs are compared as a whole", advice="leave out all but --json")
+        compare(run, other, as_json=as_json)
+        return
     if run is not None and is_noted(run):
         if follow:
             raise UsageError("--follow is for a run that goes on", advice=f"{run} is a file")

@@ -22,7 +22,9 @@ All of them are exact: sums are rounded once, at their end, so nothing depends o
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from math import ceil, frexp, fsum, ldexp
 from types import MappingProxyType
@@ -55,19 +57,17 @@ class MeasuredSeries:
 
     def __init__(self, monitors: Sequence[tuple[str, Monitor]], warm_up: WarmUp = 0) -> None:
         self._monitors = monitors
-        self._since = 0
-        merged = [(at, member, value) for member, monitor in monitors for at, value in monitor]
-        if len(monitors) > 1:
-            merged.sort(key=lambda each: each[:2])  # Stable: one member's values of one time stay in their order.
+        times, values = _merged(monitors)
         if isinstance(warm_up, int):
             self._since = warm_up
-        elif merged:
-            self._since = merged[mser5([value for _, _, value in merged])][0]
-        self.values: list[Any] = [value for at, _, value in merged if at >= self._since]
+        else:
+            self._since = times[mser5(values)] if times else 0
+        self.values: list[Any] = values[bisect_left(times, self._since) :]
 
-    @property
+    @cached_property
     def is_numeric(self) -> bool:
-        return all(isinstance(value, int | float) for value in self.values)
+        kinds = {*map(type, self.values)}
+        return all(issubclass(kind, int | float) for kind in kinds)
 
     def statistic(self, name: str) -> Cell:
         """Return one of the statistics; None if it has no values, unless they are counted."""
@@ -108,8 +108,17 @@ class MeasuredSeries:
         return _total(products) / lasted if lasted else self._mean()
 
 
+def _merged(monitors: Sequence[tuple[str, Monitor]]) -> tuple[list[int], list[Any]]:
+    """Return times and values of several monitors, by time and then by member."""
+    if len(monitors) == 1:
+        return monitors[0][1].times, monitors[0][1].values
+    merged = [(at, member, value) for member, monitor in monitors for at, value in monitor]
+    merged.sort(key=lambda each: each[:2])  # Stable: one member's values of one time stay in their order.
+    return [at for at, _, _ in merged], [value for _, _, value in merged]
+
+
 def _total(values: Sequence[Number]) -> Number:
-    return sum(values) if all(type(value) is int for value in values) else fsum(values)
+    return sum(values) if {*map(type, values)} == {int} else fsum(values)
 
 
 def histogram(values: Iterable[Number]) -> list[tuple[float, float, int]]:

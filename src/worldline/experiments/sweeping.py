@@ -12,6 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from importlib.metadata import version
 from inspect import getsourcefile, isfunction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,8 +38,8 @@ EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
 
 _BLOCK_S = 0.05
 _BLOCK_MAX = 64
-_AHEAD_S = 10.0  # Beyond the limit of a run, before its process is killed: it should have ended itself.
-_CHECKED_MAX = 50
+_GRACE_S = 10.0  # Beyond the limit of a run, before its process is killed: it should have ended itself.
+_CHECKED_S = 2.0
 _SEED_MAX = 2**62
 
 Progress = Callable[[int, int], None]
@@ -86,13 +87,11 @@ class SweepRequest(Struct, frozen=True, kw_only=True):
 
     def facts(self, ready: Ready) -> dict[str, str]:
         """Return what has to be the same for rows to be of one table."""
-        from worldline import __version__
-
         points = blake2b(json.encode(self.design.points), digest_size=8).hexdigest()
         return {
             "target": self.target,
             "code": json.encode(ready.provenance().code).decode(),
-            "worldline": __version__,
+            "worldline": version("worldline"),
             "design": points,
             "until": self.options.until or "",
             "options": " ".join(replace(self.options, until=None, executor=None).words()),
@@ -189,7 +188,7 @@ def _rows_of_workers(request: SweepRequest, runs: Sequence[PlannedRun], workers:
     number, each_s = 0, _BLOCK_S
 
     def patience_s(block: Sequence[PlannedRun]) -> float:
-        return request.seconds_max * len(block) + _AHEAD_S
+        return request.seconds_max * len(block) + _GRACE_S
 
     with WorkerFarm(workers, _begin, (request,), _work, _described, patience_s) as farm:
         while waiting or alone or under_way:
@@ -333,7 +332,8 @@ class Sweep:
         return read_sweep(self.path)
 
     def _fill(self, file: SweepFile, executor: Executor, retries: bool, progress: Progress) -> None:
-        done = file.done(but_failures=retries)
+        needed = () if self.amount.precise is None else self.request.measures
+        done = file.done(needed, but_failures=retries)
         wanted: list[PlannedRun] = []
 
         def take(result: Result) -> None:
@@ -341,7 +341,7 @@ class Sweep:
             if unknown is not None and (row.point, row.replicate) == (0, 0):
                 raise unknown
             file.add(row)
-            done[row.point, row.replicate] = row.measures
+            done[row.point, row.replicate] = {name: row.measures.get(name) for name in needed}
             self.done += 1
             progress(self.done, len(wanted))
 
@@ -423,19 +423,20 @@ def _check_antithetic(first: int | None, seeds: int) -> None:
 
 
 def _check_points(request: SweepRequest, seeds: int) -> None:
-    """Refuse values that the target refuses, before anything is run: a point for each value, if they are few."""
+    """Refuse values that the target refuses before anything is run: a point for each value, as long as it is quick.
+
+    The last seed shows whether the target takes one.
+    """
     seen: set[tuple[str, str]] = set()
-    checked = 0
+    began = time.monotonic()
     for number, point in enumerate(request.design.points):
-        new = {*zip(request.design.parameters, point, strict=True)} - seen
-        if new and checked < _CHECKED_MAX:
-            seen |= new
-            checked += 1
+        values = {*zip(request.design.parameters, point, strict=True)}
+        if number == 0 or not values <= seen:
+            seen |= values
             with quietly():
                 prepare(request.target, request.run_options(number, seeds - 1))
-    if not request.design.parameters and seeds > 1:
-        with quietly():
-            prepare(request.target, request.run_options(0, seeds - 1))
+            if time.monotonic() - began > _CHECKED_S:
+                return
 
 
 def as_warm_up(given: Any) -> WarmUp:

@@ -165,13 +165,13 @@ def is_sweep(path: Path) -> bool:
 
 
 def read_sweep(path: str | os.PathLike[str]) -> SweepTable:
-    """Read a sweep's table, also while the sweep goes on."""
+    """Read a sweep's table, also while the sweep goes on. If its writer was killed, SQLite tidies up first."""
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"there is no file {path}", advice="`worldline sweep` writes one")
     if not is_sweep(path):
         raise UsageError(f"{path} isn't a sweep's file", advice="`worldline sweep` writes one")
-    with _speaking_of(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+    with _speaking_of(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as database:
         _check_format(database, path)
         facts = dict(database.execute("SELECT key, value FROM sweep"))
         columns = _columns(database)
@@ -271,10 +271,10 @@ class SweepFile:
             self._columns = _columns(database)
             database.execute("BEGIN")
 
-    def done(self, *, but_failures: bool = False) -> dict[tuple[int, int], dict[str, Cell]]:
-        """Return the runs that are there, with their measures."""
+    def done(self, wanted: Sequence[str] = (), *, but_failures: bool = False) -> dict[tuple[int, int], dict[str, Cell]]:
+        """Return the runs that are there, with those of their measures that are wanted."""
         assert self._database is not None
-        places = [(name, place) for place, name in enumerate(self._columns) if name not in self._outer]
+        places = [(name, place) for place, name in enumerate(self._columns) if name in wanted]
         error = self._columns.index("error")
         return {
             (row[0], row[1]): {name: row[place] for name, place in places}
@@ -338,6 +338,7 @@ class SweepFile:
             try:
                 with closing(sqlite3.connect(beside, isolation_level=None)) as whole:
                     whole.execute("PRAGMA synchronous = OFF")
+                    whole.execute("PRAGMA journal_mode = OFF")  # None is left beside it if this process is killed.
                     _create(whole, ordered, {**self._facts, "finished": "yes"})
                     rows = self._database.execute(f"SELECT {', '.join(map(_quoted, ordered))} FROM runs")
                     whole.execute("BEGIN")
@@ -358,9 +359,9 @@ class SweepFile:
 
 def _create(database: sqlite3.Connection, columns: Iterable[str], facts: Mapping[str, str]) -> None:
     """Make the tables, in one transaction: a file that was created halfway is empty."""
+    database.execute("BEGIN")
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
     database.execute(f"PRAGMA user_version = {_FORMAT}")
-    database.execute("BEGIN")
     database.execute("CREATE TABLE sweep (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
     names = ", ".join(map(_quoted, columns))
     database.execute(f"CREATE TABLE runs ({names}, PRIMARY KEY (point, replicate)) WITHOUT ROWID")

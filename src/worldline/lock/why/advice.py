@@ -41,7 +41,7 @@ from worldline.lock.events import (
 )
 from worldline.lock.ledger import Ledger, RunEnded
 from worldline.lock.states import Phase
-from worldline.lock.why.heard import Habits, Heard, HeardSending, WaitingTally, heard_again, waits_in
+from worldline.lock.why.heard import ComputingTally, Habits, Heard, HeardSending, WaitingTally, heard_again, waits_in
 from worldline.lock.why.reasons import Hop
 from worldline.lock.why.words import seconds, way
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
@@ -510,8 +510,10 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
 _LINKS_SHOWN = 20
 
 
-def account_in_words(name: str, tally: WaitingTally, habits: Habits) -> list[str]:
-    """Say how long participants waited in a run, and for what."""
+def account_in_words(
+    name: str, tally: WaitingTally, habits: Habits, computing: ComputingTally | None = None
+) -> list[str]:
+    """Say how long participants waited in a run and for what, and how long they computed."""
     people, took = len(habits.of), habits.took
     together = f"together they waited {lasting(tally.waited)} for each other"
     share = f"{_share(tally.waited, took * people)} of their time"
@@ -529,7 +531,21 @@ def account_in_words(name: str, tally: WaitingTally, habits: Habits) -> list[str
         for each in links[:_LINKS_SHOWN]
     ]
     waited, awaited = _ranked(tally.by_participant), _ranked(tally.by_holder)
-    return [*lines, "", f"who waited          {waited}", f"who was waited for  {awaited}"]
+    lines += ["", f"who waited          {waited}", f"who was waited for  {awaited}"]
+    if computing is not None and computing.computed:
+        lines.append(f"who computed        {_computed(computing)}")
+    return lines
+
+
+def _computed(computing: ComputingTally) -> str:
+    ranked = sorted(computing.computed.items(), key=lambda item: (-item[1], item[0]))
+    each = (f"{name} {lasting(spent)}, {per_step(computing.per_step(name))}" for name, spent in ranked[:8] if spent)
+    return "; ".join(each)
+
+
+def per_step(nanoseconds: int) -> str:
+    """Say how long a step takes."""
+    return f"{nanoseconds / MS:.3g} ms a step"
 
 
 def advice_in_words(advice: Sequence[Advice]) -> list[str]:
@@ -539,7 +555,13 @@ def advice_in_words(advice: Sequence[Advice]) -> list[str]:
     return [_told(each) for each in advice]
 
 
-def account_as_plain(name: str, tally: WaitingTally, habits: Habits, advice: Sequence[Advice]) -> dict[str, Any]:
+def account_as_plain(
+    name: str,
+    tally: WaitingTally,
+    habits: Habits,
+    advice: Sequence[Advice],
+    computing: ComputingTally | None = None,
+) -> dict[str, Any]:
     """Return the same for JSON; times are in nanoseconds, the simulated ones and those of the wall clock."""
     return {
         "name": name,
@@ -553,6 +575,8 @@ def account_as_plain(name: str, tally: WaitingTally, habits: Habits, advice: Seq
         ],
         "by_participant": tally.by_participant,
         "by_holder": tally.by_holder,
+        "computed": {} if computing is None else computing.computed,
+        "steps": {} if computing is None else computing.steps,
         "advice": [
             {
                 "text": each.text,

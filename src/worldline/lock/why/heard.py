@@ -260,15 +260,52 @@ class WaitingTally:
         return sorted(found, key=lambda each: (-each.waited, each.hop.sender, each.hop.receiver, each.hop.topic or ""))
 
 
-def waits_in(plan: Plan, noted: Iterable[Heard]) -> Iterator[WaitSpan]:
-    """Yield all waits of a run, in the order in which they ended."""
+class ComputingTally:
+    """How long each participant computed: from what let it go on to what it asked for next.
+
+    It can't tell a program that computes from one that waits for something else, or for a processor. A step is a time
+    at which a participant sends or asks: what was granted ahead isn't asked for one by one.
+    """
+
+    def __init__(self) -> None:
+        self.computed: dict[str, int] = {}
+        self.steps: dict[str, int] = {}
+        self._since: dict[str, int] = {}
+        self._sent_at: dict[str, set[int]] = {}
+
+    def let_go(self, name: str, wall: int) -> None:
+        """A participant can go on from now."""
+        self._since[name] = wall
+
+    def hear(self, heard: Heard, *, is_request: bool) -> None:
+        """A participant says something; if it is a request, it computes no more."""
+        if heard.who not in self._since:
+            return
+        sent = self._sent_at.setdefault(heard.who, set())
+        sent.update(each.at for each in heard.events if isinstance(each, HeardSending))
+        if is_request:
+            self.computed[heard.who] = self.computed.get(heard.who, 0) + heard.wall - self._since.pop(heard.who)
+            self.steps[heard.who] = self.steps.get(heard.who, 0) + max(1, len(sent))
+            sent.clear()
+
+    def per_step(self, name: str) -> int:
+        return self.computed[name] // self.steps[name]
+
+
+def waits_in(plan: Plan, noted: Iterable[Heard], computing: ComputingTally | None = None) -> Iterator[WaitSpan]:
+    """Yield all waits of a run, in the order in which they ended; add up what was computed in between."""
     arbiter = Arbiter(plan)
     asked: dict[str, tuple[int, int]] = {}
     last = 0
+    computing = ComputingTally() if computing is None else computing
     for heard, actions in heard_again(arbiter, noted):
         last = heard.wall
         granted = {action.to: action for action in actions if isinstance(action, Grant)}
         is_request = bool(heard.events) and isinstance(heard.events[-1], Advance | Next | Peek)
+        computing.hear(heard, is_request=is_request)
+        for action in actions:
+            if isinstance(action, Grant | StartRun):
+                computing.let_go(action.to, heard.wall)
         if is_request and heard.who not in granted and heard.who not in asked:
             asked[heard.who] = (heard.wall, arbiter.members[heard.who].now)
         for name in granted:
