@@ -63,9 +63,7 @@ if TYPE_CHECKING:
         uniform,
     )
     from worldline.model.time import TimeLike
-    from worldline.pictures.diagrams import animation, diagram
     from worldline.pictures.plot import plot
-    from worldline.pictures.progress import Progress
 
 __version__ = "0.1.0"
 
@@ -82,17 +80,14 @@ __all__ = [
     "Outcome",
     "Participant",
     "Program",
-    "Progress",
     "Rule",
     "RunEnded",
     "Server",
     "WorldlineError",
-    "animation",
     "check",
     "clock",
     "connect",
     "connect_async",
-    "diagram",
     "errors",
     "exponential",
     "fixed",
@@ -126,8 +121,6 @@ _HOMES = {
     "connect_async": "worldline.federation.participant.aio",
     "run_program": "worldline.federation.participant.program",
     "sweep": "worldline.experiments.sweeping",
-    "Progress": "worldline.pictures.progress",
-    **dict.fromkeys(["animation", "diagram"], "worldline.pictures.diagrams"),
     "plot": "worldline.pictures.plot",
 }
 

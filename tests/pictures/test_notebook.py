@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from worldline import Progress, animation, diagram
 from worldline.experiments.table import Row, SweepFile, read_sweep
 from worldline.history.markup import ROWS_MAX, escaped, facts_html, table_html
 from worldline.history.outcome import Status
@@ -18,6 +17,7 @@ from worldline.kernel import Entity, Simulation
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.nodes import Node, Scheduler, Start, as_topology
+from worldline.notebook import Progress, animation, diagram
 from worldline.recording import Recorder, Recording
 from worldline.spacetime import Agent, ForwardSimulation, Minkowski
 

@@ -9,6 +9,7 @@ A name may end anywhere, and then stands for all fields below; a `*` in it stand
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -389,11 +390,17 @@ def unknown_name(run: Tellings, name: str, where: str = "") -> UsageError:
     """Say that nothing has a name, or nothing that can be shown, and which ones there are."""
     known = field_names(run)
     full = [*known, *(f"{sender}/{each}" for each, senders in known.items() for sender in senders)]
-    listed = f"there are {', '.join(list(known)[:_NAMED_MAX])}" if known else "it has none at all"
+    listed = f"there are {', '.join(some_of(known))}" if known else "it has none at all"
     if any(rest_of(each, name) is not None for each in full):
         problem = where or " that is a number or a text"
         return UsageError(f"{run.path} has nothing of {shown(name)}{problem}", advice=None if where else listed)
     return UsageError(f"{run.path} has no field {shown(name)}", advice=nearest(name, full) or listed)
+
+
+def some_of(names: Iterable[str]) -> list[str]:
+    """Return names to choose from: those of the run's own topics first, and elements of lists together."""
+    together = dict.fromkeys(re.sub(r"\[\d+\]", "[*]", name) for name in names)
+    return sorted(together, key=lambda name: name.startswith("worldline/"))[:_NAMED_MAX]
 
 
 _LOOKED_AT = 100

@@ -227,9 +227,7 @@ def _library(name: str, what: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(
-            f"{what} needs {name}, which isn't installed", advice=f"pip install {name}"
-        ) from error
+        raise UsageError(f"{what} needs {name}, which isn't installed", advice=f"pip install {name}") from error
 
 
 # A run as a trace that Chrome (about://tracing) and Perfetto show: members as rows, messages as arrows.

@@ -268,6 +268,21 @@ def test_a_picture_is_svg_without_a_date(run: Path) -> None:
     assert not re.search(r"20\d\d-\d\d-\d\d|<script|http://(?!www\.w3\.org|purl\.org|creativecommons)", text)
 
 
+def test_any_name_and_any_number_can_be_drawn() -> None:
+    strange = [0.0, float("nan"), float("inf"), -float("inf"), 1e308, -1e-308]
+    names = (r"$\frac{", "_hidden", "名前", "a" * 300, "<b>&", "")
+    lines = [Line(label=name, x=[0, 1, 2, 3, 4, 5], y=strange, color=place) for place, name in enumerate(names)]
+    alone = Line(label="one", x=[0.0], y=[1.0], style="steps")
+    for content in (lines, [alone], [Line(label="none", x=[], y=[])]):
+        for levels in ((), names[:2]):
+            panel = Panel(title=r"$\frac{", content=content, levels=levels, y_title="$", is_whole=not levels)
+            drawn = Plot(Chart(title=r"$\frac{", subtitle="$x", x_title="$y", panels=[panel]))
+            ElementTree.fromstring(drawn.svg())
+            assert "NaN" not in re.findall(r'"application/json">(.*?)</script>', drawn.html())[0]
+    many = Line(label="m", x=range(10_000), y=[float("nan")] * 10_000)
+    ElementTree.fromstring(Plot(Chart(title="t", panels=[Panel(title="p", content=[many])])).svg())
+
+
 def test_the_page_needs_nothing_else_and_escapes_texts(run: Path) -> None:
     page = plot(run, topics=["state.mode", "state.x"], title="</script><b>").html()
     assert "default-src 'none'" in page

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -42,6 +43,7 @@ _LOOKS = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
     "text.color": INK,
+    "text.parse_math": False,  # A name with a dollar is a name.
     "axes.labelcolor": SOFT,
     "axes.edgecolor": _EDGE,
     "axes.linewidth": 0.8,
@@ -95,7 +97,8 @@ def png_of(chart: Chart) -> bytes:
 
 def _written(chart: Chart, canvas: Any, method: str, **given: Any) -> bytes:
     file = io.BytesIO()
-    with _settings():
+    with _settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Of letters that the font hasn't, and of axes that are a point.
         figure = drawn(chart)
         drawing = canvas(figure)
         _settle(figure)
@@ -120,8 +123,14 @@ def _settings() -> AbstractContextManager[None]:
     return context
 
 
+def figure_of(chart: Chart) -> Any:
+    """Return a chart as a figure of matplotlib's, which its caller may go on with."""
+    with _settings():
+        return drawn(chart)
+
+
 def drawn(chart: Chart) -> Any:
-    """Draw a chart into a figure of matplotlib's, which its caller may go on with."""
+    """Draw a chart, by the settings that hold."""
     figure_kind = library("matplotlib.figure").Figure
     count = len(chart.panels)
     heights = [_height(panel) for panel in chart.panels]
@@ -142,7 +151,7 @@ def drawn(chart: Chart) -> Any:
     for place, (ax, panel) in enumerate(zip(axes, chart.panels, strict=True)):
         _draw_panel(figure, ax, panel, chart)
         if place == count - 1 or not shares:
-            ax.set_xlabel(_safe(chart.x_title))
+            ax.set_xlabel(chart.x_title)
     return figure
 
 
@@ -156,20 +165,15 @@ def _has_bars(panel: Panel) -> bool:
     return not isinstance(panel.content, Cells) and any(isinstance(each, Bars) for each in panel.content)
 
 
-def _safe(text: str) -> str:
-    """Return a text that isn't taken for mathematics."""
-    return text.replace("$", r"\$")
-
-
 def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
     if panel.title:
-        ax.set_title(_safe(fitted(panel.title, 560, 9.5)), loc="left", size=9.5, color=INK, pad=5)
+        ax.set_title(fitted(panel.title, 560, 9.5), loc="left", size=9.5, color=INK, pad=5)
     if isinstance(panel.content, Cells):
         _draw_cells(figure, ax, panel.content)
         return
     ax.margins(x=0.01, y=0.08)
     if panel.y_title:
-        ax.set_ylabel(_safe(panel.y_title))
+        ax.set_ylabel(panel.y_title)
     for each in panel.content:
         if isinstance(each, Bars):
             color = PALETTE[each.color % len(PALETTE)]
@@ -210,12 +214,12 @@ def _is_named(panel: Panel) -> bool:
 
 
 def _name(axis: Any, texts: Sequence[str]) -> None:
-    axis.set_ticks(range(len(texts)), [_safe(fitted(each, 120, 8.5)) for each in texts])
+    axis.set_ticks(range(len(texts)), [fitted(each, 120, 8.5) for each in texts])
 
 
 def _label(text: str) -> str:
     # A name that begins with an underscore would be left out of the legend.
-    return "\u200b" + _safe(fitted(text, _LABEL_UP_TO, 8.5))
+    return "\u200b" + fitted(text, _LABEL_UP_TO, 8.5)
 
 
 def _draw_line(ax: Any, line: Line) -> None:
@@ -241,12 +245,12 @@ def _draw_cells(figure: Any, ax: Any, cells: Cells) -> None:
     values = numpy.array(cells.values, dtype=float)
     picture = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis", interpolation="nearest")
     ax.grid(visible=False)
-    ax.set_xticks(range(len(cells.columns)), [_safe(each) for each in cells.columns])
-    ax.set_yticks(range(len(cells.rows)), [_safe(each) for each in cells.rows])
-    ax.set_ylabel(_safe(cells.row_title))
+    ax.set_xticks(range(len(cells.columns)), list(cells.columns))
+    ax.set_yticks(range(len(cells.rows)), list(cells.rows))
+    ax.set_ylabel(cells.row_title)
     bar = figure.colorbar(picture, ax=ax, pad=0.015, fraction=0.045)
     bar.outline.set_visible(False)
-    bar.set_label(_safe(cells.value_title))
+    bar.set_label(cells.value_title)
     if values.size > _NUMBERED_UP_TO:
         return
     finite = values[numpy.isfinite(values)]

@@ -15,12 +15,12 @@ from worldline.model.time import DAY, FOREVER, HOUR, MINUTE, MS, NS, SECOND, US
 from worldline.pictures.plot.chart import LINES_MAX, Bars, Chart, Line, Numbers, Panel, Style
 from worldline.pictures.plot.figure import histogram, is_whole, library
 from worldline.recording.reader import Recording
-from worldline.recording.signals import Names, RecordedSignal, meant_by
+from worldline.recording.signals import Names, RecordedSignal, meant_by, some_of
 
 _UNITS = ((4 * DAY, DAY, "d"), (4 * HOUR, HOUR, "h"), (10 * MINUTE, MINUTE, "min"), (SECOND, SECOND, "s"))
 _SMALL_UNITS = ((MS, MS, "ms"), (US, US, "µs"), (0, NS, "ns"))
 _LEVELS_MAX = 24
-_NAMED = 6
+_NAMED = 12
 
 
 class Wanted(NamedTuple):
@@ -238,7 +238,7 @@ def _chart(runs: Sequence[RunSignals], panels: Sequence[Panel], x_title: str) ->
 def checked_names(names: Collection[str], known: Callable[[], Iterable[str]]) -> tuple[str, ...]:
     """Return names, of which there must be one."""
     if not names:
-        some = ", ".join([*known()][:_NAMED])
+        some = ", ".join(some_of(known()))
         raise UsageError(
             "nothing says what to plot", advice=f"name a field with --topic, such as {some}" if some else None
         )

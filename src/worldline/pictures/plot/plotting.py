@@ -18,7 +18,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER
 from worldline.pictures.plot.chart import Chart
-from worldline.pictures.plot.figure import drawn, png_of, svg_of
+from worldline.pictures.plot.figure import figure_of, png_of, svg_of
 from worldline.pictures.plot.over_parameters import SweepAxes, bars_of_runs, heat_map, lines_over_parameters
 from worldline.pictures.plot.over_time import Wanted, bars_of, checked_names, lines_over_time, of_outcome, of_recordings
 from worldline.pictures.plot.page import page_of
@@ -84,7 +84,7 @@ class Plot:
 
     def figure(self) -> Any:
         """Return it as a figure of matplotlib's, to go on with."""
-        return drawn(self.chart)
+        return figure_of(self.chart)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file: .svg, .png or .html."""
