@@ -281,3 +281,20 @@ def test_a_file_that_was_altered_leaves_nothing_behind(worldline: Command, recor
         assert code == 2
         assert "run.mcap was altered" in errors
     assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_real_frames_and_parquet_say_the_same_as_csv(worldline: Command, recording: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = Recording(recording).frame("thing")
+    assert list(frame["arrival"].fillna(-1)) == [100, 120, 1200, -1, -1]
+    assert str(frame["arrival"].dtype) == "Int64"
+    everything = Recording(recording).frame("thing.x", "thing.at.tags[1]", "worldline/log")
+    assert list(everything.columns[-4:]) == ["topic", "thing.x", "thing.at.tags[1]", "worldline/log.text"]
+    assert worldline("export", "run.mcap", "thing.parquet", "--topic", "thing")[0] == 0
+    assert worldline("export", "run.mcap", "thing.csv", "--topic", "thing")[0] == 0
+    written = pandas.read_parquet("thing.parquet")
+    assert list(written.columns) == Path("thing.csv").read_text().splitlines()[0].split(",")
+    assert list(written["at.tags[1]"].dropna()) == [2, 2]
+    assert worldline("export", "run.mcap", "all.parquet")[0] == 0
+    assert "thing.at.y" in pandas.read_parquet("all.parquet").columns

@@ -46,6 +46,7 @@ class RecordedTable:
         self._topic = names[0] if len(names) == 1 and names[0] in topics_of(run) else None
         self.facts = FACTS if self._topic is not None else (*FACTS, TOPIC)
         self._taken = frozenset((*self.facts, PAYLOAD) if self._topic is not None else self.facts)
+        self._distinct: set[tuple[str, ...]] = set()  # Lists of names that need no change: most payloads are alike.
         self._meant: dict[tuple[str, str, str], list[int]] = {}  # Which names mean a field of a sender's topic.
 
     def rows(self) -> Iterator[Row]:
@@ -88,7 +89,11 @@ class RecordedTable:
             fields = [(joined(topic, field), each) for field, each in fields]
         elif len(fields) == 1 and not fields[0][0]:
             return [(PAYLOAD, fields[0][1])]
-        if self._taken.isdisjoint(names := {name for name, _ in fields}) and len(names) == len(fields):
+        names = tuple([name for name, _ in fields])
+        if names in self._distinct:
+            return fields
+        if self._taken.isdisjoint(names) and len({*names}) == len(names):
+            self._distinct.add(names)
             return fields
         apart: dict[str, Any] = {}
         for name, each in fields:
