@@ -22,7 +22,7 @@ from worldline.experiments import (
     welch_interval,
 )
 from worldline.experiments.report import lines
-from worldline.experiments.statistics import is_precise, looks
+from worldline.experiments.statistics import looks, runs_wanted
 from worldline.model.randomness import Stream
 
 MODELS = Path(__file__).parent / "models"
@@ -70,8 +70,14 @@ def test_mser_finds_the_end_of_a_transient() -> None:
 def test_looks_are_few_and_the_last_is_the_limit() -> None:
     assert looks(100) == [10, 15, 22, 33, 49, 73, 100]
     assert looks(5) == [5]
-    assert not is_precise([1.0] * 10, 0.5)  # At one look, however narrow.
-    assert is_precise([1.0] * 15, 0.5)
+
+
+def test_it_must_be_precise_at_two_looks_in_a_row() -> None:
+    assert runs_wanted(lambda count: [[1.0] * count], 0.5, 100) == 15
+    assert runs_wanted(lambda count: None if count > 10 else [[1.0] * count], 0.5, 100) == 15  # The next look.
+    assert runs_wanted(lambda count: [[1.0] * count, [1.0] if count < 30 else [1.0] * count], 0.5, 100) == 49
+    assert runs_wanted(lambda _: [[]], 0.5, 100) == 100
+    assert runs_wanted(lambda count: [[1.0 + 2 * (each % 2) for each in range(count)]], 1e-9, 33) == 33
 
 
 # -- How often intervals cover
@@ -101,10 +107,12 @@ def test_an_interval_that_is_too_narrow_would_be_noticed() -> None:
 def test_the_sequential_rule_keeps_its_coverage() -> None:
     def until_precise(stream: Stream) -> Interval:
         values: list[float] = []
-        for count in looks(500):
-            values += [mean_of_ten(stream) for _ in range(count - len(values))]
-            if is_precise(values, 0.2):
-                break
+
+        def sample(count: int) -> list[list[float]]:
+            values.extend(mean_of_ten(stream) for _ in range(count - len(values)))
+            return [values]
+
+        runs_wanted(sample, 0.2, 500)
         return interval(values)
 
     assert covered(until_precise, 1.0) >= 0.93

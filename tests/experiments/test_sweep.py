@@ -17,7 +17,7 @@ from tests.processes.ranks import mpiexec
 from worldline.errors import LossError, UsageError
 from worldline.experiments import read_sweep
 from worldline.experiments.design import made_design
-from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, prepared_sweep
+from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, independent, prepared_sweep
 from worldline.targets import RunOptions
 
 STATION = Path(__file__).parent / "models" / "station.py"
@@ -63,6 +63,7 @@ def test_antithetic_pairs_mirror_each_other(tmp_path: Path) -> None:
     table = worldline.sweep(STATION, seeds=4, path=path, executor="inline", antithetic=True)
     assert table.column("seed") == [0, -1, 1, -2]
     assert len({*table.column("digest")}) == 4
+    assert independent({0: 1.0, 1: 3.0, 2: 5.0, 4: 1.0, 5: 2.0, 6: None, 7: 1.0}, True) == {0: 2.0, 2: 1.5}
     with pytest.raises(UsageError, match="3 runs aren't pairs"):
         worldline.sweep(STATION, seeds=3, path=path, antithetic=True)
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from worldline.cli.console import PlainConsole, bar, output_free_for, print_json, remark
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
+from worldline.experiments.measures import OF_EVERY_RUN
 from worldline.experiments.report import estimates, has_intervals, lines, shown_measures
 from worldline.experiments.sweeping import Progress, Sweep, as_sweep_executor, prepared_sweep
 from worldline.experiments.table import SUFFIX, SweepTable, read_sweep
@@ -162,6 +163,8 @@ def _show(table: SweepTable, wanted: SweepOptions) -> None:
         if not wanted.quiet:
             for line in lines(table, wanted.measures):
                 console.print(line)
+            if {*table.measures} == {*OF_EVERY_RUN}:
+                console.print("(nothing is measured: call measure(NAME, VALUE) in the model, or name a --field)")
             if not has_intervals():
                 console.print("(without intervals: those need scipy, pip install '.[experiments]')")
             for row in failures[:_FAILURES_SHOWN]:

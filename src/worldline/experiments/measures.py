@@ -48,6 +48,9 @@ MSER5 = "mser5"
 DEFAULTS = ("count", "mean", "time_mean", "min", "max", "p50", "p90", "p99", "first", "last")
 """The statistics that are kept of every series, unless columns are named."""
 
+OF_EVERY_RUN = ("dropped", "events", "time")
+"""What is known of any run: its messages that got lost, its events, and its end in nanoseconds."""
+
 _COLUMN = re.compile(r"(.+)\.(count|mean|time_mean|min|max|p\d{1,2}(?:\.\d+)?|first|last|histogram)")
 _SUB_BINS = 8  # Of a histogram, between two powers of two.
 
@@ -309,5 +312,5 @@ def measured(outcome: Outcome, fields: FieldMonitors | None, own: Mapping[str, N
         monitors.update(sorted(fields.monitors.items()))
         for monitor in fields.monitors.values():
             monitor.end = outcome.now
-    facts = {"dropped": sum(outcome.dropped.values()), "events": outcome.events, "time": outcome.now}
+    facts = dict(zip(OF_EVERY_RUN, (sum(outcome.dropped.values()), outcome.events, outcome.now), strict=True))
     return RunMeasures(monitors, own, warm_up, facts)

@@ -19,6 +19,7 @@ from worldline.experiments.table import Cell, Point, SweepTable
 from worldline.model.errors import UsageError
 
 _SHOWN_MAX = 6
+_COMPARED_MAX = 24  # Points: with more, a picture says it better.
 _MEAN = ".mean"
 
 
@@ -98,7 +99,7 @@ def _samples(table: SweepTable, measure: str) -> dict[int, dict[int, float]]:
         raise UsageError(f"no run has a number for {measure}")
     if not table.is_antithetic:
         return samples
-    return {point: dict(enumerate(independent(sample, True))) for point, sample in samples.items()}
+    return {point: independent(sample, True) for point, sample in samples.items()}
 
 
 # -- As text
@@ -124,14 +125,15 @@ def lines(table: SweepTable, wanted: Sequence[str] = ()) -> list[str]:
 
 
 def _compared(table: SweepTable, measures: Sequence[str], points: Mapping[int, Point]) -> list[str]:
-    if len(points) < 2 or not measures or not has_intervals():
+    if not 2 <= len(points) <= _COMPARED_MAX or not measures or not has_intervals():
         return []
     found = {measure: {each.point: each for each in comparisons(table, measure)} for measure in measures}
     if not any(found.values()):
         return []
     first = next(iter(points))
     how = "paired, since their draws are common" if table.is_common else "independent runs"
-    named = ", ".join(f"{name}={value}" for name, value in zip(table.parameters, points[first], strict=True))
+    settings = zip(table.parameters, _parameters(points[first]), strict=True)
+    named = ", ".join(f"{name}={value}" for name, value in settings)
     rows = [
         [*_parameters(parameters), *(_difference(found[each].get(point)) for each in measures)]
         for point, parameters in points.items()

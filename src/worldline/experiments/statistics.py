@@ -11,7 +11,7 @@ would give intervals that cover too rarely; few looks, of which two in a row mus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import fsum, inf, sqrt
 from typing import Any, NamedTuple
 
@@ -167,8 +167,19 @@ def looks(count_max: int) -> list[int]:
     return [*found, count_max]
 
 
-def is_precise(values: Sequence[float], share: float) -> bool:
-    """Whether the interval is narrow enough, at this look and the one before."""
-    count = len(values)
-    before = [each for each in looks(count) if each < count][-1:]
-    return bool(before) and all(interval(values[:each]).relative <= share for each in (*before, count))
+Samples = Callable[[int], Sequence[Sequence[float]] | None]
+"""The values of each measure in the first so many runs; None if these aren't all there."""
+
+
+def runs_wanted(samples: Samples, share: float, count_max: int) -> int:
+    """Return how many runs are enough; or, as long as they aren't there, how many it takes to look again."""
+    was_precise = False
+    for count in looks(count_max):
+        found = samples(count)
+        if found is None:
+            return count
+        is_precise = all(len(values) > 1 and interval(values).relative <= share for values in found)
+        if is_precise and was_precise:
+            return count
+        was_precise = is_precise
+    return count_max

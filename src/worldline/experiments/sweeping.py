@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from worldline.experiments.design import Design, as_settings, made_design
 from worldline.experiments.measures import MSER5, FieldMonitors, WarmUp, measured, own_numbers
-from worldline.experiments.statistics import is_precise, load_scipy, looks, mean_of
+from worldline.experiments.statistics import load_scipy, mean_of, runs_wanted
 from worldline.experiments.table import SUFFIX, Cell, Row, SweepFile, SweepTable, read_sweep
 from worldline.model.errors import Interrupted, LossError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
@@ -281,22 +281,23 @@ class Amount(Struct, frozen=True, kw_only=True):
     def _count(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int) -> int:
         if self.precise is None:
             return self.seeds
-        for count in looks(self.seeds):
+
+        def samples(count: int) -> list[list[float]] | None:
             if any((point, each) not in done for each in range(count)):
-                return count
-            samples = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
-            if all(is_precise(independent(each, request.antithetic), self.precise) for each in samples):
-                return count
-        return self.seeds
+                return None
+            found = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
+            return [list(independent(each, request.antithetic).values()) for each in found]
+
+        return runs_wanted(samples, self.precise, self.seeds)
 
 
-def independent(sample: Mapping[int, Cell], antithetic: bool) -> list[float]:
-    """Return the values of a sample, by replicate, that don't depend on each other: of antithetic pairs, the means."""
+def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float]:
+    """Return the values of a sample that don't depend on each other, by number: of antithetic pairs, the means."""
     values = {each: value for each, value in sample.items() if isinstance(value, int | float)}
     if not antithetic:
-        return list(values.values())
-    pairs = [(values[each], values[each + 1]) for each in values if each % 2 == 0 and each + 1 in values]
-    return [mean_of(pair) for pair in pairs]
+        return values
+    whole = [each for each in values if each % 2 == 0 and each + 1 in values]
+    return {each // 2: mean_of((values[each], values[each + 1])) for each in whole}
 
 
 class Sweep:

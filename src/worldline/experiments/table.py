@@ -40,7 +40,7 @@ _APPLICATION = 0x574C5357  # "WLSW": how a sweep's file is known from other data
 _FORMAT = 1
 _FIRST, _LAST = ("point", "replicate", "seed"), ("digest", "error", "command")
 _COLUMNS_MAX = 1_900  # SQLite's own limit is 2,000.
-_COMMIT_EVERY_S = 0.5
+_COMMIT_EVERY_S = 1.0
 _INTEGER_MAX = 2**63
 _CODE = "code"
 _SHOWN_MAX = 6  # Measures that a notebook shows.
@@ -287,7 +287,7 @@ class SweepFile:
         return {*_FIRST, *_LAST, *self.parameters}
 
     def add(self, row: Row) -> None:
-        """Add a row, or replace that of a run that failed before. It is safe on the disk within half a second."""
+        """Add a row, or replace that of a run that failed before. It is safe on the disk within a second."""
         assert self._database is not None
         with _speaking_of(self.path):
             self._make_room(row.measures)
@@ -393,6 +393,7 @@ _DIFFERENCES = {
     "design": "has another design",
     "worldline": "was written by Worldline {there}",
     "until": "has runs until {there}",
+    "options": "has runs with the options {there}",
     "measures": "has the measures {there}",
     "fields": "has the fields {there}",
     "warm_up": "has the warm-up {there}",

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b, file_digest
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import module_from_spec, spec_from_file_location
-from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, signature
+from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, isfunction, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -139,7 +139,7 @@ def load_module(path: Path) -> ModuleType:
     """Load a file once. It gets the same name in every process, so that what it defines can be sent between them."""
     name = FILE_MODULE + re.sub(r"\W", "_", path.stem)
     loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__file__ == str(path.resolve()):
+    if loaded is not None and loaded.__file__ == _resolved(str(path), os.getcwd()):  # noqa: PTH109 - Faster.
         return loaded
     if path.is_dir():
         raise ConfigurationError(f"{path} is a directory", advice="name a file in it")
@@ -162,6 +162,12 @@ def load_module(path: Path) -> ModuleType:
         del sys.modules[name]
         raise ConfigurationError(f"{path} can't be loaded: {said_of(error)}") from error
     return module
+
+
+@lru_cache(maxsize=64)
+def _resolved(path: str, _folder: str) -> str:
+    """Return where a path leads, seen from a folder: in sweeps it is asked again and again."""
+    return os.path.realpath(path)
 
 
 def loaded_files() -> list[Path]:
@@ -270,7 +276,7 @@ def maker_of(where: str, value: Any, kinds: tuple[type, ...], form: str) -> Make
         raise ConfigurationError(f"{where}: its model can't be async", advice="write def model(...), without async")
     function, takes_seed = value, False
     own: dict[str, Any] = {}
-    for name, parameter in signature(value).parameters.items():
+    for name, parameter in (_signature if isfunction(value) else signature)(value).parameters.items():
         if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise ConfigurationError(
                 f"{where}: its model takes *{name}, so nobody knows its parameters", advice=_FUNCTION
@@ -287,6 +293,9 @@ def maker_of(where: str, value: Any, kinds: tuple[type, ...], form: str) -> Make
         else:
             own[name] = default
     return Maker(where, function, own, takes_seed)
+
+
+_signature = lru_cache(maxsize=64)(signature)  # Of the same functions again and again, in sweeps.
 
 
 def unfit(where: str, what: str, value: Any, form: str) -> ConfigurationError:

@@ -16,6 +16,7 @@ the thread that began it, which breaks it off when it next begins or closes an e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -76,6 +77,7 @@ Source = Federation | str | PathLike[str]
 """A federation, or the path of its file."""
 
 
+_TEXT = "ansi"  # Gymnasium's word for text.
 _SEED_END = 2**31  # Seeds that are drawn are below this.
 
 _left = local()
@@ -385,9 +387,12 @@ class FederationEnv(gymnasium.Env[Any, Any]):
 
     `reset(seed=...)` runs the federation with exactly that seed. Without one, seeds follow from the last one that was
     given, or from the federation's own.
+
+    With ``render_mode="ansi"``, `render` returns the agent's moment as a line of text. The spaces are its own: those
+    that are given may be given to others, too.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own declaration.
+    metadata: dict[str, Any] = {"render_modes": [_TEXT], "render_fps": 50}  # noqa: RUF012 - Gymnasium's own declaration.
 
     def __init__(
         self,
@@ -401,11 +406,15 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
         step: TimeLike | None,
+        render_mode: str | None = None,
         **options: Unpack[EpisodeOptions],
     ) -> None:
         check_spaces(agent, observation_space=observation_space, action_space=action_space)
-        self.observation_space = observation_space
-        self.action_space = action_space
+        self.render_mode = render_mode
+        if self.render_mode not in (None, _TEXT):
+            raise ConfigurationError(f"it can't be shown as {shown(self.render_mode)}", advice=f'use "{_TEXT}": text')
+        # A space draws, and to seed it changes what it draws next: not for another environment.
+        self.observation_space, self.action_space = deepcopy(observation_space), deepcopy(action_space)
         self._check_action = action_check(action_space, agent)
         self.agent = agent
         self.now = 0
@@ -458,6 +467,16 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         self.now = moment.now
         truncated = moment.is_end and not moment.is_done
         return own(moment.observation), moment.reward, moment.is_done, truncated, steering.info(self.agent)
+
+    def render(self) -> Any:
+        """Return where the agent is, as text, if that is wanted."""
+        if self.render_mode is None:
+            return None
+        moment: AgentMoment | None = self._steering.moment(self.agent)
+        if moment is None:
+            return f"{self.agent}: no episode"
+        seen = f"{self.agent} at {format_time(moment.now)}, step {moment.number}: sees {moment.observation}"
+        return f"{seen}, after {moment.action}, which earned {moment.reward:g}" if moment.number else seen
 
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""

@@ -8,6 +8,7 @@ rewarded for comes when it is there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Unpack
 
 import gymnasium
@@ -60,9 +61,11 @@ class ParallelFederationEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         self.possible_agents = list(tasks)
         self.agents: list[str] = []
         self.observation_spaces: dict[str, gymnasium.Space[Any]] = {
-            name: task.observation_space for name, task in tasks.items()
+            name: deepcopy(task.observation_space) for name, task in tasks.items()
         }
-        self.action_spaces: dict[str, gymnasium.Space[Any]] = {name: task.action_space for name, task in tasks.items()}
+        self.action_spaces: dict[str, gymnasium.Space[Any]] = {
+            name: deepcopy(task.action_space) for name, task in tasks.items()
+        }
         self._check_action = {name: action_check(task.action_space, name) for name, task in tasks.items()}
         self._steering = Steering(federation, tasks, step, **options)
         self._seen: dict[str, Any] = {}  # What each agent has seen last.

@@ -1,0 +1,64 @@
+"""Environments by Gymnasium's registry; what they show; spaces of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tests.learning.heating import FORMS, env
+from worldline.errors import UsageError
+from worldline.learning.registration import ID, register
+
+HEATING = Path(__file__).parent / "heating.py"
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    register()
+    register()  # Gymnasium may have done so already.
+
+
+def test_gymnasium_makes_an_environment_by_its_file() -> None:
+    with gymnasium.make(ID, file=f"{HEATING}:env", until="100ms", render_mode="ansi") as made:
+        made.reset(seed=3)
+        *_, truncated, _ = [made.step(np.array([0.5])) for _ in range(5)][-1]
+        assert truncated
+        assert str(made.render()).startswith("heater at 100ms, step 5: sees [")
+        assert "after [0.5], which earned -" in str(made.render())
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (str(HEATING), "has no function 'make'"),
+        (f"{HEATING}:nothing", "has no function 'nothing'"),
+        (f"{HEATING}:federation", "and not an environment"),
+        ("nowhere.py", "there is no file nowhere.py"),
+    ],
+)
+def test_what_isnt_an_environment_is_refused(file: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        gymnasium.make(ID, file=file)
+
+
+def test_two_environments_share_no_space() -> None:
+    with env() as first, env() as second:
+        spaces = [first.action_space, second.action_space, FORMS["action_space"]]
+        assert len({id(space) for space in spaces}) == 3
+        first.action_space.seed(1)
+        second.action_space.seed(1)
+        drawn = second.action_space.sample()
+        assert np.array_equal(first.action_space.sample(), drawn)
+
+
+def test_it_shows_itself_only_if_that_is_wanted() -> None:
+    with env() as silent:
+        silent.reset()
+        assert silent.render() is None
+    with env(render_mode="ansi") as shown:
+        assert shown.render() == "heater: no episode"
+    with pytest.raises(UsageError, match="can't be shown as 'human'"):
+        env(render_mode="human")
