@@ -231,7 +231,6 @@ def _as_number(value: Any) -> Number | None:
 # -- Fields of topics, as series
 
 
-
 class FieldMonitors(Observer):
     """Makes series of fields of messages, as they are sent, and of notes: ``pose.x``, ``scan.ranges[0]``.
 

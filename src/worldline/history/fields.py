@@ -52,10 +52,8 @@ def fields_of(value: Any, path: str = "") -> Fields:
 def _collect(value: Any, path: str, found: Fields, depth: int) -> None:
     if isinstance(value, dict) and value and depth < _DEPTH_MAX:
         for key, each in value.items():
-            if type(key) is str and key.isprintable():
-                name = f"{path}.{key}" if path else key
-            else:
-                name = dotted(path, key)
+            is_plain = type(key) is str and key.isprintable()
+            name = (f"{path}.{key}" if path else key) if is_plain else dotted(path, key)
             kind = type(each)
             if kind is dict or kind is list:
                 _collect(each, name, found, depth + 1)
