@@ -43,20 +43,38 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_signal_is_plotted_in_the_terminal(recorded: Path) -> None:
-    (shown,) = re.findall(r"\$ python plot.py\n(.*?)```", PLOT, re.DOTALL)
-    assert command("plot.py", cwd=recorded).stdout == shown
+@pytest.mark.long
+def test_the_commands_on_plotting_write_what_the_page_shows(recorded: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("before", "after"):
+        (recorded / f"{name}.mcap").symlink_to("robot-cell.mcap")
+    lines = re.findall(r"^    worldline (plot .*mcap.*)", PLOT, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        done = command("-m", "worldline", *shlex.split(line), cwd=recorded)
+        assert (done.returncode, done.stderr[:11]) == (0, "written to "), done.stderr
+        if line == lines[0]:
+            assert (recorded / "robot-cell.svg").read_text() == (ROOT / "docs" / "robot-cell.svg").read_text()
+    (asked, said) = re.findall(r"\$ worldline (plot .*)\n(worldline: .*)\n", PLOT)[0]
+    assert command("-m", "worldline", *asked.split(), cwd=recorded).stderr == f"{said}\n"
+
+
+def test_a_signal_is_a_table(recorded: Path) -> None:
     line = re.findall(r"^    worldline (export .*csv.*)", PLOT, re.MULTILINE)[0]
     assert command("-m", "worldline", *line.split(), cwd=recorded).returncode == 0
     assert (recorded / "pose.csv").read_text().partition("\n")[0].endswith(",mm,news_age")
+    pytest.importorskip("pandas")
+    (shown,) = re.findall(r"\$ python table.py\n(.*?)```", PLOT, re.DOTALL)
+    assert command("table.py", cwd=recorded).stdout == shown
 
 
-def test_a_signal_is_plotted_with_matplotlib(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.long
+def test_plots_are_made_from_python(recorded: Path) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    done = command("figure.py", cwd=recorded)
-    assert done.returncode == 0, done.stderr
-    assert "<svg" in (recorded / "arm.svg").read_text()
+    for program, picture in (("figure.py", "arm.svg"), ("own.py", "load.png")):
+        done = command(program, cwd=recorded)
+        assert done.returncode == 0, done.stderr
+        assert (recorded / picture).stat().st_size > 1000
 
 
 def test_in_trouble_the_commands_are_there_with_their_options() -> None:

@@ -36,7 +36,9 @@ FOUNDATIONS: dict[str, set[str]] = {
     "world": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation"},
     "metasim": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation", "launch"},
     "learning": {"model", "history", "lock", "files", "processes", "federation", "launch"},
-    "pictures": {"model", "history", "lock", "files", "nodes", "spacetime", "world"},
+    "pictures": {
+        *("model", "history", "lock", "files", "recording", "nodes", "spacetime", "world", "experiments"),
+    },
     "targets": {
         *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
         *("kernel", "nodes", "simpy", "spacetime", "world"),
@@ -67,10 +69,10 @@ FOUNDATIONS: dict[str, set[str]] = {
 WRITTEN_AS_BY_USERS = ("models", "templates")
 
 # Modules that belong to no room, and need none: rooms that aren't pure may use them.
-LEAVES = {"builds", "uncompiled"}
+LEAVES = {"builds", "showing", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("queue", "roster", "waiting", "worker")
-PURE_IN_PICTURES = ("chart", "sheet", "svg", "waits")
+PURE_IN_PICTURES = ("plot/chart", "sheet", "svg", "waits")
 PURE_IN_WORLD = ("levels", "groups", "discovery/peers")
 PURE_IN_PROGRAMS = ("stack", "tcp")
 

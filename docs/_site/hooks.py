@@ -27,6 +27,7 @@ ROOMS = {
     "spacetime": "worldline.spacetime",
     "world": "worldline.world",
     "recording": "worldline.recording",
+    "plots": "worldline.pictures.plot",
 }
 
 

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worldline import MS, SECOND, Participant, payload
-from worldline.pictures.chart import Marks, Panel, Series, chart
+from worldline.pictures.plot import Chart, Line, Panel, Plot, marks
 
 PERIOD = 10 * MS
-THINNED = 20  # Of so many points, one is drawn where hardly anything changes from one to the next.
 STIFFNESS, DAMPING = 150.0, 61.0  # Barely stable, if the loop takes 20 ms.
 
 
@@ -99,35 +98,23 @@ def plotter(me: Participant) -> None:
                     repeated.append(at)
                 before = state.answers
     unused = [time / SECOND for number, time in measured.items() if number not in answered and time < me.now - 40 * MS]
-    picture = chart(
-        "Two loops of 100 Hz that beat against each other",
-        "the plant's clock is 150 ppm fast, the controller's 350 ppm slow",
-        seconds=range(0, 61, 5),
+    picture = Chart(
+        title="Two loops of 100 Hz that beat against each other",
+        subtitle="the plant's clock is 150 ppm fast, the controller's 350 ppm slow",
+        x_title="time (s)",
         panels=(
             Panel(
-                "how old a measurement is when the controller takes it (ms)",
-                (0, 5, 10, 15),
-                (Series("wait", "#2563c9", waits[::THINNED]),),
+                title="how old a measurement is when the controller takes it (ms)",
+                content=[Line.through(waits, "wait")],
             ),
-            Panel(
-                "delay of the whole loop (ms)",
-                (0, 10, 20, 30),
-                (Series("delay", "#d9730d", delays[::THINNED], steps=True),),
-            ),
-            Panel(
-                "how fast the mass moves (mm/s)",
-                (-20, -10, 0, 10, 20),
-                (Series("mass", "#0b8a6b", speeds[::3]),),
-            ),
-        ),
-        marks=(
-            Marks("never used", "#c81e4a", unused),
-            Marks("used twice", "#7a3fc4", repeated),
+            Panel(title="delay of the whole loop (ms)", content=[Line.through(delays, "delay", "steps", 1)]),
+            Panel(title="how fast the mass moves (mm/s)", content=[Line.through(speeds, "mass", color=2)]),
+            marks({"measurement never used": unused, "command used twice": repeated}, color=3),
         ),
     )
     path = Path(os.environ.get("WORLDLINE_OUTPUT", ".")) / "beat.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(picture, encoding="utf-8", newline="\n")
+    Plot(picture).save(path)
     shortest, longest = (found(delay for _, delay in delays) for found in (min, max))
     print(f"the loop took {shortest:.1f} to {longest:.1f} ms; {len(unused)} measurements never used, ", end="")
     print(f"{len(repeated)} commands used twice; the picture is {path}")

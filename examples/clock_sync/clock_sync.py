@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from worldline import MS, SECOND, Participant, payload
-from worldline.pictures.chart import Marks, Panel, Series, chart
+from worldline.pictures.plot import Chart, Line, Panel, Plot, marks
 
 POLL = 1 * SECOND
 SAMPLES = 8
 STEP_FROM = 20 * MS
 BILLION = 10**9
-COLORS = {"fast": "#d9730d", "set": "#2563c9", "warm": "#0b8a6b"}
+CLOCKS = ("fast", "set", "warm")
 
 
 @dataclass
@@ -126,8 +126,8 @@ def client(me: Participant) -> None:
 
 def plotter(me: Participant) -> None:
     """Compares with true time, and draws it when the run is over."""
-    shown: dict[str, list[tuple[float, float]]] = {name: [] for name in COLORS}
-    corrected: dict[str, list[tuple[float, float]]] = {name: [] for name in COLORS}
+    shown: dict[str, list[tuple[float, float]]] = {name: [] for name in CLOCKS}
+    corrected: dict[str, list[tuple[float, float]]] = {name: [] for name in CLOCKS}
     asked = answered = 0
     for message in me.messages():
         if message.topic == "ask":
@@ -139,27 +139,23 @@ def plotter(me: Participant) -> None:
             corrected[message.sender].append((at, (report.corrected - message.sent) / MS))
         else:
             answered += 1
-    picture = chart(
-        "Three clocks, synchronized over a bad network",
-        f"{asked - answered} of {asked} questions never came to the server; "
+    picture = Chart(
+        title="Three clocks, synchronized over a bad network",
+        subtitle=f"{asked - answered} of {asked} questions never came to the server; "
         "the way there takes 2 ms or more, the way back 4 ms or more",
-        seconds=range(0, 121, 10),
+        x_title="time (s)",
         panels=(
-            Panel(
-                "what each clock shows, compared with true time (ms)",
-                (-60, -40, -20, 0, 20, 40, 60),
-                tuple(Series(name, color, shown[name]) for name, color in COLORS.items()),
-            ),
-            Panel(
-                "the same, corrected (ms)",
-                (-6, -4, -2, 0, 2, 4, 6),
-                tuple(Series(name, color, corrected[name]) for name, color in COLORS.items()),
-            ),
+            Panel(title="what each clock shows, compared with true time (ms)", content=_lines(shown)),
+            Panel(title="the same, corrected (ms)", content=_lines(corrected), limits=(-6, 6)),
+            marks({"a clock is set": [60.0]}, color=1),
         ),
-        marks=(Marks("a clock is set", COLORS["set"], [60.0]),),
     )
     path = Path(os.environ.get("WORLDLINE_OUTPUT", ".")) / "clock_sync.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(picture, encoding="utf-8", newline="\n")
+    Plot(picture).save(path)
     worst = max(abs(error) for errors in corrected.values() for at, error in errors if 30 <= at <= 59 or at >= 90)
     print(f"once settled, no clock was off by more than {worst:.1f} ms; the picture is {path}")
+
+
+def _lines(errors: dict[str, list[tuple[float, float]]]) -> list[Line]:
+    return [Line.through(points, name, color=color) for color, (name, points) in enumerate(errors.items())]

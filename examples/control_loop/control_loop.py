@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worldline import MS, SECOND, Participant, payload
-from worldline.pictures.chart import Marks, Panel, Series, chart
+from worldline.pictures.plot import Chart, Line, Panel, Plot, marks
 
 GRAVITY = 9.81
 POLE_M = 0.5
@@ -120,36 +120,22 @@ def plotter(self: Participant) -> None:
     heard = {number for _, state in states for number in state.heard}
     unanswered = [time for time, state in states if time < last and state.number not in answered]
     unheard = [time for time, command in commands if time < last and command.number not in heard]
-    picture = chart(
-        "A pole balanced over a bad network",
-        f"{len(unanswered)} of {len(states)} measurements and {len(unheard)} of {len(commands)} commands were lost",
-        seconds=range(11),
+    target = Line.through(((time, command.target) for time, command in commands), "target", "steps", 7)
+    cart = Line.through(((time, state.place) for time, state in states), "cart")
+    pole = Line.through(((time, state.angle * DEGREES) for time, state in states), "pole", color=2)
+    push = Line.through(((time, state.push) for time, state in states), "push", "steps", 1)
+    picture = Chart(
+        title="A pole balanced over a bad network",
+        subtitle=f"lost: {len(unanswered)} of {len(states)} measurements, {len(unheard)} of {len(commands)} commands",
+        x_title="time (s)",
         panels=(
-            Panel(
-                "position (m)",
-                (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5),
-                (
-                    Series("target", "#9aa5b1", [(time, command.target) for time, command in commands], steps=True),
-                    Series("cart", "#2563c9", [(time, state.place) for time, state in states]),
-                ),
-            ),
-            Panel(
-                "angle (degrees)",
-                (-20, -10, 0, 10, 20),
-                (Series("pole", "#0b8a6b", [(time, state.angle * DEGREES) for time, state in states]),),
-            ),
-            Panel(
-                "push (m/s²)",
-                (-10, -5, 0, 5, 10),
-                (Series("push", "#d9730d", [(time, state.push) for time, state in states], steps=True),),
-            ),
-        ),
-        marks=(
-            Marks("lost measurements", "#c81e4a", unanswered),
-            Marks("lost commands", "#7a3fc4", unheard),
+            Panel(title="position (m)", content=[target, cart]),
+            Panel(title="angle (degrees)", content=[pole]),
+            Panel(title="push (m/s²)", content=[push]),
+            marks({"lost measurements": unanswered, "lost commands": unheard}, color=3),
         ),
     )
     path = Path(os.environ.get("WORLDLINE_OUTPUT", ".")) / "control_loop.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(picture, encoding="utf-8", newline="\n")
+    Plot(picture).save(path)
     print(f"lost: {len(unanswered)} measurements, {len(unheard)} commands; the picture is {path}")

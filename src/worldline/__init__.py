@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         uniform,
     )
     from worldline.model.time import TimeLike
+    from worldline.pictures.plot import plot
     from worldline.programs.machine import Machine
     from worldline.testing.simulated import host, test
 
@@ -102,6 +103,7 @@ __all__ = [
     "partition",
     "payload",
     "plan",
+    "plot",
     "run",
     "run_program",
     "sometimes",
@@ -129,6 +131,7 @@ _HOMES = {
     **dict.fromkeys(["host", "test"], "worldline.testing.simulated"),
     "sometimes": "worldline.federation.participant.sometimes",
     "sweep": "worldline.experiments.sweeping",
+    "plot": "worldline.pictures.plot",
 }
 
 

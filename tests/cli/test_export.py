@@ -15,8 +15,7 @@ from tests.cli.conftest import Command
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Recording
-from worldline.recording.tables import columns
-from worldline.recording.walk import sendings
+from worldline.recording.tables import RecordedTable
 
 TOML = """
 name = "pair"
@@ -82,18 +81,21 @@ def test_a_topic_as_csv_has_a_column_for_each_field(worldline: Command, recordin
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
         *("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost"),
-        *("x", "at.y", "at.tags", "sent_", "z", "payload"),
+        *("x", "at.y", "at.tags[0]", "at.tags[1]", "sent_", "z", "payload"),
     ]
     assert [(row["sent"], row["arrival"], row["copy"], row["lost"]) for row in rows] == [
         *(("1", "100", "0", ""), ("1", "120", "1", ""), ("1001", "1200", "0", "lost on the way")),
         *(("2001", "", "", ""), ("3001", "", "", "")),
     ]
-    assert [(row["x"], row["at.y"], row["at.tags"], row["sent_"], row["z"], row["payload"]) for row in rows] == [
-        ("1", "2.5", "[1,2]", "7", "", ""),
-        ("1", "2.5", "[1,2]", "7", "", ""),
-        ("", "", "", "", 'a,"b"', ""),
-        ("", "", "", "", "", "ff00"),
-        ("", "", "", "", "", "plain text"),
+    assert [
+        (row["x"], row["at.y"], row["at.tags[0]"], row["at.tags[1]"], row["sent_"], row["z"], row["payload"])
+        for row in rows
+    ] == [
+        ("1", "2.5", "1", "2", "7", "", ""),
+        ("1", "2.5", "1", "2", "7", "", ""),
+        ("", "", "", "", "", 'a,"b"', ""),
+        ("", "", "", "", "", "", "ff00"),
+        ("", "", "", "", "", "", "plain text"),
     ]
 
 
@@ -106,7 +108,9 @@ def test_everything_as_csv(worldline: Command, recording: Path) -> None:
         ("ann", "bob", "thing"),
         ("bob", "", "worldline/log"),
     ]
-    assert rows[2]["payload"] == '{"text":"hello"}'
+    assert (rows[2]["worldline/log.text"], rows[2]["thing.x"]) == ("hello", "")
+    assert (rows[0]["thing.x"], rows[0]["thing.at.tags[1]"], rows[0]["thing.sent"]) == ("1", "2", "7")
+    assert [row["thing"] for row in rows if row["thing"]] == ["ff00", "plain text"]
 
 
 def test_a_chrome_trace_has_rows_and_arrows(worldline: Command, recording: Path) -> None:
@@ -155,7 +159,7 @@ def test_a_frame_has_exact_times_and_all_fields(recording: Path, monkeypatch: py
     assert frame["arrival"] == [100, 120, 1200, None, None]
     assert frame["x"] == [1, 1, None, None, None]
     assert frame["payload"] == [None, None, None, b"\xff\x00", b"plain text"]
-    assert frame == columns(sendings(Recording(recording).scan), "thing")
+    assert frame == RecordedTable(Recording(recording).tellings, ["thing"]).columns()
 
 
 class _Parquet(ModuleType):
@@ -203,7 +207,10 @@ def test_what_isnt_installed_is_named(
             Recording(recording).frame("thing")
     else:
         code, _, errors = worldline("export", "run.mcap", "--to", "parquet")
-        assert (code, errors) == (2, "worldline: Parquet needs pyarrow, which isn't installed (pip install pyarrow)\n")
+        assert (code, errors) == (
+            2,
+            "worldline: Parquet needs pyarrow, which isn't installed (pip install pyarrow)\n",
+        )
         assert not Path("run.parquet").exists()
 
 
@@ -214,7 +221,7 @@ def test_names_of_columns_that_are_taken(tmp_path: Path) -> None:
         recorder.sent("ann", number, "t", number, payload, number)
     recorder.ended("ann", 10, b"")
     recorder.close()
-    found = columns(sendings(Recording(tmp_path / "taken.mcap").scan), "t")
+    found = RecordedTable(Recording(tmp_path / "taken.mcap").tellings, ["t"]).columns()
     assert (found["a.b.c"], found["a.b.c_"]) == ([1, None, None], [2, None, None])
     assert (found["payload_"], found["payload"]) == ([None, 3, None], [None, None, b"\xff"])
 
@@ -250,9 +257,9 @@ def test_a_recording_that_was_cut_off_is_warned_of(worldline: Command, recording
 
 def test_bad_input(worldline: Command, recording: Path) -> None:
     for arguments, problem in (
-        (("run.mcap",), "nothing says what to write (--to csv, parquet, lcm, chrome-trace)"),
+        (("run.mcap",), "nothing says what to write (--to csv, parquet, lcm, chrome-trace, html)"),
         (("run.mcap", "a.txt"), "nothing says what to write"),
-        (("run.mcap", "a.csv", "--topic", "thin"), "has no topic 'thin' (did you mean 'thing'?)"),
+        (("run.mcap", "a.csv", "--topic", "thin"), "has no field 'thin' (did you mean 'thing'?)"),
         (("run.mcap", "no/a.csv"), "there is no folder no"),
         (("run.mcap", "a.log", "--topic", "thing"), "an LCM log has all topics"),
         (("gone.mcap", "a.csv"), "gone.mcap"),
@@ -274,3 +281,20 @@ def test_a_file_that_was_altered_leaves_nothing_behind(worldline: Command, recor
         assert code == 2
         assert "run.mcap was altered" in errors
     assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_real_frames_and_parquet_say_the_same_as_csv(worldline: Command, recording: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = Recording(recording).frame("thing")
+    assert list(frame["arrival"].fillna(-1)) == [100, 120, 1200, -1, -1]
+    assert str(frame["arrival"].dtype) == "Int64"
+    everything = Recording(recording).frame("thing.x", "thing.at.tags[1]", "worldline/log")
+    assert list(everything.columns[-4:]) == ["topic", "thing.x", "thing.at.tags[1]", "worldline/log.text"]
+    assert worldline("export", "run.mcap", "thing.parquet", "--topic", "thing")[0] == 0
+    assert worldline("export", "run.mcap", "thing.csv", "--topic", "thing")[0] == 0
+    written = pandas.read_parquet("thing.parquet")
+    assert list(written.columns) == Path("thing.csv").read_text().splitlines()[0].split(",")
+    assert list(written["at.tags[1]"].dropna()) == [2, 2]
+    assert worldline("export", "run.mcap", "all.parquet")[0] == 0
+    assert "thing.at.y" in pandas.read_parquet("all.parquet").columns

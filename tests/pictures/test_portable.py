@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,9 +20,19 @@ from worldline.spacetime.examples import NAMES, find
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
 
+PLOTS = {"clock-sync.svg", "clocks-beat.svg", "robot-cell.svg"}
+"""Drawn by matplotlib, which writes SVG in its own way; the list of what we write ourselves isn't meant for them."""
+
+
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.svg")), ids=lambda page: page.name)
 def test_pictures_in_the_docs(page: Path) -> None:
-    assert strange(page.read_text(encoding="utf-8")) == []
+    text = page.read_text(encoding="utf-8")
+    if page.name not in PLOTS:
+        assert strange(text) == []
+        return
+    used = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(text).iter()}
+    assert used.isdisjoint({"script", "foreignObject", "filter", "mask", "image", "text"})  # Texts are outlines.
+    assert re.findall(r'(?:href="|url\()(?!#)[^")]*', text) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

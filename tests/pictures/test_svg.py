@@ -1,4 +1,4 @@
-"""What all pictures are made of: elements and texts, lines and room for labels, legends and ticks, and charts."""
+"""What all pictures are made of: elements and texts, lines and room for labels, legends and ticks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.pictures.portable import strange
-from worldline.pictures.chart import Marks, Panel, Series, chart
 from worldline.pictures.sheet import legend, ticks_between
 from worldline.pictures.svg import (
     PALETTE,
@@ -183,24 +181,3 @@ def test_large_numbers_that_are_close_are_counted_from_the_first() -> None:
 
 def test_where_nothing_is_long_there_is_one_tick() -> None:
     assert ticks_between(2.5, 2.5, 10).labels == ["2.5"]
-
-
-PICTURE = chart(
-    "Tom & Ann's clocks",
-    "",
-    seconds=range(3),
-    panels=(
-        Panel("off", (-1, 0, 1), (Series("line", "#0000ff", [(0, 0), (2, 5)]),)),
-        Panel("set", (0, 1), (Series("stairs", "#ff0000", [(0, 0), (2, 1)], steps=True),)),
-        Panel("nothing", (0, 1), (Series("nothing", "#00ff00", []),)),
-    ),
-    marks=(Marks("here", "#123456", [1.0]),),
-)
-
-
-def test_a_chart_has_its_curves_inside_their_panels() -> None:
-    assert '<path d="M64 162L810 92" fill="none" stroke="#0000ff"' in PICTURE
-    assert '<path d="M64 412L810 412L810 272" fill="none" stroke="#ff0000"' in PICTURE  # Steps hold until the next.
-    assert 'stroke="#00ff00" stroke-width="1.8"' not in PICTURE  # There are no points.
-    assert "Tom &amp; Ann" in PICTURE
-    assert strange(PICTURE) == []

@@ -250,6 +250,7 @@ ABOUT = {
         " intact.",
         "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
         "export": "Write a recording as CSV, Parquet, an LCM log, a Chrome trace or a page for a browser.",
+        "plot": "Plot signals of recordings over simulated time, histograms of them, or measures of a sweep.",
         "draws": "List the random draws of a run: name, time, distribution and value.",
     },
     "Operate": {
@@ -286,7 +287,8 @@ EXAMPLES = {
     "replay": ("run.mcap --speed max", "run.mcap --only camera --pdb"),
     "info": ("run.mcap", "federation.toml"),
     "digest": ("run.mcap", "/data/monday.mcap"),
-    "export": ("run.mcap run.csv", "run.mcap run.parquet --topic pose"),
+    "export": ("run.mcap run.csv", "run.mcap run.parquet --topic pose", "run.mcap run.html"),
+    "plot": ("run.mcap --topic pose.x --topic arm.angle", "before.mcap after.mcap --topic queue -o queue.png"),
     "draws": ("federation.toml", "run.mcap --json"),
     "why": ("cell", "cell --follow"),
     "pause": ("cell", "tcp://server:5000 --token-file token"),

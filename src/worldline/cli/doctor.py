@@ -49,6 +49,8 @@ _EXTRAS = {
     "zenoh": ("zenoh", "worlds whose processes find each other on a network"),
     "experiments": ("scipy", "confidence intervals of sweeps"),
     "learn": ("gymnasium", "participants as Gymnasium and PettingZoo environments"),
+    "plot": ("matplotlib", "plots of signals and sweeps"),
+    "tables": ("pandas", "recordings as frames of pandas, and as Parquet"),
 }
 """Each extra, the module that shows that it is installed, and what it is for."""
 

@@ -318,33 +318,36 @@ _SUFFIXES = {
     FILE  A recording.
     OUTPUT  Where to write it (default: next to FILE, with another ending); - is standard output.
     form: --to  What to write it as (default: what OUTPUT's ending says).
-    --topic NAME  Only this topic; in tables, each field of its payloads has a column.
+    topics: --topic NAME  Only this topic, or in tables this field, such as pose.x. Can be repeated.
     """
 )
-def export(file: Path, output: Path | None = None, form: ExportForm | None = None, topic: str | None = None) -> None:
+def export(
+    file: Path, output: Path | None = None, form: ExportForm | None = None, topics: list[str] | None = None
+) -> None:
     """Write a recording as CSV, Parquet, an LCM log, a Chrome trace or a page for a browser.
 
-    Tables have a row for each message and receiver. An LCM log is the one that `run --lcm` would have written.
+    Tables have a row for each message and receiver, and a column for each field of the payloads. An LCM log is
+    the one that `run --lcm` would have written. A page is one file, and works offline.
     """
-    chosen = _form(form, output)
+    chosen, names = _form(form, output), topics or []
     recording = Recording(file)
     path = _default(file, chosen) if output is None else _STANDARD if str(output) == "-" else output
     to = destination(path)  # What can't be written is refused before anything is read.
     if not to.is_stream and not to.is_new and to.file.samefile(file):
         raise UsageError(f"{path} is the recording itself, which would be lost", advice="choose another OUTPUT")
-    recording.check_topics([] if topic is None else [topic])
-    account = recorded_account(intact(recording))
     with interruptible():
         if chosen is ExportForm.CSV:
-            save_parts(path, csv_of(account.sendings, topic))
+            save_parts(path, csv_of(recording.tellings, names))
         elif chosen is ExportForm.PARQUET:
-            save(path, parquet_of(account.sendings, topic))
+            save(path, parquet_of(recording.tellings, names))
         elif chosen is ExportForm.CHROME_TRACE:
-            save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, topic))
+            recording.check_topics(names)
+            account = recorded_account(intact(recording))
+            save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, names))
         elif chosen is ExportForm.HTML:
-            save(path, _page_of(recording, topic))
+            save(path, _page_of(recording, names))
         else:
-            _export_to_lcm(recording, path, topic)
+            _export_to_lcm(recording, path, names)
     if missing := shortcoming(recording):
         warn(missing)
     if to.descriptor is None:  # Otherwise it was written to where its user looks, or has led it.
@@ -363,21 +366,21 @@ def _default(file: Path, form: ExportForm) -> Path:
     return file.with_suffix(".trace.json" if form is ExportForm.CHROME_TRACE else ending)
 
 
-def _page_of(recording: Recording, topic: str | None) -> bytes:
+def _page_of(recording: Recording, topics: Sequence[str]) -> bytes:
     """Return the page that `worldline view` shows, as a file that needs no server."""
     from worldline.watch.page import packed, written_page
     from worldline.watch.recorded import recorded_show
 
-    if topic is not None:
+    if topics:
         raise UsageError("a page has all topics", advice="leave out --topic")
     show = recorded_show(recording)
     return written_page([show.facts], {"packed": [packed(show)]}).encode()
 
 
-def _export_to_lcm(recording: Recording, path: Path, topic: str | None) -> None:
+def _export_to_lcm(recording: Recording, path: Path, topics: Sequence[str]) -> None:
     from worldline.metasim.public import PublicLcm
 
-    if topic is not None:
+    if topics:
         raise UsageError("an LCM log has all topics", advice="leave out --topic")
     public = PublicLcm(f"file://{path}")
     with public:

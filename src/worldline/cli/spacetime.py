@@ -122,7 +122,7 @@ def drawn(
     records: Sequence[AgentRecord], scene: Scene, title: str, outputs: SpacetimeOutputs
 ) -> list[tuple[Path, str]]:
     """Return the pictures that are wanted, and where to."""
-    pictures = []
+    pictures: list[tuple[Path, str]] = []
     if outputs.diagram is not None:
         picture = minkowski_svg(
             records, scene.n, field=scene.field, title=title, until=scene.until, boundaries=scene.boundaries

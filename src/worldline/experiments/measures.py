@@ -33,6 +33,7 @@ from typing import Any
 from msgspec import json
 
 from worldline.experiments.statistics import mser5
+from worldline.history.fields import getter, rest_of
 from worldline.history.monitor import Monitor, Monitors
 from worldline.history.observer import MEASURE, Observer
 from worldline.history.outcome import Outcome
@@ -229,8 +230,6 @@ def _as_number(value: Any) -> Number | None:
 
 # -- Fields of topics, as series
 
-_PART = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
-
 
 class FieldMonitors(Observer):
     """Makes series of fields of messages, as they are sent, and of notes: ``pose.x``, ``scan.ranges[0]``.
@@ -242,7 +241,7 @@ class FieldMonitors(Observer):
         self.monitors = Monitors()
         self._fields = tuple(fields)
         self._encodings = encodings or {}
-        self._paths: dict[str, list[tuple[str, list[str | int]]]] = {}
+        self._paths: dict[str, list[tuple[str, Callable[[Any], Any]]]] = {}  # By topic: fields, and what gets them.
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._look(who, topic, at, payload)
@@ -254,13 +253,13 @@ class FieldMonitors(Observer):
     def _look(self, who: str, topic: str, at: int, payload: bytes) -> None:
         paths = self._paths.get(topic)
         if paths is None:
-            ways = [(field, _below(topic, field)) for field in self._fields]
-            paths = self._paths[topic] = [(field, way) for field, way in ways if way is not None]
+            rests = [(field, rest_of(field, topic)) for field in self._fields]
+            paths = self._paths[topic] = [(field, getter(rest)) for field, rest in rests if rest is not None]
         if not paths:
             return
         value = self._decoded(topic, payload)
-        for field, path in paths:
-            found = _found(value, path)
+        for field, get in paths:
+            found = get(value)
             if isinstance(found, int | float):
                 monitor = self.monitors.of(who, field)
                 if not monitor.times or at >= monitor.times[-1]:  # One may have been sent ahead of its time.
@@ -284,25 +283,6 @@ class FieldMonitors(Observer):
                 f"fields of {topic} can't be measured: its payloads aren't {encoding or 'JSON'}",
                 advice="let its sender measure it: measure(NAME, VALUE)",
             ) from error
-
-
-def _below(topic: str, field: str) -> list[str | int] | None:
-    """Return the way to a field in a topic's payloads, as names and places; None if it is another topic's."""
-    if not field.startswith(topic):
-        return None
-    rest = field[len(topic) :]
-    if "".join(match[0] for match in _PART.finditer(rest)) != rest:
-        return None
-    return [match[1] if match[1] is not None else int(match[2]) for match in _PART.finditer(rest)]
-
-
-def _found(value: Any, path: Sequence[str | int]) -> Any:
-    for part in path:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
 
 
 def measured(outcome: Outcome, fields: FieldMonitors | None, own: Mapping[str, Number], warm_up: WarmUp) -> RunMeasures:

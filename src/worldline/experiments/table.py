@@ -19,14 +19,17 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from math import fsum
 from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Struct, json
 
 from worldline.files.saving import destination
+from worldline.history.markup import facts_html, table_html
 from worldline.model.errors import LossError, UsageError, nearest, shown
 
 SUFFIX = ".sweep"
@@ -40,6 +43,7 @@ _COLUMNS_MAX = 1_900  # SQLite's own limit is 2,000.
 _COMMIT_EVERY_S = 1.0
 _INTEGER_MAX = 2**63
 _CODE = "code"
+_SHOWN_MAX = 6  # Measures that a notebook shows.
 
 
 class Row(Struct, frozen=True):
@@ -77,6 +81,21 @@ class SweepTable:
 
     def __repr__(self) -> str:
         return f"<SweepTable {self.path}: {len(self)} runs of {self.facts['target']}>"
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: for each point its parameters, how many runs it has, and the means of its measures."""
+        shown = [name for name in self.measures if name.endswith(".mean")] or list(self.measures)
+        shown = shown[:_SHOWN_MAX]
+        samples = {name: self.samples(name) for name in shown}
+        counts = Counter(row[0] for row in self.rows)
+        rows = (
+            (*cells, counts[point], *(_mean(samples[name][point].values()) for name in shown))
+            for point, cells in self.points().items()
+        )
+        failed = len(self.failures())
+        facts = [("table", self.path), ("target", self.facts["target"]), ("runs", f"{len(self):,}")]
+        facts += [("failed", f"{failed:,}")] if failed else []
+        return facts_html("Sweep", facts) + table_html((*self.parameters, "runs", *shown), rows)
 
     @property
     def is_finished(self) -> bool:
@@ -129,6 +148,10 @@ class SweepTable:
         """Return the rows of the runs that have failed."""
         place = self.columns.index("error")
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows if row[place] is not None]
+
+
+def _mean(values: Collection[float]) -> str:
+    return f"{fsum(values) / len(values):.4g}" if values else ""
 
 
 def is_sweep(path: Path) -> bool:

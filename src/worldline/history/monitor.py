@@ -8,6 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+from worldline.history.markup import table_html
 from worldline.model.errors import ModelError, UsageError, nearest, shown
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
@@ -58,6 +59,15 @@ class Monitor:
         place = bisect_right(self.times, as_time(time))
         return self.values[place - 1] if place else None
 
+    def last(self) -> Any:
+        """Return the last value; None, if there is none."""
+        return self.values[-1] if self.values else None
+
+    def shown_mean(self) -> str:
+        """Return the mean over time in a few digits; nothing, if there is none."""
+        numbers = self.values and all(isinstance(value, int | float) for value in self.values)
+        return f"{self.mean():.4g}" if numbers else ""
+
     def mean(self, until: TimeLike | None = None) -> float:
         """Return the mean over time, from the first value on: each counts as long as it held, the last until the end.
 
@@ -96,6 +106,14 @@ class Monitors(dict[tuple[str, str], Monitor]):
         if (member, what) not in self:
             self[member, what] = Monitor()
         return self[member, what]
+
+    def _repr_html_(self) -> str:
+        """Show them in a notebook, each with how many values it has, its mean over time and its last value."""
+        rows = (
+            (f"{member}/{what}", f"{len(each):,}", each.shown_mean(), each.last())
+            for (member, what), each in self.items()
+        )
+        return table_html(("measured", "values", "mean over time", "last"), rows)
 
     def _advice(self, key: object) -> str:
         member, what = key if isinstance(key, tuple) and len(key) == 2 else (key, "")

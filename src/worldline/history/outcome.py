@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from worldline.history.markup import facts_html
 from worldline.history.monitor import Monitors
 from worldline.history.observer import OUTSIDE
 from worldline.model.errors import WorldlineError
 from worldline.model.text import counted
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, format_time
 
 # How far a run is, for those who show it: a bar, a line, a page.
 
@@ -96,3 +97,13 @@ class Outcome:
 
     def __str__(self) -> str:
         return f"{counted(self.events, 'event')}, digest {self.digest.hex()}"
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it has come to, what its caller should know, and what was measured."""
+        lost = sum(self.dropped.values())
+        facts: list[tuple[str, object]] = [("digest", self.digest.hex()), ("time", format_time(self.now))]
+        facts += [("members", f"{len(self.names):,}"), ("events", f"{self.events:,}")]
+        facts += [("messages not received", f"{lost:,}")] if lost else []
+        facts += [("failure", self.failure)] if self.failure is not None else []
+        facts += [("remark", remark) for remark in self.remarks()]
+        return facts_html(type(self).__name__, facts) + self.monitors._repr_html_()

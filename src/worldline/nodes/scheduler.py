@@ -48,7 +48,7 @@ class HostObserver(RelayingObserver):
         self._copies_max = _COPIES_MAX
 
     def relay(self, how: str, what: tuple[Any, ...]) -> None:
-        if self._take is not None and how in ("sent", "noted"):
+        if self._take is not None and how in ("sent", "noted") and isinstance(what[-1], NodeRecord):
             self._take(what[-1])
         getattr(self._observer, how)(*what)
 

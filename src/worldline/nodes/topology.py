@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
+from worldline.showing import drawn_by
 
 Edge = tuple[int, int]
 NODES_MAX = 10_000_000
@@ -36,6 +37,8 @@ class Topology:
         self.weights = dict.fromkeys(self.edges, 1)
         for (a, b), weight in (weights or {}).items():
             self._set_weight(a, b, weight)
+
+    _repr_svg_ = drawn_by("worldline.pictures.nodes", "topology_svg")
 
     @classmethod
     def of_edges(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from worldline.pictures import svg
-from worldline.pictures.svg import Look, Point, Value
+from worldline.pictures.svg import Look, Point, Svg, Value
 
 MARGIN = 20.0
 SMALL = 12.5
@@ -43,7 +43,7 @@ class Sheet:
         alarms: Iterable[str] = (),
         definitions: Iterable[str] = (),
         style: str = "",
-    ) -> str:
+    ) -> Svg:
         """Write the whole picture, with its caption below `top`, which begins with what is alarming.
 
         Its kind is its CSS class, and `untitled` what it is called without a title.

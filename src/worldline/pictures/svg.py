@@ -141,7 +141,16 @@ def arrow_end(color: str, size: float) -> str:
     return f"url(#{_head_name(color, size)})"
 
 
-def document(width: float, height: float, content: Iterable[str], *, kind: str, title: str, style: str = "") -> str:
+class Svg(str):
+    """The text of a picture, which a notebook shows as that picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def document(width: float, height: float, content: Iterable[str], *, kind: str, title: str, style: str = "") -> Svg:
     """Write the whole picture, on white, however dark the surroundings."""
     whole = (
         element("title", escaped(title)),
@@ -149,7 +158,7 @@ def document(width: float, height: float, content: Iterable[str], *, kind: str, 
         element("rect", width=width, height=height, fill=PAPER),
         *content,
     )
-    return element(
+    whole_text = element(
         "svg",
         (f"\n{part}" for part in whole if part),
         xmlns="http://www.w3.org/2000/svg",
@@ -159,7 +168,8 @@ def document(width: float, height: float, content: Iterable[str], *, kind: str, 
         viewBox=f"0 0 {number(width)} {number(height)}",
         font_family=_FONT,
         fill=INK,
-    ).removesuffix("</svg>") + "\n</svg>\n"  # fmt: skip
+    )
+    return Svg(f"{whole_text.removesuffix('</svg>')}\n</svg>\n")
 
 
 def shortened(text: str, most: int) -> str:

@@ -22,7 +22,7 @@ _WAITS = svg.PALETTE[0]
 _LABEL_AT = 0.45
 
 
-def situation_svg(situation: Situation) -> str:
+def situation_svg(situation: Situation) -> svg.Svg:
     """Draw a situation."""
     columns = _columns(situation)
     places = {

@@ -14,6 +14,7 @@ from mcap.records import Channel
 
 from worldline.history.diff.account import NOTES, Account, Membership, Sending
 from worldline.history.journal import run_digest
+from worldline.history.markup import facts_html, table_html
 from worldline.history.observer import Observer
 from worldline.model.errors import ModelError, UsageError, nearest, shortened, shown
 from worldline.model.reading import as_time
@@ -31,6 +32,7 @@ from worldline.recording.facts import (
 )
 from worldline.recording.pending import Contents
 from worldline.recording.scan import Damaged, Scan
+from worldline.recording.signals import RecordedSignal, Tellings, signals
 from worldline.recording.walk import Record, records, sendings
 
 
@@ -159,7 +161,7 @@ class Recording:
         """Yield what arrived in [start, end), on these topics and at these receivers, in order of arrival."""
         if isinstance(topics, str) or isinstance(receivers, str):
             raise UsageError("topics and receivers must be lists, not a single text")
-        self._check_known("topic", topics, self._topics)
+        self._check_known("topic", topics, self.topics)
         self._check_known("receiver", receivers, self.members)
 
         def arrival(record: Record) -> Arrival | None:
@@ -174,7 +176,7 @@ class Recording:
 
     def check_topics(self, topics: Collection[str]) -> None:
         """Refuse topics that the recording doesn't have."""
-        self._check_known("topic", topics, self._topics)
+        self._check_known("topic", topics, self.topics)
 
     def _check_known(self, what: str, names: Collection[str] | None, known: Callable[[], set[str]]) -> None:
         """Refuse a name that the recording doesn't have: nothing would ever be found of it."""
@@ -184,7 +186,8 @@ class Recording:
                 listed = f"its {what}s are {', '.join(sorted(there)[:12])}" if there else None
                 raise UsageError(f"{self.path} has no {what} {shown(name)}", advice=nearest(name, there) or listed)
 
-    def _topics(self) -> set[str]:
+    def topics(self) -> set[str]:
+        """Return the topics of what was sent and noted."""
         return {channel.topic for channel in self.channels.values() if channel.metadata != LOST_CHANNEL}
 
     def members(self) -> set[str]:
@@ -212,19 +215,37 @@ class Recording:
 
         return self._in_order(loss, start, end)
 
-    def frame(self, topic: str) -> Any:
-        """Return everything on a topic as a pandas DataFrame: a row for each message and receiver, in order of sending.
+    def frame(self, *names: str) -> Any:
+        """Return topics, or fields by their names, as a pandas DataFrame: a row for each message and receiver.
 
         Its columns are `sent`, `arrival`, `sender`, `receiver`, `sequence`, `copy` and `lost`, and the fields of the
-        payloads. Times are nanoseconds. It needs pandas, which Worldline doesn't install.
+        payloads; if it isn't of one topic alone, also `topic`, and the fields have their full names, ``pose.x``. Times
+        are nanoseconds. It needs pandas: the extra `tables`.
         """
-        from worldline.recording.tables import frame_of  # Here, since few need it.
+        from worldline.recording.tables import frame_of  # Here, since few need it, and it needs this module.
 
-        self.check_topics([topic])
-        try:
-            return frame_of(sendings(self._scan), topic)
-        except Damaged as damage:
-            raise self._altered(damage) from damage
+        return frame_of(self.tellings, names)
+
+    def signals(self, *names: str, senders: Collection[str] = (), **span: int) -> list[RecordedSignal]:
+        """Return the values of fields over time: a signal for each field that a name means, and each sender.
+
+        `start` and `end` are the times, in nanoseconds, that they lie between.
+        """
+        return signals(self.tellings, names, senders=senders, **span)
+
+    @property
+    def tellings(self) -> Tellings:
+        """What it tells, for those who read values out of it."""
+        return Tellings(
+            self.path,
+            self._scan,
+            self.channels,
+            frozenset(self.topics()),
+            frozenset(self.members()),
+            is_complete(self),
+            sendings=lambda: recorded_account(intact(self)).sendings,
+            check=lambda: intact(self),
+        )
 
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""
@@ -279,6 +300,18 @@ class Recording:
     def channels(self) -> dict[int, Channel]:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole and self._scan.index else self._survey.channels
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what was run, how it ended, and what there is on its topics."""
+        header, outcome, span = self.header, self.outcome, self.span()
+        ended = "the end of the file is missing" if outcome is None or is_cut_off(self) else outcome.status
+        facts: list[tuple[str, object]] = [("recording", self.path), ("seed", header.seed), ("run", ended)]
+        facts += [] if span is None else [("times", f"{format_time(span[0])} to {format_time(span[1])}")]
+        facts += [] if outcome is None or not outcome.digest else [("digest", outcome.digest)]
+        facts.append(("members", ", ".join(sorted(self.members()))))
+        counts = self.counts() if outcome is None else outcome.topics
+        rows = ((topic, f"{each.published:,}", f"{each.arrivals:,}") for topic, each in counts.items())
+        return facts_html(header.federation or "Recording", facts) + table_html(("topic", "sent", "received"), rows)
 
     # --- Whether it is what was written ---
 

@@ -28,7 +28,7 @@ import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Metadata
+from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Metadata, Schema
 from mcap.writer import MCAP0_MAGIC
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -92,6 +92,7 @@ class Scan:
         self.outcome: dict[str, str] | None = None
         self.chunks: list[Place] = []
         self.index: dict[int, Channel] = {}  # The channels that the end of the file repeats.
+        self.schemas: dict[int, Schema] = {}  # Those that the end repeats, or that were found on the way.
         self.whole = False
         self.is_reordered = False
         self.damage: str | None = None
@@ -189,6 +190,9 @@ class Scan:
             elif opcode == Opcode.CHANNEL:
                 channel = Channel.read(self._kept_record(file, length))
                 self.index[channel.id] = channel
+            elif opcode == Opcode.SCHEMA:
+                schema = Schema.read(self._kept_record(file, length))
+                self.schemas[schema.id] = schema
             elif opcode == Opcode.DATA_END:
                 self._data_end = (offset, DataEnd.read(self._kept_record(file, length)).data_section_crc)
             elif opcode == Opcode.FOOTER:

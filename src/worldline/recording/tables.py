@@ -1,7 +1,8 @@
-"""What was sent in a run as tables: rows of plain values, for CSV, Parquet and pandas.
+"""What was told in a run as tables: rows of plain values, for CSV, Parquet and pandas.
 
 There is a row for each message and receiver, whether it was reached or the message got lost; a message that concerned
-no receiver has one without. They are in the order of the file, by the times of sending.
+no receiver, or what a member noted, has one without. They are in the order of the file, by the times of sending. Each
+field has a column (`history/fields.py` names it); in a table of one topic, without that topic's name before it.
 """
 
 from __future__ import annotations
@@ -14,98 +15,162 @@ from typing import Any
 
 import msgspec
 
-from worldline.history.diff.account import NOTES, Account, Sending, named
-from worldline.history.diff.values import decoded, is_nothing, payload_text
+from worldline.history.diff.account import NOTES, Account, named
+from worldline.history.diff.values import payload_text
+from worldline.history.fields import Fields, fields_of, joined
 from worldline.model.errors import UsageError
+from worldline.recording.signals import MONITORS, Names, Telling, Tellings, meant_by, told_in, unknown_name
 
 FACTS = ("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost")
 """The columns that every table has. Times are nanoseconds."""
 
-PAYLOAD = "payload"
-"""The column of payloads that have no fields."""
+TOPIC, PAYLOAD = "topic", "payload"
+"""The columns of topics, in tables of several; and in a table of one, of payloads that have no fields."""
 
-_TAKEN = frozenset((*FACTS, PAYLOAD))
+COLUMNS_MAX = 10_000
+
 _WHOLE_NUMBERS = ("sent", "arrival", "sequence", "copy")
 _LINES_AT_ONCE = 1000
 _encode = msgspec.json.Encoder().encode
 
-Row = tuple[str, bytes, tuple[Any, ...]]
-"""Topic, payload, and the facts."""
+Row = tuple[tuple[Any, ...], Fields]
+"""The facts, and the fields by the names of their columns."""
 
 
-def rows(sendings: Iterable[Sending], topic: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a topic, or of all that was sent and noted."""
-    for at, sender, its_topic, payload, fates, number in sendings:
-        if topic is not None and its_topic != topic:
-            continue
-        for arrival, receiver, copy, lost in fates:
-            yield its_topic, payload or b"", (at, arrival, sender, receiver, number, copy, lost)
-        if not fates:
-            yield its_topic, payload or b"", (at, None, sender, None, number, None, None)
+class RecordedTable:
+    """Rows of a recording: those of the topics and fields that are named, or of everything."""
 
+    def __init__(self, run: Tellings, names: Sequence[str] = ()) -> None:
+        self._run = run
+        self._names = Names(names)
+        self._topic = names[0] if len(names) == 1 and names[0] in topics_of(run) else None
+        self.facts = FACTS if self._topic is not None else (*FACTS, TOPIC)
+        self._taken = frozenset((*self.facts, PAYLOAD) if self._topic is not None else self.facts)
+        self._distinct: set[tuple[str, ...]] = set()  # Lists of names that need no change: most payloads are alike.
+        self._meant: dict[tuple[str, str, str], list[int]] = {}  # Which names mean a field of a sender's topic.
 
-def columns(sendings: Iterable[Sending], topic: str) -> dict[str, list[Any]]:
-    """Return a topic as columns: the facts, and the fields of its payloads by their dotted names."""
-    found: dict[str, list[Any]] = {name: [] for name in FACTS}
-    for count, (_, payload, facts) in enumerate(rows(sendings, topic)):
-        for name, value in zip(FACTS, facts, strict=True):
-            found[name].append(value)
-        for name, value in _fields(payload).items():
-            column = found.get(name)
-            if column is None:
-                column = found[name] = [None] * count
-            column.append(value)
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows."""
+        rests = {}
+
+        def wants(sender: str, topic: str) -> bool:
+            if self._topic is not None:
+                return topic == self._topic
+            found = rests[sender, topic] = self._names.rests(sender, topic)
+            return bool(found)
+
+        for telling in told_in(self._run, wants):
+            at, sender, topic, _, fates, number = telling
+            fields = self._fields(telling, rests.get((sender, topic)))
+            if fields is None:
+                continue
+            end = () if self._topic is not None else (topic,)
+            for arrival, receiver, copy, lost in fates:
+                yield (at, arrival, sender, receiver, number, copy, lost, *end), fields
+            if not fates:
+                yield (at, None, sender, None, number, None, None, *end), fields
+
+    def _fields(self, telling: Telling, rests: Any) -> Fields | None:
+        """Return the fields of a payload that are wanted; None, if it has none of them. A number is a field itself.
+
+        Names that are taken are kept apart: those of facts, of whole payloads, and those that another field has, too.
+        """
+        _, sender, topic, value, _, _ = telling
+        fields = [] if value == {} else fields_of(value)
+        if self._names.names and self._topic is None:
+            meant = self._meant
+            for field, _ in fields:
+                if (sender, topic, field) not in meant:
+                    meant[sender, topic, field] = meant_by(field, rests)
+            fields = [(field, each) for field, each in fields if meant[sender, topic, field]]
+            if not fields:
+                return None
+        if self._topic is None:
+            fields = [(joined(topic, field), each) for field, each in fields]
+        elif len(fields) == 1 and not fields[0][0]:
+            return [(PAYLOAD, fields[0][1])]
+        names = tuple([name for name, _ in fields])
+        if names in self._distinct:
+            return fields
+        if self._taken.isdisjoint(names) and len({*names}) == len(names):
+            self._distinct.add(names)
+            return fields
+        apart: dict[str, Any] = {}
+        for name, each in fields:
+            while name in apart or name in self._taken:
+                name += "_"
+            apart[name] = each
+        return list(apart.items())
+
+    def header(self) -> list[str]:
+        """Return the names of all columns: of the facts, and of the fields in the order in which they come up."""
+        names: dict[str, None] = dict.fromkeys(self.facts)
+        for _, fields in self.rows():
+            for name, _ in fields:
+                names[name] = None
+            self._check_width(len(names))
+        self._check_found()
+        return list(names)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return all columns, by their names."""
+        facts: list[tuple[Any, ...]] = []
+        found: dict[str, list[Any]] = {}
+        for count, (row, fields) in enumerate(self.rows()):
+            facts.append(row)
+            for name, value in fields:
+                column = found.get(name)
+                if column is None:
+                    column = found[name] = []
+                    self._check_width(len(found))
+                if len(column) < count:
+                    column.extend([None] * (count - len(column)))
+                column.append(value)
+        self._check_found()
         for column in found.values():
-            if len(column) <= count:
-                column.append(None)
-    return found
+            column.extend([None] * (len(facts) - len(column)))
+        turned = zip(*facts, strict=True) if facts else ((),) * len(self.facts)
+        return {**{name: list(column) for name, column in zip(self.facts, turned, strict=True)}, **found}
+
+    def _check_width(self, count: int) -> None:
+        if count > COLUMNS_MAX:
+            problem = f"{self._run.path} has more than {COLUMNS_MAX:,} fields"
+            raise UsageError(problem, advice="choose some by name")
+
+    def _check_found(self) -> None:
+        """Refuse names that mean nothing."""
+        found = {number for numbers in self._meant.values() for number in numbers}
+        for number, name in enumerate(self._names.names):
+            if self._topic is None and number not in found:
+                raise unknown_name(self._run, name)
 
 
-def _fields(payload: bytes) -> dict[str, Any]:
-    """Return the fields of a payload; one that has none is a field itself.
-
-    Names that are taken are kept apart: those of facts, of whole payloads, and dotted ones that another field has, too.
-    """
-    value = decoded(payload)
-    if is_nothing(value):
-        return {PAYLOAD: payload}
-    if not isinstance(value, dict):
-        return {PAYLOAD: value}
-    fields: dict[str, Any] = {}
-    for name, each in _flattened("", value):
-        while name in fields or name in _TAKEN:
-            name += "_"
-        fields[name] = each
-    return fields
-
-
-def _flattened(path: str, value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
-    for key, each in value.items():
-        name = f"{path}.{key}" if path else str(key)
-        if isinstance(each, dict) and each:
-            yield from _flattened(name, each)
-        else:
-            yield name, each
+def topics_of(run: Tellings) -> set[str]:
+    """Return the topics of a recording, and its monitors, which are topics as well."""
+    there = set(run.topics)
+    if there & MONITORS:
+        there.update(topic for _, _, topic, _, _, _ in told_in(run, lambda _, topic: topic not in there))
+    return there
 
 
 # --- What is made of them ---
 
 
-def frame_of(sendings: Iterable[Sending], topic: str) -> Any:
-    """Return a topic as a pandas DataFrame."""
+def frame_of(run: Tellings, names: Sequence[str]) -> Any:
+    """Return a table as a pandas DataFrame."""
     pandas = _library("pandas", "a frame")
-    table = columns(sendings, topic)
+    table = RecordedTable(run, names).columns()
     whole = {
         name: pandas.array(table[name], dtype="Int64") for name in _WHOLE_NUMBERS
     }  # Exact, also where one is missing.
     return pandas.DataFrame({**table, **whole})
 
 
-def parquet_of(sendings: Iterable[Sending], topic: str | None) -> bytes:
-    """Return a topic, or everything, as a Parquet file."""
+def parquet_of(run: Tellings, names: Sequence[str]) -> bytes:
+    """Return a table as a Parquet file."""
     arrow = _library("pyarrow", "Parquet")
     writer = import_module("pyarrow.parquet")
-    table = columns(sendings, topic) if topic is not None else _everything(sendings)
+    table = RecordedTable(run, names).columns()
     file = io.BytesIO()
     writer.write_table(arrow.table({name: _arrow_array(arrow, values) for name, values in table.items()}), file)
     return file.getvalue()
@@ -114,27 +179,25 @@ def parquet_of(sendings: Iterable[Sending], topic: str | None) -> bytes:
 def _arrow_array(arrow: Any, values: list[Any]) -> Any:
     """Return a column; as texts, if its values are of kinds that don't go together."""
     try:
-        return arrow.array(values)
+        return arrow.array([_text(each) if isinstance(each, dict) else each for each in values])
     except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError):
         return arrow.array([None if each is None else _text(each) for each in values])
 
 
-def _everything(sendings: Iterable[Sending]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {name: [] for name in (*FACTS, "topic", PAYLOAD)}
-    for topic, payload, facts in rows(sendings):
-        for name, value in zip(found, (*facts, topic, payload), strict=True):
-            found[name].append(value)
-    return found
+def csv_of(run: Tellings, names: Sequence[str]) -> Iterator[bytes]:
+    """Yield a table as pieces of a CSV file. The file is read twice: its first line has the names of all columns."""
+    table = RecordedTable(run, names)
+    header = table.header()
+    places = {name: place for place, name in enumerate(header)}
+    yield from _csv(header, (_line(row, places) for row in table.rows()))
 
 
-def csv_of(sendings: Iterable[Sending], topic: str | None) -> Iterator[bytes]:
-    """Yield a topic, or everything, as pieces of a CSV file."""
-    if topic is None:
-        lines: Iterable[Sequence[Any]] = ((*facts, name, payload) for name, payload, facts in rows(sendings))
-        yield from _csv((*FACTS, "topic", PAYLOAD), lines)
-    else:
-        table = columns(sendings, topic)
-        yield from _csv(tuple(table), zip(*table.values(), strict=True))
+def _line(row: Row, places: dict[str, int]) -> list[Any]:
+    facts, fields = row
+    line = [*facts, *[None] * (len(places) - len(facts))]
+    for name, value in fields:
+        line[places[name]] = value
+    return line
 
 
 def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> Iterator[bytes]:
@@ -183,11 +246,11 @@ _PIECE = 2**16
 _encode_trace = msgspec.json.Encoder().encode
 
 
-def chrome_trace_of(name: str, account: Account, topic: str | None = None) -> Iterator[bytes]:
-    """Yield pieces of the JSON of a topic, or of everything, of a run of that name."""
+def chrome_trace_of(name: str, account: Account, topics: Sequence[str] = ()) -> Iterator[bytes]:
+    """Yield pieces of the JSON of some topics, or of everything, of a run of that name."""
     piece = bytearray(b'{"displayTimeUnit":"ns","traceEvents":[')
     piece += _encode_trace(_naming("process_name", 0, name))
-    for event in _events(account, topic):
+    for event in _events(account, topics):
         piece += b",\n" + _encode_trace(event)
         if len(piece) >= _PIECE:
             yield bytes(piece)
@@ -195,14 +258,14 @@ def chrome_trace_of(name: str, account: Account, topic: str | None = None) -> It
     yield bytes(piece) + b"]}\n"
 
 
-def _events(account: Account, topic: str | None) -> Iterator[dict[str, Any]]:
+def _events(account: Account, topics: Sequence[str]) -> Iterator[dict[str, Any]]:
     rows: dict[str, int] = {}
     for name in sorted(account.stays):
         rows[name] = len(rows) + 1
         yield _naming("thread_name", rows[name], named(name))
     flow = 0
     for at, sender, its_topic, payload, fates, number in account.sendings:
-        if topic is not None and its_topic != topic:
+        if topics and its_topic not in topics:
             continue
         for name in (sender, *(fate[1] for fate in fates)):
             if name not in rows:

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
-from typing import BinaryIO
+from itertools import islice
+from operator import ne
+from typing import BinaryIO, TypeVar
 
 import msgspec
 from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
-from mcap.records import Channel
+from mcap.records import Channel, Schema
 
 from worldline.history.diff.account import Fate, Sending
 from worldline.recording.facts import LOST_CHANNEL, LostMessage
@@ -33,6 +35,7 @@ _PREFIX = 9
 _FIELDS = _RECORD.size - _PREFIX  # Of a message, before its data.
 _PADDING = bytes(_RECORD.size)  # So that the last record of a chunk, too, can be read as if it were a message.
 _COPY = re.compile("[0-9]{1,18}")
+_Kind = TypeVar("_Kind", Channel, Schema)
 _lost_decoder = msgspec.json.Decoder(LostMessage)
 
 
@@ -62,7 +65,8 @@ def equal_chunks(a: Scan, b: Scan) -> int:
 def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[int, Channel]) -> Iterator[Record]:
     """Yield the messages in some chunks; put the channels that are found into the dict of those that are known."""
     ways: dict[int, RecordedPath | str] = {}  # The path of a channel, or the topic if several paths share it.
-    unpack, is_message, is_channel = _RECORD.unpack_from, int(Opcode.MESSAGE), int(Opcode.CHANNEL)
+    unpack = _RECORD.unpack_from
+    is_message = int(Opcode.MESSAGE)
     for chunk in chunks:
         data = scan.unpacked(file, chunk)
         size, offset = len(data), 0
@@ -74,10 +78,7 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
             if offset > size:
                 raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
             if kind != is_message:
-                if kind == is_channel:
-                    channel = _channel(data[start:offset], chunk)
-                    channels[channel.id] = channel
-                    ways.pop(channel.id, None)
+                ways.pop(_note_definition(kind, data[start:offset], chunk, scan, channels), None)
                 continue
             if length < _FIELDS:
                 raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
@@ -96,12 +97,96 @@ def records(scan: Scan, file: BinaryIO, chunks: Iterable[Place], channels: dict[
                 yield at, sent, sequence, path, None, lost.reason
 
 
-def _channel(record: bytes, chunk: Place) -> Channel:
+Batch = tuple[str, str, list[int], list[bytes]]
+"""A sender, a topic, when what it sent was sent, and the payloads."""
+
+
+def batches(scan: Scan, wants: Callable[[str, str], object]) -> Iterator[Batch]:
+    """Yield all that some senders sent on some topics, each once, chunk by chunk: without what became of it.
+
+    That is what takes least for one who needs only values: a quarter of the time of `sendings`. The file must be in
+    the order in which it was recorded, and have a channel for each path.
+    """
+    channels: dict[int, Channel] = {}
+    chosen: dict[int, tuple[str, str] | None] = {}
+    last: dict[tuple[str, str], tuple[int, int]] = {}
+    unpack, is_message = _RECORD.unpack_from, int(Opcode.MESSAGE)
+    with scan.path.open("rb") as file:
+        for chunk in scan.chunks:
+            data = scan.unpacked(file, chunk)
+            size, offset = len(data), 0
+            data += _PADDING
+            found: dict[tuple[str, str], _Columns] = {}
+            columns: dict[int, _Columns | None] = {}
+            while offset < size:
+                kind, length, number, sequence, _, sent = unpack(data, offset)
+                start = offset + _PREFIX
+                offset = start + length
+                if kind == is_message and number in columns:
+                    own = columns[number]
+                    if own is not None:
+                        own[0].append(sent)
+                        own[1].append(sequence)
+                        own[2].append(data[start + _FIELDS : offset])
+                    continue
+                if offset > size or (kind == is_message and length < _FIELDS):
+                    raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
+                if kind != is_message:
+                    chosen.pop(_note_definition(kind, data[start:offset], chunk, scan, channels), None)
+                    continue
+                if number not in chosen:
+                    way = _way(number, channels)
+                    chosen[number] = None
+                    if not isinstance(way, str) and wants(way.sender, way.topic):
+                        chosen[number] = way.sender, way.topic
+                key = chosen[number]
+                columns[number] = None if key is None else found.setdefault(key, ([], [], []))
+                offset = start - _PREFIX  # Once more, now that it is known.
+            if offset > size:
+                raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
+            for key, own in found.items():
+                last[key] = _leave_out_equal(own, last.get(key))
+                if own[0]:
+                    yield (*key, own[0], own[2])
+
+
+_Columns = tuple[list[int], list[int], list[bytes]]
+"""Times, numbers and payloads."""
+
+
+def _leave_out_equal(columns: _Columns, last: tuple[int, int] | None) -> tuple[int, int]:
+    """Leave a message in only once that is there for several receivers; return time and number of the last one."""
+    times, numbers, payloads = columns
+    end = times[-1], numbers[-1]
+    if last != (times[0], numbers[0]) and all(map(ne, numbers, islice(numbers, 1, None))):
+        return end
+    kept = []
+    for place, key in enumerate(zip(times, numbers, strict=True)):
+        if key != last:
+            kept.append(place)
+            last = key
+    times[:], payloads[:] = [times[place] for place in kept], [payloads[place] for place in kept]
+    return end
+
+
+def _note_definition(kind: int, record: bytes, chunk: Place, scan: Scan, channels: dict[int, Channel]) -> int:
+    """Take in a channel or a schema; return the number of the channel, or -1."""
+    if kind == Opcode.CHANNEL:
+        channel = _read(Channel, record, chunk)
+        channels[channel.id] = channel
+        return int(channel.id)
+    if kind == Opcode.SCHEMA:
+        schema = _read(Schema, record, chunk)
+        scan.schemas.setdefault(schema.id, schema)
+    return -1
+
+
+def _read(kind: type[_Kind], record: bytes, chunk: Place) -> _Kind:
     try:
-        channel: Channel = Channel.read(ReadDataStream(BytesIO(record)))
+        found: _Kind = kind.read(ReadDataStream(BytesIO(record)))
     except DAMAGE as error:
         raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
-    return channel
+    return found
 
 
 def _way(number: int, channels: dict[int, Channel]) -> RecordedPath | str:

@@ -144,6 +144,7 @@ class SpacetimeOutcome(Outcome):
 
     until: float
     kept: list[AgentRecord] | None = field(default=None, repr=False)
+    scene: Scene | None = field(default=None, repr=False, compare=False)
 
     @property
     def agents(self) -> int:

@@ -183,8 +183,7 @@ class ForwardSimulation:
         outcome = self._executed(end, watch)
         if observer is not None:
             self._tell(observer, outcome)
-        if not self.is_traced:
-            outcome = replace(outcome, kept=None)
+        outcome = replace(outcome, kept=outcome.kept if self.is_traced else None, scene=self.scene(outcome.until))
         if outcome.failure is not None:
             self.records_of_failure = outcome.kept
             raise outcome.failure

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from worldline.history.fields import dotted, element
 from worldline.model.segments import fields_of, read_any
 from worldline.model.text import printable
 
@@ -170,12 +171,12 @@ def _plain(value: Any) -> Any:
 def _differences(path: str, a: Any, b: Any) -> Iterator[FieldDifference]:
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys((*a, *b)):
-            yield from _differences(_dotted(path, key), a.get(key, _MISSING), b.get(key, _MISSING))
+            yield from _differences(dotted(path, key), a.get(key, _MISSING), b.get(key, _MISSING))
     elif isinstance(a, list) and isinstance(b, list):
         found = list(_differences_of_named(path, a, b))
         if not found:  # There are no names, or they are all that is in another order.
             for place, x, y in _paired(a, b):
-                found += _differences(f"{path}[{place}]", x, y)
+                found += _differences(element(path, place), x, y)
         yield from found
     elif type(a) is not type(b) or a != b:
         if a != a and b != b:  # Neither is a number, in both.
@@ -202,7 +203,7 @@ def _differences_of_named(path: str, a: list[Any], b: list[Any]) -> Iterator[Fie
     if field is not None:
         named_a, named_b = ({each[field]: each for each in elements} for elements in (a, b))
         for name in dict.fromkeys((*named_a, *named_b)):
-            place = f"{path}[{printable(name)}]"
+            place = element(path, printable(name))
             yield from _differences(place, named_a.get(name, _MISSING), named_b.get(name, _MISSING))
 
 
@@ -224,11 +225,6 @@ def _without_order(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_order(each) for key, each in value.items()}
     return sorted((_without_order(each) for each in value), key=repr) if isinstance(value, list) else value
-
-
-def _dotted(path: str, key: object) -> str:
-    name = printable(str(key))
-    return f"{path}.{name}" if path else name
 
 
 def _ordinal(value: float) -> int:

@@ -6,6 +6,8 @@ schema, as it would stand in a .lcm file. To MCAP both are private encodings: to
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 from worldline.model.errors import UsageError, shown
@@ -35,12 +37,35 @@ def fingerprint(kind: Any) -> bytes:
 
 
 def definition(kind: Any) -> str:
-    """Return the definition of an LCM type, as it could stand in a .lcm file; without its constants and comments."""
-    package, _, name = type_name(kind).rpartition(".")
-    fields = zip(kind.__slots__, kind.__typenames__, kind.__dimensions__, strict=True)
-    lines = [f"    {type_} {field}{_dimensions(sizes)};" for field, type_, sizes in fields]
-    head = [f"package {package};", ""] if package else []
-    return "\n".join([*head, f"struct {name}", "{", *lines, "}", ""])
+    """Return the definition of an LCM type, as it could stand in a .lcm file; without its constants and comments.
+
+    The types of its fields follow it, so that its messages can be read by that alone.
+    """
+    lines: list[str] = []
+    last = ""
+    for each in _with_parts(kind, {}).values():
+        package, _, name = type_name(each).rpartition(".")
+        head = [f"package {package};", ""] if package != last else []
+        fields = zip(each.__slots__, each.__typenames__, each.__dimensions__, strict=True)
+        members = [f"    {type_} {field}{_dimensions(sizes)};" for field, type_, sizes in fields]
+        lines += [*([""] if lines else []), *head, f"struct {name}", "{", *members, "}"]
+        last = package
+    return "\n".join([*lines, ""])
+
+
+def _with_parts(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """Collect a type and those of its fields, by name, as far as the module that lcm-gen made knows them."""
+    if type_name(kind) not in found:
+        found[type_name(kind)] = kind
+        for name in kind.__typenames__:
+            part: Any = sys.modules.get(kind.__module__)
+            for step in name.split("."):
+                part = getattr(part, step, None)
+            if isinstance(part, ModuleType):  # Without a package, a type is in a module of its own name.
+                part = getattr(part, name, None)
+            if is_lcm_type(part):
+                _with_parts(part, found)
+    return found
 
 
 def _dimensions(sizes: list[int | str] | None) -> str:

@@ -223,7 +223,7 @@ def diagram_svg(
     title: str = "",
     until: int | None = None,
     failure: WorldlineError | None = None,
-) -> str:
+) -> svg.Svg:
     """Draw the space-time diagram of a run. `until` is when it ended, if that was after the last record.
 
     `failure` is what it ended with, if it did: when and where stands out. Only so much is drawn as can be looked at:
@@ -323,7 +323,7 @@ class _NodesDiagram:
 
     # -- The whole
 
-    def text(self, cuts: Sequence[str]) -> str:
+    def text(self, cuts: Sequence[str]) -> svg.Svg:
         # What was noted decides, so it gets a place before what is also told by a sign or a color.
         notes, marks, labels = self._notes(), self._marks(), self._message_labels()
         content = [

@@ -54,7 +54,7 @@ def routes_to(root: int, tables: Sequence[Sequence[tuple[int | None, int | None]
     )
 
 
-def topology_svg(topology: Topology, *, routes: Routes | None = None, title: str = "") -> str:
+def topology_svg(topology: Topology, *, routes: Routes | None = None, title: str = "") -> svg.Svg:
     """Draw a topology; with routes, what leads to their root stands out."""
     if topology.num_nodes > NODES_MAX:
         too_many = f"{topology.num_nodes:,} nodes and {len(topology.weights):,} edges are too many to draw."
@@ -95,7 +95,7 @@ class _Plot:
         self.bends = bends_around(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
         self.shows_edges = len(self.edges) <= EDGES_MAX
 
-    def text(self) -> str:
+    def text(self) -> svg.Svg:
         width = max(self.frame.width, _NARROWEST)
         links = self._link_numbers()  # They find their room first: they have to be at their ends.
         parts = (self._edges(), self._routes(), links, self._weights(), self._nodes(), self._distances())

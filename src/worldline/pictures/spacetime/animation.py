@@ -7,7 +7,7 @@ from typing import Any
 
 from worldline.model.errors import UsageError, shown
 from worldline.model.text import counted
-from worldline.pictures.player import player_page
+from worldline.pictures.player import Page, player_page
 from worldline.pictures.spacetime.frame import axis_name, check_axis
 from worldline.pictures.spacetime.happenings import (
     Life,
@@ -39,7 +39,7 @@ def animation_html(
     axes: Sequence[int] | None = None,
     until: float | None = None,
     boundaries: Sequence[Boundary] = (),
-) -> str:
+) -> Page:
     """Make a page that plays a run that was traced, as far as `until`. It needs nothing from elsewhere.
 
     `axes` are the spatial coordinates to the right and upwards, such as (1, 2), or else the two in which agents are

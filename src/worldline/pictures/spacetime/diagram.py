@@ -136,7 +136,7 @@ def minkowski_svg(
     until: float | None = None,
     cones: bool = True,
     boundaries: Sequence[Boundary] = (),
-) -> str:
+) -> svg.Svg:
     """Draw the Minkowski diagram of a run that was traced, in a space of `n` dimensions, as far as `until`.
 
     To the right is the spatial coordinate `axis`, or the direction in which agents are spread most; in a space of one
@@ -223,7 +223,7 @@ class _MinkowskiDiagram:
 
     # -- The whole
 
-    def text(self, caption: Sequence[str], alarms: Sequence[str]) -> str:
+    def text(self, caption: Sequence[str], alarms: Sequence[str]) -> svg.Svg:
         ways = {life.name: self._pieces(life) for life in self.story.lives}
         failures = self._failures()  # First, so that there is room for them.
         names = self._names(ways)

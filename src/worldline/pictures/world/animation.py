@@ -11,7 +11,7 @@ from typing import Any
 from worldline.files.saving import save
 from worldline.model.text import counted
 from worldline.model.time import SECOND, format_time
-from worldline.pictures.player import player_page
+from worldline.pictures.player import Page, player_page
 from worldline.pictures.world.film import TURN, FilmFrame, Spot, WorldFilm, millimeters
 from worldline.world.description import Level
 
@@ -19,7 +19,10 @@ from worldline.world.description import Level
 class Animation(WorldFilm):
     """Collects frames; `html` and `write` make a page of what there is so far."""
 
-    def html(self) -> str:
+    def _repr_html_(self) -> str:
+        return self.html()._repr_html_()
+
+    def html(self) -> Page:
         """Return the page. It needs nothing from elsewhere, and nothing in it depends on the machine."""
         frames = self.frames()
         world = self.world

@@ -50,6 +50,8 @@ class PathsPicture(WorldFilm):
         )
         return drawing.text(took)
 
+    _repr_svg_ = svg
+
     def _colors(self) -> dict[str, str]:
         """Return the color of each model, or of the performer in it: that of its largest visual, if it has one."""
         performers, colors = self.performers(), {}

@@ -1,0 +1,188 @@
+"""What is plotted of what: recordings, outcomes and sweeps, by the names of fields and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from worldline.experiments.table import SweepTable, is_sweep, read_sweep
+from worldline.files.saving import save
+from worldline.history.outcome import Outcome
+from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER
+from worldline.pictures.plot.chart import Chart
+from worldline.pictures.plot.figure import figure_of, png_of, svg_of
+from worldline.pictures.plot.over_parameters import SweepAxes, bars_of_runs, heat_map, lines_over_parameters
+from worldline.pictures.plot.over_time import Wanted, bars_of, checked_names, lines_over_time, of_outcome, of_recordings
+from worldline.pictures.plot.page import page_of
+from worldline.recording.reader import Recording
+from worldline.recording.signals import field_names
+
+Source = str | PathLike[str] | Recording | Outcome | SweepTable
+ENDINGS = (".svg", ".png", ".html")
+
+
+class PlotKind(StrEnum):
+    """How values are drawn."""
+
+    LINE = "line"
+    STEPS = "steps"
+    POINTS = "points"
+    HISTOGRAM = "histogram"
+    HEAT = "heat"
+
+
+class PlotOptions(Struct, frozen=True, kw_only=True):
+    """What is plotted, and how. `topics` are names of fields, or of a sweep's measures; `senders` tell them.
+
+    Of a sweep, `x` is the parameter across, and `by` the one that lines or rows are for.
+    """
+
+    topics: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
+    start: str | None = None
+    until: str | None = None
+    kind: PlotKind | None = None
+    bins: int | None = None
+    x: str | None = None
+    by: str | None = None
+    title: str = ""
+
+    def wanted(self) -> Wanted:
+        """Return which signals are meant."""
+        start = 0 if self.start is None else as_time(self.start, "the start")
+        end = FOREVER if self.until is None else as_time(self.until, "the end")
+        if end <= start:
+            raise ConfigurationError(f"nothing lies between {shown(self.start)} and {shown(self.until)}")
+        return Wanted(self.topics, self.senders, start, end)
+
+
+class Plot:
+    """A plot, which a notebook shows as it is."""
+
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+
+    def svg(self) -> str:
+        """Return it as SVG."""
+        return svg_of(self.chart).decode()
+
+    def png(self) -> bytes:
+        """Return it as PNG."""
+        return png_of(self.chart)
+
+    def html(self) -> str:
+        """Return it as a page that needs nothing else: lines can be zoomed, and say their values under the mouse."""
+        return page_of(self.chart)
+
+    def figure(self) -> Any:
+        """Return it as a figure of matplotlib's, to go on with."""
+        return figure_of(self.chart)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a file: .svg, .png or .html."""
+        path = Path(path)
+        ending = checked_ending(path)
+        save(path, self.png() if ending == ".png" else (self.svg() if ending == ".svg" else self.html()).encode())
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __repr__(self) -> str:
+        return f"<Plot of {self.chart.title}>"
+
+
+def checked_ending(path: Path) -> str:
+    """Return the ending of a file that is one of a plot's."""
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"{path} says nothing of what to write", advice=f"let it end in {', '.join(ENDINGS)}")
+    return path.suffix
+
+
+def plot(*sources: Source, topics: str | Sequence[str] = (), **options: Any) -> Plot:
+    """Plot signals of runs, over each other if there are several; or measures of a sweep.
+
+    Sources are recordings or their files, outcomes, and sweeps or their files. The options are those of `PlotOptions`.
+    """
+    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    if "senders" in options:
+        senders = options["senders"]
+        options["senders"] = (senders,) if isinstance(senders, str) else tuple(senders)
+    if options.get("kind") is not None:
+        options["kind"] = _kind(options["kind"])
+    return plotted(sources, PlotOptions(topics=names, **options))
+
+
+def _kind(name: str) -> PlotKind:
+    try:
+        return PlotKind(name)
+    except ValueError as error:
+        raise UsageError(f"{shown(name)} isn't a kind of plot", advice=", ".join(PlotKind)) from error
+
+
+def plotted(sources: Sequence[Source], options: PlotOptions) -> Plot:
+    """Plot sources."""
+    if not sources:
+        raise UsageError("there is nothing to plot", advice="name a recording")
+    opened = [_opened(each) for each in sources]
+    sweeps = [each for each in opened if isinstance(each, SweepTable)]
+    if sweeps:
+        if len(opened) > 1:
+            raise UsageError("a sweep is plotted alone", advice="name one file")
+        chart = _chart_of_sweep(sweeps[0], options)
+    else:
+        chart = _chart_of_runs([each for each in opened if not isinstance(each, SweepTable)], options)
+    return Plot(_titled(chart, options.title))
+
+
+def _titled(chart: Chart, title: str) -> Chart:
+    return replace(chart, title=title) if title else chart
+
+
+def _opened(source: Source) -> Recording | Outcome | SweepTable:
+    if isinstance(source, Recording | Outcome | SweepTable):
+        return source
+    path = Path(source)
+    return read_sweep(path) if is_sweep(path) else Recording(path)
+
+
+def _chart_of_runs(runs: Sequence[Recording | Outcome], options: PlotOptions) -> Chart:
+    if options.kind is PlotKind.HEAT or options.x or options.by:
+        given = "a heat map" if options.kind is PlotKind.HEAT else "a parameter across"
+        raise UsageError(f"{given} is for sweeps, and this is a run", advice="leave it out")
+    checked_names(options.topics, lambda: _known(runs[0]))
+    wanted = options.wanted()
+    found = []
+    recordings = [each for each in runs if isinstance(each, Recording)]
+    read = iter(of_recordings(recordings, wanted) if recordings else ())
+    for place, each in enumerate(runs, 1):
+        found.append(next(read) if isinstance(each, Recording) else of_outcome(each, wanted, f"run {place}"))
+    if options.kind is PlotKind.HISTOGRAM:
+        return bars_of(found, wanted, options.bins)
+    return lines_over_time(found, wanted, None if options.kind is None else options.kind.value)  # type: ignore[arg-type]
+
+
+def _known(run: Recording | Outcome) -> list[str]:
+    if isinstance(run, Recording):
+        return list(field_names(run.tellings))
+    return list(dict.fromkeys(what for _, what in run.monitors))
+
+
+def _chart_of_sweep(table: SweepTable, options: PlotOptions) -> Chart:
+    if options.senders or options.start is not None or options.until is not None:
+        raise UsageError("members and times are those of runs, and this is a sweep", advice="leave them out")
+    wanted = SweepAxes(options.topics, options.x, options.by)
+    if options.kind is PlotKind.HEAT:
+        return heat_map(table, wanted)
+    if options.kind is PlotKind.HISTOGRAM:
+        return bars_of_runs(table, wanted, options.bins)
+    if options.kind is not None:
+        raise UsageError(f"a sweep isn't drawn as {options.kind}", advice="choose histogram or heat, or leave it out")
+    return lines_over_parameters(table, wanted)
