@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
-from worldline.cli.options import shelf_at, takes
+from worldline.cli.options import PageOptions, shelf_at, takes
+from worldline.cli.paging import PAGE, page_of_ready
 from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.cli.search_story import OF_SEEDS, Searched, SeedsOptions, run_search
 from worldline.files.parameters import pairs
@@ -199,7 +200,7 @@ def _sink(outputs: NodesOutputs, kept: list[NodeRecord] | None) -> bool | Callab
     return take
 
 
-def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> None:
+def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None, paging: PageOptions) -> None:
     """Run a trial, tell it as it happens, and draw it; a failure is raised when all of that is done."""
     trial = asked.trial
     if not 0 <= outputs.root < trial.graph().num_nodes:
@@ -223,12 +224,14 @@ def run_one(asked: SourcedTrial, outputs: NodesOutputs, shelf: Shelf | None) -> 
         except WorldlineError as error:
             return replace(scheduler.result(), failure=error, is_cut=scheduler.is_cut)
 
-    outcome = run_to_end(
-        run,
-        recording_of(ready.recorder, shelf, say),
-        showing=progress if outputs.quiet else nullcontext,
-        ended=lambda _: say("---"),
-    )
+    with page_of_ready(ready, paging) as page:
+        outcome = run_to_end(
+            run,
+            recording_of(ready.recorder, shelf, say),
+            showing=progress if outputs.quiet else nullcontext,
+            ended=lambda _: say("---"),
+            page=page,
+        )
     _draw(trial, scheduler, kept, outputs, outcome.failure)
     asked.save()
     if outcome.failure is not None:
@@ -378,6 +381,7 @@ def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_M
     as_json: --json  Print the trace as JSON, one record per line.
     --quiet, -q  Print no trace.
     """,
+    PAGE,
 )
 def nodes(
     context: typer.Context,
@@ -390,6 +394,7 @@ def nodes(
     schedule: Path | None = None,
     save_to: Path | None = None,
     outputs: NodesOutputs,
+    paging: PageOptions,
 ) -> None:
     """Run a distributed algorithm and print what happens, or try it on many seeds.
 
@@ -416,7 +421,7 @@ def nodes(
     outputs.check()
     if search.seeds is None:
         context.with_resource(output_free_for(shelf))
-        run_one(sourced, outputs, shelf)
+        run_one(sourced, outputs, shelf, paging)
         return
     if outputs.shows_one_run:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
@@ -436,6 +441,10 @@ _BESIDE_A_SCHEDULE = (
     "times",
     "as_json",
     "quiet",
+    "watch",
+    "port",
+    "host",
+    "no_browser",
 )
 
 

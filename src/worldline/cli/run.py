@@ -17,6 +17,7 @@ from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
 from worldline.cli.options import PageOptions, RecordingOptions, takes, token_in
+from worldline.cli.paging import page_of_ready
 from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
@@ -110,18 +111,6 @@ def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
             return
         with breaking_silence(shown) as watch:
             yield watch
-
-
-@contextmanager
-def page_of(ready: Ready, options: PageOptions) -> Iterator[LiveRun | None]:
-    """Show a run on a page, if that is wanted."""
-    if not options.watch or not ready.is_main:
-        yield None
-        return
-    from worldline.cli.view import LivePage  # Here, since few runs have one.
-
-    with LivePage(ready, options) as page:
-        yield page
 
 
 # What `worldline run --json` prints of a run.
@@ -247,7 +236,7 @@ def run(
                 _show_trace(error)
             raise
         try:
-            with page_of(ready, paging) as page:
+            with page_of_ready(ready, paging) as page:
                 if isinstance(ready, ReadyFederation):
                     shelf = shelf or recording.shelf(ready.recording)
                     outcome = _run_federation(ready, shelf, shown, force=recording.force, page=page)

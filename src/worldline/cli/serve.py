@@ -19,7 +19,7 @@ from worldline.cli.options import (
     takes,
     token_in,
 )
-from worldline.cli.run import page_of
+from worldline.cli.paging import page_of_ready
 from worldline.cli.run_federation import run_on_screen, say_drawn, screen_for
 from worldline.cli.runner import recording_of, timing_noted
 from worldline.federation.environment import OPERATOR_TOKEN
@@ -91,7 +91,7 @@ def serve(
     token = _tokens(access, ready.setup)
     check_service(ready, access, token)
     shelf = recording.shelf(ready.recording)
-    with timing_noted(ready, shelf, force=recording.force) as conclude, page_of(ready, paging) as page:
+    with timing_noted(ready, shelf, force=recording.force) as conclude, page_of_ready(ready, paging) as page:
         conclude(serve_run(ready, access, token, shelf, quiet=quiet, page=page))
 
 
@@ -282,7 +282,7 @@ def metasim_serve(
     token = token_in(access.token_file)
     check_service(ready, access, token)
     shelf = recording.shelf(ready.recording)
-    with page_of(ready, paging) as page:
+    with page_of_ready(ready, paging) as page:
         serve_run(ready, access, token, shelf, quiet=quiet, page=page)
 
 

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, print_json, progress
-from worldline.cli.options import shelf_at, takes
+from worldline.cli.options import PageOptions, shelf_at, takes
+from worldline.cli.paging import PAGE, page_of_ready
 from worldline.cli.runner import recording_of, run_to_end
 from worldline.files.parameters import pairs
 from worldline.files.saving import destination
@@ -189,6 +190,7 @@ def run_one(
     executor: Executor,
     outputs: SpacetimeOutputs,
     shelf: Shelf | None,
+    paging: PageOptions,
 ) -> None:
     """Set an example up and run it. All that is shown is shown after the run, also if that has failed.
 
@@ -219,12 +221,14 @@ def run_one(
             save(pictures)
             narrator.tell(outcome.kept or [])
 
-    outcome = run_to_end(
-        run,
-        recording_of(ready.recorder, shelf if simulation.is_main else None, narrator.say),
-        showing=progress if simulation.is_main else nullcontext,
-        ended=tell,
-    )
+    with page_of_ready(ready, paging) as page:
+        outcome = run_to_end(
+            run,
+            recording_of(ready.recorder, shelf if simulation.is_main else None, narrator.say),
+            showing=progress if simulation.is_main else nullcontext,
+            ended=tell,
+            page=page,
+        )
     if not simulation.is_main:
         return
     verdict = checked(outcome.kept or [], simulation.scene(outcome.until)) if outputs.is_checked else ""
@@ -273,7 +277,8 @@ _RECORDING = ".mcap"
     is_checked: --check  Check that nothing was absorbed outside the future of its emission.
     as_json: --json  Print all records as JSON, one per line.
     --quiet
-    """
+    """,
+    PAGE,
 )
 def spacetime(
     context: typer.Context,
@@ -282,6 +287,7 @@ def spacetime(
     file: Path | None = None,
     options: AgentsOptions,
     outputs: SpacetimeOutputs,
+    paging: PageOptions,
 ) -> None:
     """Run agents that send each other functions at the speed of light, and print what they log.
 
@@ -299,7 +305,7 @@ def spacetime(
         return
     executor = as_executor(options.executor, EXECUTORS)
     try:
-        run_one(_example(example, file), str(file or example), options, executor, outputs, shelf)
+        run_one(_example(example, file), str(file or example), options, executor, outputs, shelf, paging)
     except WorldlineError as error:
         if executor.is_main:
             raise

@@ -19,8 +19,6 @@ from worldline.model import Interrupted, LossError
 from worldline.model.text import printable
 from worldline.recording import Recording
 from worldline.recording.comparing import compare_recordings
-from worldline.targets import Ready
-from worldline.targets.federation import ReadyFederation
 from worldline.watch.live import LiveRun
 from worldline.watch.recorded import recorded_show
 from worldline.watch.server import LOOPBACK, PageServer
@@ -89,11 +87,13 @@ def interruptible_quietly() -> Iterator[None]:
 
 
 class LivePage:
-    """The page of a run, there from before the run until its user ends it, however the run ends."""
+    """The page of a run, there from before the run until its user ends it, however the run ends.
 
-    def __init__(self, ready: Ready, options: PageOptions) -> None:
-        is_served = isinstance(ready, ReadyFederation) and ready.federation is None
-        facts = {"name": printable(ready.name), "room": ready.kind, "seed": ready.seed, "file": ""}
+    One that `is_served` can be reached by operators, through the server in this process.
+    """
+
+    def __init__(self, name: str, room: str, seed: int, options: PageOptions, *, is_served: bool) -> None:
+        facts = {"name": printable(name), "room": room, "seed": seed, "file": ""}
         self._run = LiveRun(facts, _operator if is_served else None)
         self._options = options
         self._server = PageServer([self._run.show], host=options.host, port=options.port)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, progress, remark
-from worldline.cli.options import shelf_at, takes, token_in
+from worldline.cli.options import PageOptions, shelf_at, takes, token_in
+from worldline.cli.paging import PAGE, page_of
 from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
@@ -288,7 +289,7 @@ class WorldSession:
             check_replay(description, self._history, course.end)
         self._written: list[tuple[Callable[[Path], None], Path]] = []
 
-    def run(self, shelf: Shelf | None) -> None:
+    def run(self, shelf: Shelf | None, paging: PageOptions) -> None:
         """Run it to its end, and write what it leaves behind, also if it doesn't end well."""
         world: World
         begun = time.monotonic()
@@ -313,11 +314,13 @@ class WorldSession:
                     self._write()
 
         is_interactive = self._history is not None or self.course.console is not None
-        outcome = run_to_end(
-            run,
-            recording_of(self._recorder, shelf, self.outputs.say),
-            showing=nullcontext if is_interactive else lambda: progress("step"),
-        )
+        with page_of(self.description.name, "world", 0, paging) as page:
+            outcome = run_to_end(
+                run,
+                recording_of(self._recorder, shelf, self.outputs.say),
+                showing=nullcontext if is_interactive else lambda: progress("step"),
+                page=page,
+            )
         self._conclude(world, outcome, time.monotonic() - begun)
 
     def _recorder(self, target: RecordingTarget) -> Recorder:
@@ -434,9 +437,12 @@ def _ask() -> None:
     --animation FILE.html  Draw the run as an animation.
     --hashes FILE  Write the state hash of each step.
     --interactions FILE  Write down what was done to the run.
-    """
+    """,
+    PAGE,
 )
-def world(file: Path, course: CourseOptions, network: NetworkOptions, outputs: WorldOutputs) -> None:
+def world(
+    file: Path, course: CourseOptions, network: NetworkOptions, outputs: WorldOutputs, paging: PageOptions
+) -> None:
     """Run a world of robots in lockstep, in one process or over several: the same bit for bit.
 
     With --local-secondaries, processes on this machine simulate it. With --network-role, start one primary and its
@@ -464,7 +470,7 @@ def world(file: Path, course: CourseOptions, network: NetworkOptions, outputs: W
     if role is not None and network.local_secondaries is not None:
         raise UsageError("--local-secondaries starts all there is", advice="leave out --network-role")
     session = WorldSession(file, engine, description, course, network, secondaries, outputs)
-    session.run(shelf_at(outputs.record, force=outputs.force))
+    session.run(shelf_at(outputs.record, force=outputs.force), paging)
 
 
 def completed(arguments: list[str]) -> list[str]:

@@ -34,7 +34,7 @@ _NOTE_MAX = 2000  # Bytes of a note's payload that go along with it; what is lon
 _encode = json.Encoder().encode
 
 
-class Names:
+class NumberedNames:
     """Texts with a number each, in the order in which they came."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Tape:
 
     def __init__(self, rows_max: int = ROWS_MAX, notes_max: int = NOTES_MAX) -> None:
         self._rows_max, self._notes_max = rows_max, notes_max
-        self._names = {"members": Names(), "topics": Names(), "reasons": Names()}
+        self._names = {"members": NumberedNames(), "topics": NumberedNames(), "reasons": NumberedNames()}
         self._columns = {name: array(code) for name, code in COLUMNS.items()}
         self._notes: list[tuple[int, int, int, int, str]] = []
         self._stays: dict[int, list[int | None]] = {}
