@@ -108,7 +108,7 @@ def machine_shop(count: int) -> Any:
 
     def parts() -> Any:
         while made[0] < count:
-            left = draw.expovariate(1 / 10)
+            left = abs(draw.gauss(10, 2))
             while left:
                 start = env.now
                 try:
@@ -123,7 +123,7 @@ def machine_shop(count: int) -> Any:
 
     def breaks(working: Any) -> Any:
         while working.is_alive:
-            yield env.timeout(draw.expovariate(1 / 100))
+            yield env.timeout(draw.expovariate(1 / 300))
             is_at_work = working.is_alive and type(working.target).__name__ == "Timeout"
             if is_at_work and repairer.count == 0:
                 working.interrupt()
