@@ -69,9 +69,9 @@ def test_the_other_properties_of_the_page_judge_what_participants_log() -> None:
         ("role=leader", "^b at 8ns: property failed: one leader at most$"),
         (
             '{"type": "ok", "f": "read", "key": "x", "value": null}',
-            "since b's read of x from 8ns to 9ns returned None, and only 1",
+            "b's read of x from 8ns to 9ns returned None, and only 1",
         ),
-        ('{"type": "ok", "f": "txn", "value": [["r", "x", 5]]}', "since b's transaction 2 read x = 5, which no"),
+        ('{"type": "ok", "f": "txn", "value": [["r", "x", 5]]}', "b's transaction 2 read x = 5, which no"),
     ):
         asked = [("b", text.replace("ok", "invoke"))] if "type" in text else []
         with pytest.raises(search.Violation, match=said):

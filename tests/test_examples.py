@@ -46,6 +46,8 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 SIMPY_SCRIPTS = ("bank",)
 # What is there to be swept, and has no command line of its own: tests/test_docs_experiments.py tries it.
 SWEPT = ("checkout",)
+# What is tested by tests of its own, beside it: tests/test_docs_testing.py runs them.
+TESTED = ("booking",)
 
 # What starts and kills processes by itself: tests/test_chaos.py tries it.
 DISTURBERS = ("chaos",)
@@ -98,7 +100,7 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_the_examples_are_there() -> None:
     assert {"beat", "chat", "clock_sync", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
-    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS, *SIMPY_SCRIPTS, *SWEPT}
+    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS, *SIMPY_SCRIPTS, *SWEPT, *TESTED}
 
 
 @pytest.mark.parametrize("name", SIMPY_SCRIPTS)

@@ -113,7 +113,7 @@ class Counter(Entity):
     def start(self) -> object:
         for number in range(3):
             self.measure("number", number)
-            yield 10
+            yield "10ns"
 
 
 class Greeter(Node):

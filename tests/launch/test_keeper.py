@@ -105,7 +105,7 @@ def test_nothing_stays_after_success(tmp_path: Path) -> None:
         assert child.stdout is not None
         rest = child.stdout.read()
     # One has hidden whose it is.
-    assert "somebody left this running; it was ended: sleep 1000" in rest
+    assert "a process left this running; it was ended: sleep 1000" in rest
     assert re.search(r"brief +worldline: it left this running; it was ended: sleep 1000", rest)
 
 

@@ -106,7 +106,10 @@ def test_changes_on_the_command_line_hold_here_too(folder: Path) -> None:
         ('schema = "scan.proto"\nencoding = "protobuf"', 'topics.pose.schema: "scan.proto" is source text (compile'),
         ('schema = "scan.desc"\nencoding = "protobuf"', "topics.pose.schema: it may describe many messages"),
         ('schema = "scan.desc"\nschema_name = "x"', "topics.pose: it doesn't say how payloads are encoded"),
-        ('schema = "scan.desc"\nencoding = "json"\nschema_name = "x"', "topics.pose.schema: nobody can tell what"),
+        (
+            'schema = "scan.desc"\nencoding = "json"\nschema_name = "x"',
+            "topics.pose.schema: the kind of schema can't be told",
+        ),
         ('schema_name = "x"\nencoding = "json"', "topics.pose.schema_name: there is no schema"),
         ('type = "kinds"', "topics.pose.type: 'kinds' isn't a Python class"),
         ('type = "knids:Pose"', 'topics.pose.type: there is no module "knids"'),

@@ -605,7 +605,7 @@ def test_what_clients_log_is_recorded_as_text(tmp_path: Path) -> None:
         strand = Strand(partial(log, server))
         server.advance_to(0.05)
         strand.result()
-    channels = Recording(path)._channels.values()
+    channels = Recording(path).channels.values()
     assert {each.topic: each.message_encoding for each in channels}[LOG] == "json"
 
 

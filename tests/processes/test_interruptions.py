@@ -55,8 +55,8 @@ def test_control_c_interrupts() -> None:
 
 
 def test_control_c_interrupts_a_process() -> None:
-    def waits(_: Entity) -> Iterator[int]:
-        yield 5
+    def waits(_: Entity) -> Iterator[str]:
+        yield "5ns"
         signal.raise_signal(signal.SIGINT)
 
     simulation = Simulation()

@@ -269,7 +269,7 @@ def test_the_page_names_every_code_of_a_refusal() -> None:
         handshake.CROWDED,
         handshake.PROTOCOL_ERROR,
     }
-    rows = PAGE.split("| code | why |\n| --- | --- |\n")[1].split("\n\n")[0].splitlines()
+    rows = PAGE.split("| code | why |\n|---|---|\n")[1].split("\n\n")[0].splitlines()
     assert {code for row in rows for code in re.findall(r"`([a-z]+)`", row.split("|")[1])} == codes
 
 

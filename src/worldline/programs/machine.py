@@ -101,12 +101,14 @@ class MachineRun:
         choose = loop.turns_of(participant) if self.order is None else self.order(participant)
         computer = Computer(participant, self.names or (participant.name,), choose)
         draw_for(computer)
+        standins.swaps.put_in_place()
         show_output()
         try:
             _live(computer, self.software)
         finally:
             computer.abandon()
             hide_output()
+            standins.swaps.take_away()
             if not participant.is_crashed and (disk := participant.stable.get(_DISK)) is not None:
                 shutil.rmtree(disk, ignore_errors=True)
 

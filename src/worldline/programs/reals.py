@@ -24,7 +24,7 @@ REAL: dict[str, Any] = {
         (selectors, ("DefaultSelector",)),
         (socket, ("socket", "socketpair", "getaddrinfo", "gethostname")),
         (signal, ("signal", "getsignal", "set_wakeup_fd")),
-        (threading, ("main_thread", "current_thread")),
+        (threading, ("main_thread", "current_thread", "Lock")),
         (random, ("Random",)),
     )
     for name in names

@@ -1,12 +1,13 @@
 """What stands in for Python's clocks, sleep, randomness, signals and output where a computer's program runs.
 
 Each of them asks whose program runs in this thread. Where none does, the real thing is used: a process may have a
-server, a test or a debugger beside its programs. They are put in place once, before the first program is loaded, also
-in modules that have the real ones by name already (``from time import time``), and stay.
+server, a test or a debugger beside its programs. They are in place while any program runs in the process, also in
+modules that have the real ones by name (``from time import time``); when none does, everything is as it was.
 """
 
 from __future__ import annotations
 
+import copyreg
 import datetime
 import os
 import random
@@ -20,7 +21,7 @@ import time
 import uuid
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from worldline.programs import selecting, sockets
 from worldline.programs.computer import EPOCH_S
@@ -107,6 +108,16 @@ class _Datetime(_RealDatetime, metaclass=_DatetimeKind):
 
 _Datetime.__name__ = _Datetime.__qualname__ = "datetime"
 _Datetime.__module__ = "datetime"
+
+
+def _as_pickled(moment: Any) -> tuple[Any, ...]:
+    """Have a datetime pickled by a name that is the same whether the stand-in is in place or not."""
+    return _datetime_of, _RealDatetime.__reduce_ex__(moment, 4)[1]
+
+
+def _datetime_of(*parts: Any) -> Any:
+    return _RealDatetime(*parts)
+
 
 # --- Randomness ---
 
@@ -256,48 +267,85 @@ def _for_computer(name: str, simulated: Callable[..., Any]) -> Callable[..., Any
     return call
 
 
-# --- Putting them in place ---
+# --- Putting them in place, and taking them away ---
 
-_is_installed = False
+
+class Swap(NamedTuple):
+    """A name of a module or class, what it really stands for, and what stands in for that."""
+
+    owner: Any
+    name: str
+    real: Any
+    stand_in: Any
+
+
+class Swaps:
+    """All names that programs find stand-ins under; they are swapped while there is a program."""
+
+    def __init__(self) -> None:
+        self._swaps: list[Swap] = []
+        self._pairs: dict[int, Swap] = {}  # By the identities of both: the swaps that were stated.
+        self._looked_at: set[str] = set()  # Modules.
+        self._programs = 0
+        self._lock = REAL["threading.Lock"]()
+
+    def state(self, owner: Any, name: str, stand_in: Any, *, everywhere: bool = True) -> None:
+        """Say what stands in for a name, and `everywhere` for what other modules have of it by name."""
+        swap = Swap(owner, name, getattr(owner, name), stand_in)
+        self._swaps.append(swap)
+        if everywhere:
+            self._pairs.setdefault(id(stand_in), swap)
+            self._pairs[id(swap.real)] = swap
+
+    def put_in_place(self) -> None:
+        """Count one program more, and let the first one find the stand-ins."""
+        with self._lock:
+            self._programs += 1
+            if self._programs == 1:
+                self._look_for_names()
+                for owner, name, _, stand_in in self._swaps:
+                    setattr(owner, name, stand_in)
+
+    def take_away(self) -> None:
+        """Count one program less; when the last one has gone, all names stand for what they did before."""
+        with self._lock:
+            self._programs -= 1
+            if self._programs == 0:
+                self._look_for_names()
+                for owner, name, real, stand_in in self._swaps:
+                    if getattr(owner, name, None) is stand_in:
+                        setattr(owner, name, real)
+
+    def _look_for_names(self) -> None:
+        """Find what modules have by name that were loaded in the meantime, before a program or by one."""
+        for name, module in list(sys.modules.items()):
+            if name in self._looked_at or name.partition(".")[0] == "worldline" or module is None:
+                continue
+            self._looked_at.add(name)
+            for key, value in list(getattr(module, "__dict__", {}).items()):
+                pair = self._pairs.get(id(value))
+                if pair is not None and (value is pair.real or value is pair.stand_in):
+                    self._swaps.append(Swap(module, key, pair.real, pair.stand_in))
+
+
+swaps = Swaps()
 
 
 def install() -> None:
-    """Put all stand-ins in place, if they aren't."""
-    global _is_installed
-    if _is_installed:
-        return
-    _is_installed = True
+    """State all stand-ins. Those that can stay, because only programs notice them, are put in place."""
     import asyncio  # Loaded before: what it has by name is replaced, too.
     import ssl
 
-    replaced: dict[int, tuple[Any, Any]] = {}  # By identity: the real thing, which has to be kept, and its stand-in.
-
-    def replace(module: Any, name: str, stand_in: Any) -> None:
-        real = getattr(module, name)
-        replaced[id(real)] = real, stand_in
-        setattr(module, name, stand_in)
-
     for module, names in _stand_ins().items():
         for name, stand_in in names.items():
-            replace(module, name, stand_in)
+            swaps.state(module, name, stand_in)
     _RealRandom.seed = _seed
     random._inst.__class__ = CallersRandom
     for name in _DRAWS:
-        replace(random, name, getattr(random._inst, name))
-    _replace_names(replaced)
+        swaps.state(random, name, getattr(random._inst, name))
+    copyreg.pickle(_RealDatetime, _as_pickled)
     assert asyncio is not None
     assert ssl is not None
-
-
-def _replace_names(replaced: dict[int, tuple[Any, Any]]) -> None:
-    """Replace what modules have by name already."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "worldline" or module is None:
-            continue
-        found = getattr(module, "__dict__", {})
-        for key, value in list(found.items()):
-            if (pair := replaced.get(id(value))) is not None and value is pair[0]:
-                found[key] = pair[1]
 
 
 def _stand_ins() -> dict[Any, dict[str, Any]]:
@@ -371,4 +419,4 @@ def _close(fd: int, /) -> None:
         REAL["os.close"](fd)
 
 
-__all__ = ["EPOCH_S", "install"]
+__all__ = ["EPOCH_S", "install", "swaps"]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import _thread
 import concurrent.futures.thread
 import queue
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from worldline.federation.inprocess.strand import ThreadStrand
 from worldline.federation.participant.sometimes import draw_for
 from worldline.programs.computer import Computer, ProgramThread
 from worldline.programs.reals import here
+from worldline.programs.standins import swaps
 
 _real_lock = _thread.allocate_lock
 _real_start = _thread.start_new_thread
@@ -177,7 +177,7 @@ def is_awaited(thread: ProgramThread) -> bool:
 
 
 def install() -> None:
-    """Put all of this in place."""
+    """State what stands in for threads, locks and queues."""
     replaced: dict[Any, dict[str, Any]] = {
         _thread: {"allocate_lock": _lock, "start_new_thread": _start},
         threading: {"Lock": _lock, "_allocate_lock": _lock, "RLock": _rlock},
@@ -189,8 +189,4 @@ def install() -> None:
             replaced[threading][name] = stand_in
     for owner, names in replaced.items():
         for name, stand_in in names.items():
-            setattr(owner, name, stand_in)
-    for module in list(sys.modules.values()):
-        found = getattr(module, "__dict__", {})
-        if found.get("SimpleQueue") is _RealSimpleQueue and getattr(module, "__name__", "") != "_queue":
-            found["SimpleQueue"] = _SimpleQueue
+            swaps.state(owner, name, stand_in, everywhere=owner is queue)

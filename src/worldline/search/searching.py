@@ -164,11 +164,11 @@ class Report(Struct, frozen=True, kw_only=True):
     tried: int
     events: int
     faults: int
-    schedules: int  # As many as seeds, or more.
     faults_in_vain: int  # Of those, how many came when nothing was left to do.
     failed: int  # How many seeds; 1 at the most, unless it kept going.
     failure: TrialOutcome | None  # The first of them.
     digest: str
+    schedules: int = 0  # As many as seeds, or more.
 
 
 Recipe = Callable[[], Tried]
