@@ -26,7 +26,7 @@ WRAPPED = [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
 LINKED = [*WRAPPED, *sorted((ROOT / "examples").glob("*/README.md"))]
 COLUMNS_MAX = 120
 RUN_ELSEWHERE = {
-    *("learning.md", "metasim.md", "observers.md", "plot.md"),
+    *("learning.md", "metasim.md", "observers.md", "plot.md", "testing.md"),
     *("world.md", "world-discovery.md", "world-interaction.md"),
 }
 """Pages whose programs all run in other tests, which compare what they print."""

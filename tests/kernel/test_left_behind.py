@@ -169,7 +169,7 @@ def waited_for(everybody: Family, name: str) -> None:
 def test_a_stopped_worker_is_named_and_may_go_on() -> None:
     with family(KERNEL, "stop") as everybody:
         waited_for(everybody, "worker 0, with a")
-        assert everybody.stderr().count("\n") == 1
+        assert everybody.stderr().count("is stopped") == 1
         assert everybody.program.returncode == 0
 
 
