@@ -124,7 +124,7 @@ site: $(STAMP)  ## build the documentation into build/site: open build/site/inde
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --site-dir build/site
 	@echo "open build/site/index.html"
 
-# Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python. CI tries the oldest.
+# Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python.
 DIST := build/dist
 MINORS := 11 12 13
 dist: $(STAMP)  ## build sdist and wheels for every Python here into build/dist, and try each in a clean environment

@@ -123,7 +123,7 @@ def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path
     """With real processes: the command, killed by SIGKILL when it has some rows, twice."""
     path = tmp_path / "killed.sweep"
     command = [sys.executable, "-m", "worldline", "sweep", str(STATION), "--set", "load=0.3,0.6", "--seeds", "40"]
-    command += ["--set", "customers=400", "--executor", "processes(2)", "--save", str(path), "--quiet"]
+    command += ["--set", "customers=4000", "--executor", "processes(2)", "--save", str(path), "--quiet"]
     rows = 0
     for _ in range(2):
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
@@ -135,7 +135,7 @@ def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path
         rows = _rows(path)
     subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     undisturbed = tmp_path / "undisturbed.sweep"
-    settings = {"load": [0.3, 0.6], "customers": 400}
+    settings = {"load": [0.3, 0.6], "customers": 4000}
     worldline.sweep(str(STATION), settings, seeds=40, path=undisturbed, executor="inline")
     assert path.read_bytes() == undisturbed.read_bytes()
 
