@@ -108,7 +108,8 @@ class LivePage:
             if error is not None:
                 self._run.failed(error)
             if not isinstance(error, Interrupted):
-                remark(f"the run is over; its page stays at {self._server.url} until Ctrl-C")
+                how = "is over" if error is None else f"has failed ({error})"
+                remark(f"the run {how}; its page stays at {self._server.url} until Ctrl-C")
                 with interruptible_quietly():
                     signal.pause()
         finally:
