@@ -155,7 +155,7 @@ def test_the_example_needs_its_stable_channel(tmp_path: Path) -> None:
 
 
 def test_the_picture_is_the_one_that_is_drawn(tmp_path: Path) -> None:
-    assert f"`worldline nodes {PICTURED} --diagram raft.svg`" in (ROOT / "README.md").read_text()
+    assert f"`worldline nodes {PICTURED} --diagram raft.svg`" in (DOCS / "nodes.md").read_text()
     assert _pictured(tmp_path) == (DOCS / "raft.svg").read_text(encoding="utf-8")
 
 
